@@ -278,9 +278,8 @@ pub(super) fn match_cases<'r>(
         let alone = match policy.matching {
             RunMatching::Pairs if !apart => {
                 let (old, new) = (alone(baseline.variant), alone(candidate.variant));
-                PairedRuns::new(old, new, policy.matching)
-                    .all_runs()
-                    .to_pairs()
+                let pairs = PairedRuns::new(old, new, policy.matching);
+                pairs.all_runs().to_pairs()
             }
             _ => Vec::new(),
         };

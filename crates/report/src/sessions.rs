@@ -53,6 +53,28 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
     document
 }
 
+/// Adds the numbers of cases, runs and failures.
+fn add_count_columns(columns: &mut ColumnSet<SessionOverview>) {
+    let counted =
+        |number: usize| ReportCell::value(number).with_text(format_number(number as f64, 0));
+    columns.add_column(ReportColumn::figure("cases", "cases"), move |session| {
+        counted(session.cases)
+    });
+    columns.add_column(ReportColumn::figure("runs", "runs"), move |session| {
+        counted(session.runs)
+    });
+    columns.add_column(ReportColumn::figure("failures", "failed"), move |session| {
+        let shown = if session.failures == 0 {
+            String::new()
+        } else {
+            format_number(session.failures as f64, 0)
+        };
+        ReportCell::value(session.failures)
+            .with_text(shown)
+            .with_emphasis(TextEmphasis::Bad)
+    });
+}
+
 fn session_columns() -> ColumnSet<SessionOverview> {
     let mut columns = ColumnSet::new();
     columns.add_column(
@@ -90,24 +112,7 @@ fn session_columns() -> ColumnSet<SessionOverview> {
         ReportColumn::words("variants", "variants").expendable(2),
         |session| ReportCell::words(session.variants.join(" ")).with_text(variant_names(session)),
     );
-    let counted =
-        |number: usize| ReportCell::value(number).with_text(format_number(number as f64, 0));
-    columns.add_column(ReportColumn::figure("cases", "cases"), move |session| {
-        counted(session.cases)
-    });
-    columns.add_column(ReportColumn::figure("runs", "runs"), move |session| {
-        counted(session.runs)
-    });
-    columns.add_column(ReportColumn::figure("failures", "failed"), move |session| {
-        let shown = if session.failures == 0 {
-            String::new()
-        } else {
-            format_number(session.failures as f64, 0)
-        };
-        ReportCell::value(session.failures)
-            .with_text(shown)
-            .with_emphasis(TextEmphasis::Bad)
-    });
+    add_count_columns(&mut columns);
     columns.add_column(
         ReportColumn::figure("elapsed_ms", "took").expendable(3),
         |session| {

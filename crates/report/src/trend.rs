@@ -209,20 +209,14 @@ fn trend_columns() -> ColumnSet<TrendPointLine> {
     );
     columns.add_column(ReportColumn::figure("value", "value"), |line| {
         let point = &line.point.point;
-        let (low, high) = point.interval.unwrap_or((point.value, point.value));
+        let value = point.value;
+        let (low, high) = point.interval.unwrap_or((value, value));
         let uncertainty = match point.interval {
-            Some(_) => uncertainty_of(&IntervalEstimate {
-                value: point.value,
-                low,
-                high,
-            }),
+            Some(_) => uncertainty_of(&IntervalEstimate { value, low, high }),
             None => Uncertainty::Unknown,
         };
-        ReportCell::figure(Some(point.value)).with_text(format_quantity(
-            point.value,
-            &line.metric.unit,
-            uncertainty,
-        ))
+        let text = format_quantity(value, &line.metric.unit, uncertainty);
+        ReportCell::figure(Some(value)).with_text(text)
     });
     columns.add_figure("low", |line| line.point.point.interval.map(|ends| ends.0));
     columns.add_figure("high", |line| line.point.point.interval.map(|ends| ends.1));

@@ -297,22 +297,8 @@ fn agreement_emphasis(agreement: WarmupAgreement) -> TextEmphasis {
     }
 }
 
-fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
-    let mut columns = ColumnSet::new();
-    columns.add_column(
-        ReportColumn::new("case", "case", ColumnKind::Label),
-        |line: &CaseLine| ReportCell::words(line.own.case.id()).with_text(line.name.clone()),
-    );
-    columns.add_value("benchmark", |line| line.own.case.benchmark.clone());
-    columns.add_value("parameters", |line| parameters_json(&line.own.case));
-    columns.add_value("variant", |line| line.own.variant.to_string());
-    columns.add_column(ReportColumn::words("class", "class").facet(), |line| {
-        let agreement = line.own.agreement();
-        ReportCell::words(agreement.to_string()).with_emphasis(agreement_emphasis(agreement))
-    });
-    columns.add_column(ReportColumn::words("processes", "processes"), |line| {
-        ReportCell::words(class_counts(&line.own))
-    });
+/// Adds steady time, time to it and total time, each with its interval.
+fn add_time_columns(columns: &mut ColumnSet<CaseLine>) {
     let keys = [
         ("steady_time", "steady_low", "steady_high", "steady"),
         (
@@ -334,6 +320,25 @@ fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
         columns.add_figure(low, move |line| Some(line.figures[at]?.low));
         columns.add_figure(high, move |line| Some(line.figures[at]?.high));
     }
+}
+
+fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
+    let mut columns = ColumnSet::new();
+    columns.add_column(
+        ReportColumn::new("case", "case", ColumnKind::Label),
+        |line: &CaseLine| ReportCell::words(line.own.case.id()).with_text(line.name.clone()),
+    );
+    columns.add_value("benchmark", |line| line.own.case.benchmark.clone());
+    columns.add_value("parameters", |line| parameters_json(&line.own.case));
+    columns.add_value("variant", |line| line.own.variant.to_string());
+    columns.add_column(ReportColumn::words("class", "class").facet(), |line| {
+        let agreement = line.own.agreement();
+        ReportCell::words(agreement.to_string()).with_emphasis(agreement_emphasis(agreement))
+    });
+    columns.add_column(ReportColumn::words("processes", "processes"), |line| {
+        ReportCell::words(class_counts(&line.own))
+    });
+    add_time_columns(&mut columns);
     columns.add_value("clock", move |_| match clock {
         ComparedClock::Cpu => "cpu",
         ComparedClock::Wall => "wall",

@@ -465,9 +465,8 @@ pub fn program_side(
         Some((suite, path)) => (Some(suite), Path::new(path)),
         None => (known.recognize(Path::new(place)), Path::new(place)),
     };
-    let is_wrapper =
-        || harness::is_wrapper(file).then(|| harness::builtin_adapter("google-benchmark"));
-    let mut suite = suite.or_else(|| is_wrapper()?);
+    let wrapped = || harness::builtin_adapter("google-benchmark");
+    let mut suite = suite.or_else(|| harness::is_wrapper(file).then(wrapped)?);
     if suite.is_none() && !harness::is_program_with_harness(file) {
         if let Some(name) = harness::framework_without_adapter(file) {
             bail!("'{place}': {}", harness::explain_framework(name, place));
@@ -491,9 +490,8 @@ pub fn program_side(
     };
     let mut directory = None;
     if let Some(package) = suite.as_deref().filter(|own| own.keys.build.is_some()) {
-        let (program, own) =
-            harness::build_single_program((package, &known), &file, &variant, tell)
-                .with_context(in_source)?;
+        let built = harness::build_single_program((package, &known), &file, &variant, tell);
+        let (program, own) = built.with_context(in_source)?;
         directory = Some(std::mem::replace(&mut file, program));
         suite = Some(own);
     }

@@ -12,6 +12,7 @@ use std::io::Write as _;
 pub struct CommandStatus(u8);
 
 impl CommandStatus {
+    /// Success.
     pub const DONE: CommandStatus = CommandStatus(0);
     /// The answer is no: a gate failed, or a check found a problem.
     pub const NO: CommandStatus = CommandStatus(1);
@@ -45,6 +46,7 @@ impl CommandStatus {
         CommandStatus(code.clamp(0, 255) as u8)
     }
 
+    /// The number that the process exits with.
     pub fn code(self) -> i32 {
         i32::from(self.0)
     }

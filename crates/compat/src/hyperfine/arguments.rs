@@ -484,10 +484,8 @@ fn request(words: &HyperfineArguments<'_>) -> Result<HyperfineRequest, Hyperfine
         .map_err(conflict_refusal)?;
     let reference = words.value("reference");
     if let Some(line) = reference {
-        all.insert(
-            0,
-            MeasuredCommand::without_parameters(words.value("reference-name"), line),
-        );
+        let name = words.value("reference-name");
+        all.insert(0, MeasuredCommand::without_parameters(name, line));
     }
     let count = all.len();
     let request = HyperfineRequest {

@@ -320,9 +320,11 @@ impl<'a> CommandMeasurement<'a> {
         match which {
             ExecutionKind::Around => {}
             ExecutionKind::Warmup(at) => {
-                drop(process.env("HYPERFINE_ITERATION", format!("warmup-{at}")))
+                process.env("HYPERFINE_ITERATION", format!("warmup-{at}"));
             }
-            ExecutionKind::Run(at) => drop(process.env("HYPERFINE_ITERATION", at.to_string())),
+            ExecutionKind::Run(at) => {
+                process.env("HYPERFINE_ITERATION", at.to_string());
+            }
         }
         let timed = self.watch.time_process(&mut process);
         // Closes our copy of the pipe's write end; otherwise the reader never sees the end of the

@@ -240,13 +240,8 @@ fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcom
     let folder = folder.unwrap_or_default().to_string_lossy();
     let _activity = begin_activity(format!("compiling {folder} with cargo"));
     let outcome = run_child(&spec, &mut output).map_err(|error| {
-        failed(
-            FailureCause::Start {
-                reason: error.to_string(),
-            },
-            String::new(),
-            false,
-        )
+        let reason = error.to_string();
+        failed(FailureCause::Start { reason }, String::new(), false)
     })?;
     if outcome.ended != ProcessEnd::Exit(0) {
         let said = outcome.stderr.last_lines(20);
@@ -261,11 +256,8 @@ fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcom
                 .failure_cause(BUILD_TIMEOUT)
                 .unwrap_or(FailureCause::Silent),
         };
-        return Err(failed(
-            cause,
-            said,
-            outcome.ended == ProcessEnd::Interrupted,
-        ));
+        let interrupted = outcome.ended == ProcessEnd::Interrupted;
+        return Err(failed(cause, said, interrupted));
     }
     let mut built = Vec::new();
     for line in output.0.split(|&byte| byte == b'\n') {
@@ -282,11 +274,8 @@ fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcom
     }
     if built.is_empty() {
         let reason = "has no bench target that cargo builds".to_owned();
-        return Err(failed(
-            FailureCause::Invalid { reason },
-            String::new(),
-            false,
-        ));
+        let cause = FailureCause::Invalid { reason };
+        return Err(failed(cause, String::new(), false));
     }
     Ok(built)
 }

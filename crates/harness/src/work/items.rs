@@ -209,18 +209,11 @@ fn rust_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
             () => break,
         };
     }
-    let (Some(keyword), rest) = (
-        piece.get(at).and_then(SourceToken::as_word),
-        piece.get(at + 1..),
-    ) else {
+    let Some(keyword) = piece.get(at).and_then(SourceToken::as_word) else {
         return vec![named_item(Vec::new(), piece)];
     };
-    let rest = rest.unwrap_or_default();
-    let words = || {
-        rest.iter()
-            .filter_map(SourceToken::as_word)
-            .map(str::to_owned)
-    };
+    let rest = piece.get(at + 1..).unwrap_or_default();
+    let words = || rest.iter().filter_map(SourceToken::as_word);
     let body = rest.iter().position(|token| token.is('{'));
     match keyword {
         "mod" if body.is_some() => {
@@ -243,11 +236,12 @@ fn rust_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
             }]
         }
         "const" if rest.first().is_some_and(|next| next.text == "fn") => {
-            vec![named_item(words().nth(1).into_iter().collect(), piece)]
+            let name = words().nth(1).map(str::to_owned);
+            vec![named_item(name.into_iter().collect(), piece)]
         }
         "fn" | "struct" | "enum" | "union" | "trait" | "type" | "const" | "static"
         | "macro_rules" => {
-            let name = words().find(|word| word != "mut");
+            let name = words().find(|word| *word != "mut").map(str::to_owned);
             vec![named_item(name.into_iter().collect(), piece)]
         }
         // lazy_static!, thread_local! and similar macros declare the name after a keyword.

@@ -44,7 +44,7 @@ impl LoadClock {
 
     /// Converts an instant to load time.
     #[cfg(feature = "http3")]
-    pub fn to_load_ns(&self, moment: Instant) -> u64 {
+    pub fn to_load_ns(self, moment: Instant) -> u64 {
         if self.time.is_movable() {
             return self.now_ns();
         }
@@ -64,7 +64,7 @@ impl LoadClock {
     }
 
     /// Converts load time to the operating system's monotonic clock.
-    fn to_system_time(&self, at_ns: u64) -> Timespec {
+    fn to_system_time(self, at_ns: u64) -> Timespec {
         to_timespec(self.system_start_ns.saturating_add(at_ns))
     }
 }

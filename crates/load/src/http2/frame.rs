@@ -53,7 +53,7 @@ impl FrameHead {
         }
     }
 
-    pub(super) fn to_bytes(&self) -> [u8; HEAD_BYTES] {
+    pub(super) fn to_bytes(self) -> [u8; HEAD_BYTES] {
         let [_, a, b, c] = self.length.to_be_bytes();
         let [s, t, u, v] = self.stream.to_be_bytes();
         [a, b, c, self.kind, self.flags, s, t, u, v]

@@ -95,10 +95,8 @@ pub fn measure_on_fleet(
         begun.id = store.load_session_without_runs(number)?.id;
     }
     let machines = send_to_machines(&mut engine, fleet, machines, &bundle, &begun.id, listener)?;
-    begun.machines = machines
-        .iter()
-        .map(|own| initial_record(&own.fleet_machine))
-        .collect();
+    let record = |own: &WorkerMachine| initial_record(&own.fleet_machine);
+    begun.machines = machines.iter().map(record).collect();
     let id = begun.id.clone();
     let mut merger = match number {
         Some(number) => store.resume_merging(number)?,

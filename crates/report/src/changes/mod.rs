@@ -180,7 +180,7 @@ fn changes_block(lines: &[SeriesChange<'_>], output: &OutputOptions) -> ReportBl
 }
 
 fn shown_changes(lines: &[SeriesChange<'_>]) -> Vec<ShownChange> {
-    lines.iter().map(SeriesChange::to_shown).collect()
+    lines.iter().map(SeriesChange::shown_change).collect()
 }
 
 fn change_columns() -> ColumnSet<ShownChange> {

@@ -94,13 +94,13 @@ impl SeriesChange<'_> {
             text: format!(
                 "{} {}",
                 verdict_symbol(self.verdict),
-                self.to_shown().sentence()
+                self.shown_change().sentence()
             ),
             emphasis,
         }
     }
 
-    pub fn to_shown(&self) -> ShownChange {
+    pub fn shown_change(&self) -> ShownChange {
         let SeriesChange {
             series,
             change,

@@ -268,7 +268,7 @@ impl<'a> TrendDrawing<'a> {
             let position = self.series.trend.revision_position(revision)?;
             self.places.get(&position).copied()
         };
-        let words = line.to_shown();
+        let words = line.shown_change();
         Some(plot::TrendChange {
             name: match change.number {
                 0 => String::new(),

@@ -184,7 +184,8 @@ fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
 /// Half the width of a bounded interval on the log scale: a share of either side.
 fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
     let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
-    (half > 0.0 && half.is_finite()).then_some(half)
+    // The ends of an exact change differ by rounding.
+    (half > 1e-12 && half.is_finite()).then_some(half)
 }
 
 /// One scale for all rows, if their figures share a metric and are of similar size.

@@ -260,14 +260,8 @@ fn variant_order(experiment: &Experiment, name: &str) -> (usize, bool) {
 }
 
 fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> ReportTable {
-    let all: Vec<f64> = curves
-        .iter()
-        .flat_map(|curve| {
-            PERCENTS
-                .iter()
-                .filter_map(|percent| curve.median_at(*percent))
-        })
-        .collect();
+    let medians = |curve: &&LatencyCurve| PERCENTS.map(|percent| curve.median_at(percent));
+    let all: Vec<f64> = curves.iter().flat_map(medians).flatten().collect();
     let scale = FigureScale::fit_scale("ns", &all, None);
     let mut columns = vec![
         ReportColumn::machine("case"),

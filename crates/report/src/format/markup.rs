@@ -4,7 +4,7 @@
 
 use crate::document::{Document, ReportBlock};
 use crate::format::{RenderDocument, escape_controls};
-use crate::table::{ColumnKind, ReportRow, ReportTable, superscript_number};
+use crate::table::{ColumnKind, ReportColumn, ReportRow, ReportTable, superscript_number};
 use std::io::{self, Write};
 
 /// A document in AsciiDoc.
@@ -166,21 +166,16 @@ impl MarkupPage {
             return;
         }
         let columns: Vec<_> = shown.iter().map(|&at| &table.columns[at]).collect();
-        let headers = columns
-            .iter()
-            .map(|column| self.escape_text(&column.header));
-        let headers: Vec<String> = headers.collect();
-        let is_figure = |kind: ColumnKind| kind == ColumnKind::Figure;
+        let header = |column: &&ReportColumn| self.escape_text(&column.header);
+        let headers: Vec<String> = columns.iter().map(header).collect();
         match self.language {
             MarkupLanguage::AsciiDoc => {
-                let marks = columns
-                    .iter()
-                    .map(|c| if is_figure(c.kind) { ">" } else { "<" });
-                let marks: Vec<&str> = marks.collect();
-                self.write_line(&format!(
-                    "[cols=\"{}\",options=\"header\"]\n|===",
-                    marks.join(",")
-                ));
+                let mark = |column: &&ReportColumn| match column.kind {
+                    ColumnKind::Figure => ">",
+                    _ => "<",
+                };
+                let marks = columns.iter().map(mark).collect::<Vec<_>>().join(",");
+                self.write_line(&format!("[cols=\"{marks}\",options=\"header\"]\n|==="));
                 self.write_row(&headers);
             }
             MarkupLanguage::Org => {

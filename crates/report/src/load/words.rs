@@ -10,6 +10,7 @@ use speedwell_analysis::load::{
 };
 use speedwell_load::latency::OpenVerdict;
 use speedwell_load::outcomes::CountImbalance;
+use speedwell_load::outcomes::ErrorClass;
 
 /// The answer in a sentence.
 pub fn loads_headline(loads: &[LoadFindings<'_>]) -> String {
@@ -267,6 +268,17 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
     })
 }
 
+fn failed_sentence(count: u64, total: u64, class: ErrorClass) -> String {
+    format!(
+        "{} of {} failed ({}); most often {} ({}). Throughput counts good answers only.",
+        format_number(count as f64, 0),
+        format_requests(total),
+        format_share(count as f64 / total.max(1) as f64),
+        class.description(),
+        class.name()
+    )
+}
+
 /// Remarks about requests and responses.
 fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     match remark {
@@ -274,14 +286,7 @@ fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             count,
             total,
             class,
-        } => format!(
-            "{} of {} failed ({}); most often {} ({}). Throughput counts good answers only.",
-            format_number(*count as f64, 0),
-            format_requests(*total),
-            format_share(*count as f64 / (*total).max(1) as f64),
-            class.description(),
-            class.name()
-        ),
+        } => failed_sentence(*count, *total, *class),
         LoadRemark::Unfinished {
             unsent,
             in_flight,

@@ -262,7 +262,7 @@ impl StreamingReader {
         }
         let said = ParsedLine {
             header: None,
-            run: line.run.map(|run| self.shared.into_run(run)),
+            run: line.run.map(|run| self.shared.convert_run(run)),
             failure: line.failure.map(Cow::into_owned),
             profile: line.profile.map(into_recording),
         };
@@ -356,7 +356,7 @@ impl StreamingReader {
 
 impl InternedNames {
     /// Converts a line into a run.
-    pub fn into_run(&mut self, line: RunLine<'_>) -> Run {
+    pub fn convert_run(&mut self, line: RunLine<'_>) -> Run {
         let case = Case::new(line.benchmark, line.parameters.into_owned());
         Run {
             case: self.intern_case(case),

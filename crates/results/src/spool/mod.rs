@@ -131,6 +131,6 @@ pub fn serialize_runs(runs: &[Run]) -> anyhow::Result<Vec<String>> {
 /// A line is not a run.
 pub fn parse_runs(lines: &[String]) -> anyhow::Result<Vec<Run>> {
     let mut shared = InternedNames::default();
-    let run = |line: &String| Ok(shared.into_run(serde_json::from_str(line)?));
+    let run = |line: &String| Ok(shared.convert_run(serde_json::from_str(line)?));
     lines.iter().map(run).collect()
 }

@@ -140,7 +140,7 @@ impl SpoolReader {
             }
             SpoolLine::BlockDone(end) => return Some(self.close_block(end)),
             SpoolLine::Run(line) => {
-                let run = self.shared.into_run(*line);
+                let run = self.shared.convert_run(*line);
                 self.block.runs.push(run);
             }
             SpoolLine::Failure(failure) => self.block.failures.push(failure.into_owned()),

@@ -289,7 +289,7 @@ impl Store {
                 self.write_changes(out)?;
                 Ok(written)
             });
-        written.map_err(|error| self.into_user_error(error))
+        written.map_err(|error| self.to_user_error(error))
     }
 
     fn write_branch_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {

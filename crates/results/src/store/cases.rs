@@ -64,7 +64,7 @@ impl Store {
             let mut session = SessionByCases::new(self, number)?;
             work(&mut session)
         });
-        done.map_err(|error| self.into_user_error(error))
+        done.map_err(|error| self.to_user_error(error))
     }
 }
 

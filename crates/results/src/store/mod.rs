@@ -221,7 +221,7 @@ impl Store {
     }
 
     /// Explains `error` if it comes from the database.
-    pub(in crate::store) fn into_user_error(&self, error: anyhow::Error) -> anyhow::Error {
+    pub(in crate::store) fn to_user_error(&self, error: anyhow::Error) -> anyhow::Error {
         match error.downcast::<Error>() {
             Ok(error) => self.explain_error(error),
             Err(other) => other,

@@ -25,7 +25,7 @@ impl Store {
         let read = self.database.transaction(TransactionPurpose::Reading, |_| {
             self.load_in_transaction(number)
         });
-        read.map_err(|error| self.into_user_error(error))
+        read.map_err(|error| self.to_user_error(error))
     }
 
     /// Loads a session without its runs, of which there may be millions.
@@ -36,7 +36,7 @@ impl Store {
         let read = self.database.transaction(TransactionPurpose::Reading, |_| {
             self.load_header_and_failures(number)
         });
-        read.map_err(|error| self.into_user_error(error))
+        read.map_err(|error| self.to_user_error(error))
     }
 
     /// Loads the runs of some slots of a session, in order of execution.
@@ -50,7 +50,7 @@ impl Store {
                 let session = self.load_header(number)?;
                 RunReader::new(file, &session).slot_runs(number, slots)
             });
-        read.map_err(|error| self.into_user_error(error))
+        read.map_err(|error| self.to_user_error(error))
     }
 
     /// Loads a session within an open transaction.

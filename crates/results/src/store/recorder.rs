@@ -120,7 +120,7 @@ impl Store {
         work: impl FnOnce(&Database) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let done = self.database.transaction(TransactionPurpose::Writing, work);
-        done.map_err(|error| self.into_user_error(error))
+        done.map_err(|error| self.to_user_error(error))
     }
 }
 

@@ -277,7 +277,7 @@ impl Store {
             }
             Ok(all)
         };
-        listed().map_err(|error| self.into_user_error(error))
+        listed().map_err(|error| self.to_user_error(error))
     }
 
     /// Returns whether the recording process is known to have ended.

@@ -108,45 +108,20 @@ fn add_target_cost(served: &LoadResult, ready: &ServerReady, done: &mut RunRepor
         .cpu_ns
         .map(|cpu_ns| cpu_ns as f64 / spent.elapsed_ns as f64);
     let percent = |share: Option<f64>| share.map(|share| share * 100.0);
+    let peak_rss = served.peak_rss_bytes.map(|bytes| bytes as f64);
+    let instructions = each(served.counted.instructions);
+    let ready_ns = Some(ready.took_ns as f64);
+    let lower = MetricDirection::Lower;
+    let higher = MetricDirection::Higher;
     let figures = [
-        (
-            "effective_concurrency",
-            "",
-            MetricDirection::Higher,
-            under_way,
-        ),
-        (
-            "cpu_per_request",
-            "ns",
-            MetricDirection::Lower,
-            each(spent.cpu_ns),
-        ),
-        (
-            "instructions_per_request",
-            "",
-            MetricDirection::Lower,
-            each(served.counted.instructions),
-        ),
-        ("cpu_cores", "", MetricDirection::Lower, cores),
-        (
-            "max_rss",
-            "B",
-            MetricDirection::Lower,
-            served.peak_rss_bytes.map(|bytes| bytes as f64),
-        ),
-        (
-            "server_ready",
-            "ns",
-            MetricDirection::Lower,
-            Some(ready.took_ns as f64),
-        ),
-        (
-            "pressure",
-            "%",
-            MetricDirection::Lower,
-            percent(spent.pressure),
-        ),
-        ("steal", "%", MetricDirection::Lower, percent(spent.steal)),
+        ("effective_concurrency", "", higher, under_way),
+        ("cpu_per_request", "ns", lower, each(spent.cpu_ns)),
+        ("instructions_per_request", "", lower, instructions),
+        ("cpu_cores", "", lower, cores),
+        ("max_rss", "B", lower, peak_rss),
+        ("server_ready", "ns", lower, ready_ns),
+        ("pressure", "%", lower, percent(spent.pressure)),
+        ("steal", "%", lower, percent(spent.steal)),
     ];
     add_metrics(&figures, done);
 }

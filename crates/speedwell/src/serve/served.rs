@@ -95,7 +95,7 @@ impl ReadyServer {
             how_to_add(&path)
         );
         let server =
-            HttpServer::bind(options, router).map_err(|error| into_user_error(&error, &path))?;
+            HttpServer::bind(options, router).map_err(|error| to_user_error(&error, &path))?;
         Ok(ReadyServer {
             url: door.user_url(server.addresses()),
             behind: door.listen_note(server.addresses()),
@@ -146,7 +146,7 @@ fn how_to_add(path: &Path) -> String {
     format!("hint: speedwell serve token add NAME --scope admin --db {db}")
 }
 
-fn into_user_error(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
+fn to_user_error(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
     use speedwell_serve::Error;
     match error {
         Error::PortsInUse(..) => anyhow!("{error}\nhint: choose another port with --port PORT"),

@@ -324,17 +324,10 @@ fn a_file_that_commands_read_is_not_replaced() {
         );
     }
     // A file with the results of the last time is replaced, also where a command behind the runs reads it.
-    let again = [
-        "true",
-        "-r",
-        "2",
-        "--cleanup",
-        "cat results.json",
-        "--export-json",
-        "results.json",
-    ];
+    let cleanup = ["--cleanup", "cat results.json"];
+    let again = ["true", "-r", "2", "--export-json", "results.json"];
     for _ in 0..2 {
-        let output = hyperfine(folder.path(), &again);
+        let output = hyperfine(folder.path(), &[&again[..], &cleanup].concat());
         assert_eq!(output.status.code(), Some(0), "{output:?}");
     }
 }

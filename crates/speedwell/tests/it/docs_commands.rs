@@ -196,13 +196,9 @@ fn a_newcomer_gets_a_comment_on_a_pull_request() {
     let mut command = Command::new("sh");
     command.args(["-c", &script]).current_dir(project.path("."));
     command.env("PATH", format!("{}:{path}", folder.display()));
-    for name in [
-        "GIT_AUTHOR_NAME",
-        "GIT_AUTHOR_EMAIL",
-        "GIT_COMMITTER_NAME",
-        "GIT_COMMITTER_EMAIL",
-    ] {
-        command.env(name, "newcomer");
+    for role in ["AUTHOR", "COMMITTER"] {
+        command.env(format!("GIT_{role}_NAME"), "newcomer");
+        command.env(format!("GIT_{role}_EMAIL"), "newcomer");
     }
     for name in ["SPEEDWELL_DB", "GITHUB_SHA", "GITHUB_ACTIONS", "GITLAB_CI"] {
         command.env_remove(name);

@@ -467,6 +467,10 @@ fn ctrl_c_before_the_first_run_is_an_interruption() {
 const GOOGLE: &str = r#"{"context": {"num_cpus": 2}, "benchmarks": [{"name": "BM_a", "run_name": "BM_a",
 "run_type": "iteration", "iterations": 10, "real_time": 5.0, "cpu_time": 5.0, "time_unit": "ns"}]}"#;
 
+fn words_of(line: &str) -> Vec<&str> {
+    line.split(' ').collect()
+}
+
 #[test]
 fn drop_ins_never_replace_what_they_read() {
     let google = "#!/bin/sh\n: > started\n";
@@ -478,71 +482,27 @@ fn drop_ins_never_replace_what_they_read() {
     std::os::unix::fs::symlink("old.json", project.path("link.json")).unwrap();
     let replaced = ["would replace", "which is read"];
     for dump in ["old.json", "./new.json", "link.json"] {
-        let words = [
-            "as",
-            "compare.py",
-            "-d",
-            dump,
-            "benchmarks",
-            "old.json",
-            "new.json",
-        ];
-        expect_kept(&project, dump, &words, &replaced);
+        let line = format!("as compare.py -d {dump} benchmarks old.json new.json");
+        expect_kept(&project, dump, &words_of(&line), &replaced);
     }
-    let measured = [
-        "as",
-        "compare.py",
-        "-d",
-        "bench",
-        "benchmarks",
-        "./bench",
-        "old.json",
-    ];
+    let measured = words_of("as compare.py -d bench benchmarks ./bench old.json");
     expect_kept(&project, "bench", &measured, &replaced);
     let out = "--benchmark_out=old.json";
     let words = ["as", "compare.py", "benchmarks", "./bench", "old.json", out];
     expect_kept(&project, "old.json", &words, &replaced);
-    let words = [
-        "as",
-        "compare.py",
-        "-d",
-        "x.json",
-        "benchmarks",
-        "./bench",
-        "old.json",
-        "--benchmark_out=x.json",
-    ];
+    let words =
+        words_of("as compare.py -d x.json benchmarks ./bench old.json --benchmark_out=x.json");
     let both = ["would be written to one file"];
     project.run(&words).expect_status(2).expect_stderr(&both);
     let url = "http://127.0.0.1:1/";
     for option in ["-e", "-g"] {
-        let words = [
-            "as",
-            "ab",
-            "-n",
-            "1",
-            "-p",
-            "body",
-            "-T",
-            "text/plain",
-            option,
-            "body",
-            url,
-        ];
-        expect_kept(&project, "body", &words, &replaced);
+        let line = format!("as ab -n 1 -p body -T text/plain {option} body {url}");
+        expect_kept(&project, "body", &words_of(&line), &replaced);
     }
     let words = ["as", "ab", "-n", "1", "-e", "x", "-g", "./x", url];
     project.run(&words).expect_status(2).expect_stderr(&both);
     assert!(!project.path("started").exists() && !project.path("x").exists());
-    let words = [
-        "as",
-        "compare.py",
-        "-d",
-        "x.json",
-        "benchmarks",
-        "old.json",
-        "new.json",
-    ];
+    let words = words_of("as compare.py -d x.json benchmarks old.json new.json");
     for _ in 0..2 {
         project.run(&words).expect_status(0);
     }

@@ -32,11 +32,9 @@ impl Experiment {
         variant: &str,
         seed: u64,
     ) -> Result<RunAssignment> {
+        let name = &group.name;
         if group.kind == GroupKind::Function {
-            bail!(
-                "'{}' consists of benchmark files, which have a harness",
-                group.name
-            );
+            bail!("'{name}' consists of benchmark files, which have a harness");
         }
         let variant = &self.variants[super::variant::find_variant(&self.variants, variant)?];
         if group.kind == GroupKind::Load {
@@ -61,8 +59,8 @@ impl Experiment {
             line: group.line,
             content: NodeContent::Table(sections),
         };
-        let filled = known.fill_node(&unfilled, &group.place)?;
-        let part = FilePart::new(&group.place, &filled);
+        let filled_group = known.fill_node(&unfilled, &group.place)?;
+        let part = FilePart::new(&group.place, &filled_group);
         let Some(target_part) = part.part("target") else {
             return Err(part.missing_key("target", "[group.target] with command = [...]"));
         };

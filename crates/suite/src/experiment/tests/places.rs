@@ -49,13 +49,11 @@ fn each_part_wants_machines_and_what_a_run_knows_stays_a_blank() {
     assert!(!place.roles[0].on.matches_machine(&|_| true));
     let own = assignment_of(&found, "web", 0, &found.variants[0].name);
     assert_eq!(own.ports, Some((20_000, 20_999)));
-    let words = [
-        "server",
-        "{port}",
-        "--on={host}",
-        "--db={db.host}:{db.port}",
-    ];
-    assert_eq!(own.target.command, words);
+    let command = own.target.command.join(" ");
+    assert_eq!(
+        command,
+        "server {port} --on={host} --db={db.host}:{db.port}"
+    );
     assert_eq!(
         service_of(&own).load.spec.url,
         "http://{target.host}:{port}/x"
