@@ -8,13 +8,13 @@
 //! happens. This crate knows nothing about benchmarks.
 //!
 //! ```no_run
-//! use speedwell_forge::{Client, Place, Stamp, Text, Token};
+//! use speedwell_forge::{ForgeClient, PullRequestRef, ResultStamp, CommentText, ForgeToken};
 //!
-//! let place: Place = "github:owner/name#12".parse()?;
-//! let client = Client::new(place, Token::new(std::env::var("GITHUB_TOKEN").unwrap_or_default()));
-//! let stamp = Stamp { revision: "4f1c2d0".into(), at_unix_ms: 1_767_268_800_000 };
-//! let text = Text { marker: "tool:check".into(), stamp, body: "**2 better.**".into() };
-//! println!("{:?}", client.comment(&text, &|_, _| None)?);
+//! let place: PullRequestRef = "github:owner/name#12".parse()?;
+//! let client = ForgeClient::new(place, ForgeToken::new(std::env::var("GITHUB_TOKEN").unwrap_or_default()));
+//! let stamp = ResultStamp { revision: "4f1c2d0".into(), at_unix_ms: 1_767_268_800_000 };
+//! let text = CommentText { marker: "tool:check".into(), stamp, body: "**2 better.**".into() };
+//! println!("{:?}", client.post_comment(&text, &|_, _| None)?);
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 

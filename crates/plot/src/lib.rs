@@ -2,28 +2,28 @@
 //! with error bars, grouped bars, forest plots, histograms, flame graphs, runs in order of
 //! execution, a metric over revisions, and small multiples.
 //!
-//! A chart is plain data. [`AnyChart::render_svg`] and [`AnyChart::render_png`] draw it; no setup is needed. Text
+//! A chart is plain data. [`AnyChart::svg`] and [`AnyChart::render_png`] draw it; no setup is needed. Text
 //! widths come from an embedded font, so the same data give the same bytes on every machine and
 //! text never overlaps. Colors are those of Okabe and Ito; everything shown by color is also shown
 //! by a marker, dash or hatching. [`AnyChart::svg_on_page`] draws for a page with a dark and a light
 //! theme. Start at [`AnyChart`].
 //!
 //! ```
-//! use speedwell_plot::{Axis, BarCategory, Bar, BarChart, Chart, Size};
+//! use speedwell_plot::{ChartAxis, BarCategory, ChartBar, BarChart, AnyChart, ImageSize};
 //!
-//! let chart = Chart::Bar(BarChart {
+//! let chart = AnyChart::Bar(BarChart {
 //!     title: "Requests per second".into(),
-//!     value_axis: Axis::linear("requests per second"),
+//!     value_axis: ChartAxis::linear("requests per second"),
 //!     categories: vec![BarCategory {
 //!         label: "hello world".into(),
 //!         bars: vec![
-//!             Bar { name: "old".into(), value: 51_200.0, low: Some(50_100.0), high: Some(52_300.0) },
-//!             Bar { name: "new".into(), value: 54_800.0, low: Some(53_900.0), high: Some(55_700.0) },
+//!             ChartBar { name: "old".into(), value: 51_200.0, low: Some(50_100.0), high: Some(52_300.0) },
+//!             ChartBar { name: "new".into(), value: 54_800.0, low: Some(53_900.0), high: Some(55_700.0) },
 //!         ],
 //!     }],
 //!     ..BarChart::default()
 //! });
-//! let svg = chart.svg(Size { width_px: 600, height_px: 400 });
+//! let svg = chart.svg(ImageSize { width_px: 600, height_px: 400 });
 //! assert!(svg.starts_with("<svg"));
 //! ```
 

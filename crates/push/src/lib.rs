@@ -6,18 +6,18 @@
 //! knows nothing about a session but its lines and their digest.
 //!
 //! ```no_run
-//! use speedwell_push::{Client, Failure, Lines, Place, Sent, Text};
+//! use speedwell_push::{UploadClient, UploadError, SessionLines, UploadTarget, UploadOutcome, LineSource};
 //!
-//! let place: Place = "https://perf.example/core".parse()?;
-//! let client = Client::new(None);
-//! let lines = Lines { id: "0197", text: Text::Here(b"...\n"), sha256: "ab..." };
-//! match client.send(&place, &lines) {
-//!     Ok(Sent::Stored) => println!("it is there now"),
-//!     Ok(Sent::Known) => println!("it was there"),
-//!     Err(Failure::Passing { reason, .. }) => println!("later: {reason}"),
-//!     Err(Failure::Refused { reason }) => println!("never: {reason}"),
+//! let place: UploadTarget = "https://perf.example/core".parse()?;
+//! let client = UploadClient::new(None);
+//! let lines = SessionLines { id: "0197", text: LineSource::InMemory(b"...\n"), sha256: "ab..." };
+//! match client.upload_session(&place, &lines) {
+//!     Ok(UploadOutcome::Stored) => println!("it is there now"),
+//!     Ok(UploadOutcome::Known) => println!("it was there"),
+//!     Err(UploadError::Retryable { reason, .. }) => println!("later: {reason}"),
+//!     Err(UploadError::Rejected { reason }) => println!("never: {reason}"),
 //! }
-//! # Ok::<(), speedwell_push::Misplaced>(())
+//! # Ok::<(), speedwell_push::ParseTargetError>(())
 //! ```
 
 mod client;

@@ -24,10 +24,10 @@ use std::sync::Arc;
 /// Table of static files.
 ///
 /// ```
-/// use speedwell_serve::assets::Assets;
+/// use speedwell_serve::assets::AssetTable;
 ///
-/// let assets = Assets::new("/static/", [("style.css", &b"body { margin: 0 }"[..])]);
-/// assert!(assets.path("style.css").unwrap().starts_with("/static/style."));
+/// let assets = AssetTable::new("/static/", [("style.css", &b"body { margin: 0 }"[..])]);
+/// assert!(assets.asset_path("style.css").unwrap().starts_with("/static/style."));
 /// let router: axum::Router = assets.router();
 /// ```
 #[derive(Debug, Clone, Default)]

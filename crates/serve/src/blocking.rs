@@ -36,13 +36,13 @@ type PoolJob = Box<dyn FnOnce() + Send>;
 /// Threads for blocking work. Clones share them; the threads end with the last clone.
 ///
 /// ```
-/// use speedwell_serve::blocking::{Pool, QUEUE};
-/// use speedwell_serve::Refusal;
+/// use speedwell_serve::blocking::{BlockingPool, QUEUE_LENGTH};
+/// use speedwell_serve::HttpError;
 ///
-/// async fn handler(readers: Pool) -> Result<String, Refusal> {
+/// async fn handler(readers: BlockingPool) -> Result<String, HttpError> {
 ///     readers.run(|| "what the database says".to_owned()).await
 /// }
-/// # let pool = Pool::new("readers", 4, QUEUE)?;
+/// # let pool = BlockingPool::new("readers", 4, QUEUE_LENGTH)?;
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # assert_eq!(runtime.block_on(handler(pool)), Ok("what the database says".to_owned()));
 /// # Ok::<(), speedwell_serve::Error>(())

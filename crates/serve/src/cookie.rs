@@ -18,17 +18,17 @@ const MAX_LOGINS: usize = 10_000;
 ///
 /// ```
 /// use axum::http::{HeaderMap, header::COOKIE};
-/// use speedwell_serve::cookie::Logins;
+/// use speedwell_serve::cookie::LoginStore;
 /// use std::time::Instant;
 ///
-/// let logins = Logins::new("speedwell");
+/// let logins = LoginStore::new("speedwell");
 /// let now = Instant::now();
-/// let cookie = logins.begin("ada", true, now)?;  // as the value of Set-Cookie
+/// let cookie = logins.start_login("ada", true, now)?;  // as the value of Set-Cookie
 /// let text = cookie.to_str().unwrap();
 /// assert!(text.starts_with("__Host-speedwell=") && text.contains("; HttpOnly"));
 ///
 /// let sent = text.split(';').next().unwrap().parse().unwrap();
-/// assert_eq!(logins.find(&HeaderMap::from_iter([(COOKIE, sent)]), true, now), Some("ada"));
+/// assert_eq!(logins.find_login(&HeaderMap::from_iter([(COOKIE, sent)]), true, now), Some("ada"));
 /// # Ok::<(), speedwell_serve::Error>(())
 /// ```
 #[derive(Debug)]

@@ -25,16 +25,16 @@ struct EntityTag(String);
 /// use axum::http::HeaderMap;
 /// use axum::http::header::{ETAG, IF_NONE_MATCH};
 /// use axum::response::IntoResponse;
-/// use speedwell_serve::etag::unless_known;
+/// use speedwell_serve::etag::with_etag;
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
-/// let first = unless_known(&HeaderMap::new(), "a page".into_response()).await;
+/// let first = with_etag(&HeaderMap::new(), "a page".into_response()).await;
 /// assert_eq!(first.status(), 200);
 ///
 /// let asked = HeaderMap::from_iter([(IF_NONE_MATCH, first.headers()[ETAG].clone())]);
-/// assert_eq!(unless_known(&asked, "a page".into_response()).await.status(), 304);
-/// assert_eq!(unless_known(&asked, "another one".into_response()).await.status(), 200);
+/// assert_eq!(with_etag(&asked, "a page".into_response()).await.status(), 304);
+/// assert_eq!(with_etag(&asked, "another one".into_response()).await.status(), 200);
 /// # });
 /// ```
 pub async fn with_etag(asked: &HeaderMap, answer: Response) -> Response {

@@ -19,15 +19,15 @@ const MAX_ADDRESSES: usize = 4096;
 /// Counts failures per address.
 ///
 /// ```
-/// use speedwell_serve::failures::Failures;
+/// use speedwell_serve::failures::FailureLimiter;
 /// use std::time::Instant;
 ///
-/// let (failures, address, now) = (Failures::default(), "203.0.113.7".parse().ok(), Instant::now());
+/// let (failures, address, now) = (FailureLimiter::default(), "203.0.113.7".parse().ok(), Instant::now());
 /// for _ in 0..10 {
-///     assert!(failures.check(address, now).is_ok());
-///     failures.add(address, now);
+///     assert!(failures.check_address(address, now).is_ok());
+///     failures.record_failure(address, now);
 /// }
-/// assert_eq!(failures.check(address, now).unwrap_err().status, 429);
+/// assert_eq!(failures.check_address(address, now).unwrap_err().status, 429);
 /// ```
 #[derive(Debug)]
 pub struct FailureLimiter {

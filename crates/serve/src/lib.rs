@@ -6,18 +6,18 @@
 //!
 //! ```
 //! use axum::{Router, routing::get};
-//! use speedwell_serve::{Address, Listen, Log, Options, Server};
+//! use speedwell_serve::{BoundAddress, ListenAddress, RequestLog, ServerOptions, HttpServer};
 //! use std::io::{Read, Write};
 //!
 //! let router = Router::new().route("/", get(|| async { "hello" }));
-//! let options = Options {
-//!     listen: vec![Listen::Loopback { first: 0, last: 0 }],
-//!     log: Log::stderr(),
-//!     ..Options::default()
+//! let options = ServerOptions {
+//!     listen: vec![ListenAddress::Loopback { first: 0, last: 0 }],
+//!     log: RequestLog::stderr(),
+//!     ..ServerOptions::default()
 //! };
-//! let server = Server::bind(options, router)?;
+//! let server = HttpServer::bind(options, router)?;
 //! let stopper = server.stopper();
-//! let Address::Tcp(address) = server.addresses()[0].clone() else { unreachable!() };
+//! let BoundAddress::Tcp(address) = server.addresses()[0].clone() else { unreachable!() };
 //! let serving = std::thread::spawn(move || server.run());
 //!
 //! let mut client = std::net::TcpStream::connect(address)?;

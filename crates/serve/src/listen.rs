@@ -47,13 +47,13 @@ pub struct ServerProtection {
 /// allowed. All addresses except loopback and Unix sockets require a token and TLS.
 ///
 /// ```
-/// use speedwell_serve::listen::{Listen, Protection, exposure};
+/// use speedwell_serve::listen::{ListenAddress, ServerProtection, exposure_error};
 ///
-/// let everywhere = Listen::Address("0.0.0.0:7600".parse().unwrap());
-/// let why = exposure(&everywhere, Protection { token: true, tls: false }).unwrap();
+/// let everywhere = ListenAddress::Address("0.0.0.0:7600".parse().unwrap());
+/// let why = exposure_error(&everywhere, ServerProtection { token: true, tls: false }).unwrap();
 /// assert!(why.contains("TLS"));
-/// assert_eq!(exposure(&everywhere, Protection { token: true, tls: true }), None);
-/// assert_eq!(exposure(&Listen::Loopback { first: 0, last: 0 }, Protection::default()), None);
+/// assert_eq!(exposure_error(&everywhere, ServerProtection { token: true, tls: true }), None);
+/// assert_eq!(exposure_error(&ListenAddress::Loopback { first: 0, last: 0 }, ServerProtection::default()), None);
 /// ```
 pub fn exposure_error(place: &ListenAddress, protection: ServerProtection) -> Option<String> {
     let address = match place {

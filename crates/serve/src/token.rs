@@ -97,15 +97,15 @@ impl PartialEq for SecretDigest {
 /// Token with the right prefix, length and checksum; the store decides whether it is valid.
 ///
 /// ```
-/// use speedwell_serve::token::Token;
+/// use speedwell_serve::token::AccessToken;
 ///
-/// let token = Token::new()?;
+/// let token = AccessToken::new()?;
 /// let (id, digest) = (token.id().to_owned(), token.digest());  // stored; the token itself is shown once
 /// let shown = token.expose().to_owned();
 ///
-/// let presented = Token::parse(&shown).unwrap();
+/// let presented = AccessToken::parse(&shown).unwrap();
 /// assert_eq!(presented.id(), id);
-/// assert!(presented.is(Some(&digest)));
+/// assert!(presented.matches_digest(Some(&digest)));
 /// # Ok::<(), speedwell_serve::Error>(())
 /// ```
 #[derive(Debug, Clone)]

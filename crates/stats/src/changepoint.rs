@@ -33,10 +33,10 @@ const GROUP: usize = 64;
 /// groups together by the minimum of their bounds.
 ///
 /// ```
-/// use speedwell_stats::changepoint::segments;
+/// use speedwell_stats::changepoint::find_segments;
 /// let noise = [0.01, -0.02, 0.0, 0.02, -0.01];
 /// let values: Vec<f64> = (0..40).map(|at| f64::from(at / 20) + noise[at as usize % 5]).collect();
-/// assert_eq!(segments(&values, 15.0 * 40f64.ln(), 5), [0..20, 20..40]);
+/// assert_eq!(find_segments(&values, 15.0 * 40f64.ln(), 5), [0..20, 20..40]);
 /// ```
 pub fn find_segments(values: &[f64], penalty: f64, shortest: usize) -> Vec<Range<usize>> {
     let (count, shortest) = (values.len(), shortest.max(1));

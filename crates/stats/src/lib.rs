@@ -6,16 +6,16 @@
 //! Start reading at [`test::stratified`], the default test, then [`follow_sequential`].
 //!
 //! ```
-//! use speedwell_stats::{Observation, test::stratified_rank};
+//! use speedwell_stats::{BlockObservation, test::stratified_rank};
 //!
 //! // Four blocks, each with two runs of either side; the candidate takes about 3 % longer.
 //! let seconds = [1.00, 1.03, 1.01, 1.04, 1.02, 1.05, 1.00, 1.04];
-//! let observations: Vec<Observation> = (0..16)
+//! let observations: Vec<BlockObservation> = (0..16)
 //!     .map(|run| {
 //!         let value = seconds[run as usize % 8] + f64::from(run / 4) * 0.001;
 //!         match run % 2 {
-//!             0 => Observation::baseline(value, run / 4),
-//!             _ => Observation::candidate(value, run / 4),
+//!             0 => BlockObservation::baseline(value, run / 4),
+//!             _ => BlockObservation::candidate(value, run / 4),
 //!         }
 //!     })
 //!     .collect();

@@ -2,7 +2,7 @@
 //!
 //! Decides where a response ends and how large it was; does not know who asked, when, or what
 //! happens to the connection. A response in one piece is read in place; only a split head is
-//! buffered until the rest arrives. Start at [`ResponseReader::process_input`].
+//! buffered until the rest arrives. Start at [`ResponseReader::feed`].
 
 use super::head::{BodyFraming, HeadScanner, is_token_byte};
 use super::{MethodKind, ResponseEnd, ResponseError, ResponseSummary, ResponseWatch};
@@ -59,14 +59,14 @@ enum ReaderState {
 
 /// Reads the responses of one connection in sequence.
 ///
-/// [`ResponseReader::expect_response`] announces a response, [`ResponseReader::process_input`] processes received data. When pipelining,
+/// [`ResponseReader::expect_response`] announces a response, [`ResponseReader::feed`] processes received data. When pipelining,
 /// begin the next response after one has ended and feed the bytes that were not consumed.
 ///
 /// ```
-/// use speedwell_load::http1::{MethodKind, Reply};
+/// use speedwell_load::http1::{MethodKind, ResponseReader};
 ///
-/// let mut reply = Reply::default();
-/// reply.begin(MethodKind::Body);
+/// let mut reply = ResponseReader::default();
+/// reply.expect_response(MethodKind::Body);
 /// assert!(reply.feed(b"HTTP/1.1 200 OK\r\nContent-Le")?.ended.is_none());
 /// let progress = reply.feed(b"ngth: 5\r\n\r\nhelloHTTP/1.1 ...")?;
 /// let summary = progress.ended.ok_or("it has ended")?;
@@ -136,11 +136,11 @@ impl ResponseReader {
         self.feed_parts(bytes, None)
     }
 
-    /// Same as [`ResponseReader::process_input`], and passes the response to a watch, which must be the same one
+    /// Same as [`ResponseReader::feed`], and passes the response to a watch, which must be the same one
     /// until the response has ended.
     ///
     /// # Errors
-    /// See [`ResponseReader::process_input`].
+    /// See [`ResponseReader::feed`].
     pub fn feed_watched(
         &mut self,
         bytes: &[u8],

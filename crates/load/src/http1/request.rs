@@ -95,9 +95,9 @@ impl std::error::Error for InvalidRequest {}
 /// An encoded request.
 ///
 /// ```
-/// use speedwell_load::http1::{Request, RequestParts};
+/// use speedwell_load::http1::{Http1Request, RequestParts};
 ///
-/// let request = Request::new(&RequestParts {
+/// let request = Http1Request::new(&RequestParts {
 ///     method: "GET",
 ///     target: "/index.html",
 ///     host: "localhost:8080",
@@ -105,7 +105,7 @@ impl std::error::Error for InvalidRequest {}
 ///     ..RequestParts::default()
 /// })?;
 /// assert_eq!(request.bytes(), b"GET /index.html HTTP/1.1\r\nHost: localhost:8080\r\nAccept: */*\r\n\r\n");
-/// # Ok::<(), speedwell_load::http1::RequestError>(())
+/// # Ok::<(), speedwell_load::http1::InvalidRequest>(())
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Http1Request {

@@ -2,7 +2,7 @@
 //!
 //! Knows neither sockets, nor the time, nor the meaning of a token. Input is parsed in `head`,
 //! `body` and `control`; bodies that wait for a window are in `body`, too. Start at
-//! [`Http2Connection::process_input`].
+//! [`Http2Connection::feed`].
 
 use super::frame::{
     self, FrameHead, HEAD_BYTES, MAX_31_BITS, OutputQueue, PeerSettings, flag, kind,
@@ -33,19 +33,19 @@ pub enum CloseMeaning {
 ///
 /// ```
 /// use speedwell_load::http1::RequestParts;
-/// use speedwell_load::http2::{Connection, Event, Request, Scheme, Settings};
+/// use speedwell_load::http2::{Http2Connection, Http2Event, Http2Request, UrlScheme, Http2Settings};
 ///
 /// let parts = RequestParts { method: "GET", target: "/", host: "h", ..RequestParts::default() };
-/// let request = Request::new(&parts, Scheme::Http)?;
-/// let mut connection = Connection::new(&Settings::default());
-/// assert!(connection.open(&request, 7));
+/// let request = Http2Request::new(&parts, UrlScheme::Http)?;
+/// let mut connection = Http2Connection::new(&Http2Settings::default());
+/// assert!(connection.open_stream(&request, 7));
 /// let sent = connection.output().len();
-/// connection.sent(sent);
+/// connection.mark_sent(sent);
 /// // SETTINGS, then HEADERS with `:status: 200` (0x88) and nothing else, which ends stream 1.
 /// let answer = *b"\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\x05\0\0\0\x01\x88";
 /// let mut status = 0;
 /// connection.feed(&answer, &mut |event| {
-///     if let Event::Ended { token: 7, summary } = event {
+///     if let Http2Event::Ended { token: 7, summary } = event {
 ///         status = summary.status;
 ///     }
 /// })?;

@@ -36,7 +36,7 @@ impl UrlScheme {
 ///
 /// ```
 /// use speedwell_load::http1::RequestParts;
-/// use speedwell_load::http2::{Connection, Request, Scheme, Settings};
+/// use speedwell_load::http2::{Http2Connection, Http2Request, UrlScheme, Http2Settings};
 ///
 /// let parts = RequestParts {
 ///     method: "GET",
@@ -45,11 +45,11 @@ impl UrlScheme {
 ///     headers: &[("Accept", b"*/*")],
 ///     ..RequestParts::default()
 /// };
-/// let request = Request::new(&parts, Scheme::Http)?;
-/// let mut connection = Connection::new(&Settings::default());
-/// assert!(connection.open(&request, 0));
+/// let request = Http2Request::new(&parts, UrlScheme::Http)?;
+/// let mut connection = Http2Connection::new(&Http2Settings::default());
+/// assert!(connection.open_stream(&request, 0));
 /// assert!(connection.output().starts_with(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"));
-/// # Ok::<(), speedwell_load::http1::RequestError>(())
+/// # Ok::<(), speedwell_load::http1::InvalidRequest>(())
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct Http2Request {

@@ -73,9 +73,9 @@ pub use uploads::{IncompleteUpload, SessionDigest, UploadSender, UploadStatus, c
 /// to 10 seconds for another.
 ///
 /// ```
-/// use speedwell_results::store::{Reference, Store};
+/// use speedwell_results::store::{SessionReference, Store};
 /// let store = Store::in_memory()?;
-/// assert!(store.find(&Reference::Latest).is_err(), "nothing measured yet");
+/// assert!(store.resolve_reference(&SessionReference::Latest).is_err(), "nothing measured yet");
 /// # Ok::<(), anyhow::Error>(())
 /// ```
 #[derive(Debug)]

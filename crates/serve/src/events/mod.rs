@@ -31,17 +31,17 @@ const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(15);
 ///
 /// ```
 /// use axum::http::HeaderMap;
-/// use speedwell_serve::events::{Event, Hub};
+/// use speedwell_serve::events::{ServerEvent, EventHub};
 ///
-/// let hub = Hub::new();
+/// let hub = EventHub::new();
 /// let seen = hub.clone();
 /// let router: axum::Router = axum::Router::new().route(
 ///     "/events",
 ///     axum::routing::get(move |headers: HeaderMap| async move {
-///         seen.stream(&headers, || vec![Event::new("progress", "3 of 10")])
+///         seen.stream_response(&headers, || vec![ServerEvent::new("progress", "3 of 10")])
 ///     }),
 /// );
-/// hub.send(Event::new("progress", "4 of 10"));
+/// hub.send_event(ServerEvent::new("progress", "4 of 10"));
 /// ```
 #[derive(Clone)]
 pub struct EventHub {

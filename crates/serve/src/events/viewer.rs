@@ -41,15 +41,15 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 ///
 /// ```
 /// # use axum::{http::HeaderMap, response::Response};
-/// # use speedwell_serve::{Refusal, blocking::Pool, events::{Event, Hub}};
-/// async fn handler(hub: Hub, readers: Pool, headers: HeaderMap) -> Result<Response, Refusal> {
-///     let viewer = hub.watch(&headers);
+/// # use speedwell_serve::{HttpError, blocking::BlockingPool, events::{ServerEvent, EventHub}};
+/// async fn handler(hub: EventHub, readers: BlockingPool, headers: HeaderMap) -> Result<Response, HttpError> {
+///     let viewer = hub.add_viewer(&headers);
 ///     let mut first = Vec::new();
-///     if viewer.begins_anew() {
+///     if viewer.needs_initial_events() {
 ///         // What happens while the store is read comes after it.
-///         first.push(Event::new("all", readers.run(|| "what the store says").await?));
+///         first.push(ServerEvent::new("all", readers.run(|| "what the store says").await?));
 ///     }
-///     Ok(viewer.answer(&first))
+///     Ok(viewer.into_stream_response(&first))
 /// }
 /// ```
 pub struct EventViewer {

@@ -6,21 +6,21 @@
 //! point. Start at [`find_changes`]; [`Walk`] continues where the last look ended.
 //!
 //! ```
-//! use speedwell_stats::trend::{Evidence, Point, search};
+//! use speedwell_stats::trend::{ChangeEvidence, MeasuredPoint, find_changes};
 //!
 //! // Forty sessions of one machine, one a revision; from the twenty-first on everything takes 5 % longer.
-//! let points: Vec<Point> = (0..40)
-//!     .map(|i| Point {
+//! let points: Vec<MeasuredPoint> = (0..40)
+//!     .map(|i| MeasuredPoint {
 //!         value: (1.0 + f64::from(i * 7 % 11) * 0.001) * if i < 20 { 1.0 } else { 1.05 },
 //!         machine: 0,
 //!         position: i,
 //!     })
 //!     .collect();
-//! let changes = search(&points)?;
+//! let changes = find_changes(&points)?;
 //! assert_eq!((changes[0].before, changes[0].after), (19, 20));
-//! assert_eq!(changes[0].evidence, Evidence::Found { seen: 27 });
+//! assert_eq!(changes[0].evidence, ChangeEvidence::Found { seen: 27 });
 //! assert!((changes[0].size.ratio - 1.05).abs() < 0.005);
-//! # Ok::<(), speedwell_stats::trend::Unsearchable>(())
+//! # Ok::<(), speedwell_stats::trend::TooManyNonPositive>(())
 //! ```
 
 mod autocorrelation;
