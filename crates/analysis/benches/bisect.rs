@@ -1,10 +1,10 @@
 //! Measures how often a whole bisection is right, wrong or inconclusive: `cargo bench -p
 //! speedwell-analysis --bench bisect`.
 //!
-//! Prints the table of `crates/analysis/benches/bisect.md` and exits with 1 if bisections are wrong too often
-//! or right too rarely. `--bench trend` of speedwell-stats measures the search alone, without ends,
-//! confirmation and recursion. Without `--bench` (as under `cargo test --benches`) it runs a
-//! twentieth of the repetitions, only to show that everything works. Seeds are fixed.
+//! Prints the table of `crates/analysis/benches/bisect.md` and exits with 1 if bisections are wrong
+//! too often or right too rarely. `--bench trend` of speedwell-stats measures the search alone,
+//! without ends, confirmation and recursion. Without `--bench` (as under `cargo test --benches`) it
+//! runs a twentieth of the repetitions, only to show that everything works. Seeds are fixed.
 
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;

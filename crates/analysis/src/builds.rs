@@ -2,7 +2,7 @@
 //! differ.
 //!
 //! Runs of one build share its memory layout, so together they give one value; how that value is
-//! tested is decided elsewhere. Start at [`IndependentUnit::paired_values`] and [`load_spreads`].
+//! tested is decided elsewhere. Start at [`IndependentUnit::paired_values`] and [`layout_spreads`].
 
 use crate::AnalysisFindings;
 use crate::grid::{CaseRuns, RunGrid, finite_values};

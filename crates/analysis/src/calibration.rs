@@ -34,7 +34,7 @@ struct CalibrationTrial {
 }
 
 /// Splits the runs of the first two variants, which are the same program, into comparisons of
-/// `runs` runs a side, and counts those that show a difference.
+/// `runs` runs per side, and counts the comparisons that show a difference.
 ///
 /// Only the first metric counts: the metrics of a run rise and fall together, so their false alarms
 /// are not independent.

@@ -57,8 +57,8 @@ pub(super) struct CaseRow {
     pub counts: ExactCounts,
 }
 
-/// Describes one case with known `outcome`, still without a verdict; `names` are those of baseline
-/// and candidate.
+/// Describes one case with known `outcome`, still without a verdict; `names` names baseline and
+/// candidate.
 pub(super) fn describe_case(
     case: MatchedCase,
     mut outcome: SequentialOutcome,
@@ -143,7 +143,7 @@ fn counts_of(pair: &PairedRuns, policy: &JudgingPolicy) -> ExactCounts {
 /// Intervals of noiseless values have no width; below this, differences are rounding of logarithms.
 const ROUNDING_TOLERANCE: f64 = 1e-9;
 
-/// Whether the change of the mean differs from that of the typical run by more than half of either
+/// Whether the mean and the typical run changed by different amounts: by more than half of either
 /// interval, in logarithms (docs/why/statistics.md, "Effect and interval").
 fn has_shape_changed(typical: Option<IntervalEstimate>, mean: Option<IntervalEstimate>) -> bool {
     let log = |share: f64| share.ln_1p();

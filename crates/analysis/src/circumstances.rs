@@ -1,6 +1,6 @@
 //! Environment facts of sessions, and differences between them.
 //!
-//! Decides which facts can affect figures. Start at [`facts`].
+//! Decides which facts can affect figures. Start at [`environment_facts`].
 
 use speedwell_model::{DisturbanceFigure, Environment, Run};
 use speedwell_stats::describe::median;

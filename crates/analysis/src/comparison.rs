@@ -39,7 +39,7 @@ pub(super) struct SourceSide<'a, 's> {
     pub cases: &'a [CaseRuns<'s>],
     /// Index of its variant.
     pub variant: usize,
-    /// What was measured.
+    /// The measured variant.
     pub measured: MeasuredVariant<'a>,
 }
 
@@ -397,13 +397,15 @@ const FEWEST_TYPICAL: usize = 5;
 /// Cases that differ so much are this unlikely where all have the same change.
 const UNLIKE: f64 = 0.05;
 
-/// Standard errors below this are the rounding of logarithms: the runs of these cases do not scatter.
+/// Standard errors below this are the rounding of logarithms: the runs of these cases do not
+/// scatter.
 const LEAST_ERROR: f64 = 1e-9;
 
-/// Whether there are cases enough, and their changes differ by no more than their own errors explain.
+/// Whether there are cases enough, and their changes differ by no more than their own errors
+/// explain.
 ///
-/// By Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared where all cases have the same
-/// change (Biometrics 10, 1954).
+/// By Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared where
+/// all cases have the same change (Biometrics 10, 1954).
 fn are_alike(rows: &[&CaseRow]) -> bool {
     let error = |row: &CaseRow| {
         if row.comparison.is_exact {
@@ -484,7 +486,7 @@ fn fill_locations(comparisons: &mut [CandidateComparison]) {
     }
 }
 
-/// Runs of a level's baseline, plus those of all candidates divided by their ratios; empty without
+/// Runs of a level: the baseline's, and all candidates' divided by their ratios. Empty without
 /// ratios.
 fn pooled_runs(comparisons: &[CandidateComparison], places: &[[usize; 2]]) -> Vec<f64> {
     let mut pooled = Vec::new();

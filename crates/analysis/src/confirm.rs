@@ -1,8 +1,8 @@
 //! Decides whether a suspected change is confirmed when both sides are measured again.
 //!
 //! Defines the looks, the error rate and what counts as confirmed. The earlier runs that raised the
-//! suspicion are excluded, so the ratio is not overstated. Start at [`evaluate_confirmation`]; [`read_confirmations`]
-//! reads a session.
+//! suspicion are excluded, so the ratio is not overstated. Start at [`evaluate_confirmation`];
+//! [`read_confirmations`] reads a session.
 
 use crate::findings::{AnalysisFindings, CandidateComparison, CaseComparison};
 use speedwell_model::{IntervalEstimate, Verdict};

@@ -157,7 +157,7 @@ fn first_runs_of_slots<'r>(side: &[&'r Run]) -> Vec<&'r Run> {
     side.iter().filter(is_new).copied().collect()
 }
 
-/// Warns if so many runs of a session were rejected that its machine is too busy.
+/// Warns that the machine is too busy if many runs of a session were rejected.
 pub(super) fn warn_too_busy(
     design: &SessionDesign,
     rejected: usize,

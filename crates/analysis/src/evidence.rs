@@ -2,7 +2,7 @@
 //! and the result of one look, regardless of other cases.
 //!
 //! Decides how each method answers these questions; `sequential.rs` decides whether a p value is
-//! small enough among all cases. Start at [`evaluate_look`], [`estimate_change`] and [`format_p_value`].
+//! small enough among all cases. Start at [`evaluate_look`], [`estimate_change`] and [`p_value`].
 
 use crate::StatisticalMethod;
 use crate::paired::ComparedData;

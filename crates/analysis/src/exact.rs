@@ -120,7 +120,7 @@ pub(super) fn note_time_disagreement(comparisons: &mut [CandidateComparison]) {
     }
 }
 
-/// Key of what is compared: baseline, candidate and case.
+/// Key of a comparison: baseline, candidate and case.
 fn comparison_key(found: &CandidateComparison, row: &CaseComparison) -> [String; 3] {
     [
         found.baseline.clone(),

@@ -31,11 +31,11 @@ pub struct AnalysisFindings {
     pub is_cross_session: bool,
     /// Number of runs after which measuring was cut short, if it was.
     pub ended_after: Option<usize>,
-    /// Whether so many runs were disturbed and rejected that the rest may be a biased selection.
+    /// Whether too many runs were rejected as disturbed: the rest may be a biased selection.
     pub is_too_busy: bool,
     /// Reasons why a gate cannot judge, as parts of a sentence: what a session or side lacks.
     pub gate_obstacles: Vec<String>,
-    /// What was excluded from the sources, as parts of a sentence.
+    /// Exclusions from the sources, as parts of a sentence.
     pub excluded: Vec<String>,
 }
 
@@ -117,8 +117,8 @@ pub struct CandidateComparison {
     pub rows: Vec<CaseComparison>,
     /// Geometric mean of the changes of all rows, as a share, with its interval.
     pub overall: Option<IntervalEstimate>,
-    /// Whether `overall` is what a typical case can expect: five cases or more, which differ by no more than their
-    /// intervals explain.
+    /// Whether `overall` is what a typical case can expect: five cases or more, which differ by no
+    /// more than their intervals explain.
     pub is_typical: bool,
     /// Ids of cases that only the baseline has.
     pub only_baseline: Vec<String>,

@@ -69,13 +69,13 @@ impl GateAnswer {
 /// Details of a gate's answer. Parts of sentences have no full stop.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GateOutcome {
-    /// What was judged, in words: `11 cases by time`.
+    /// Judged cases and metrics, in words: `11 cases by time`.
     pub judged: String,
     /// What makes the gate fail: `2 worse ('g/a', 'g/b')`.
     pub failing: Vec<String>,
-    /// Why it could not judge what was requested.
+    /// Reasons why the gate could not judge.
     pub obstacles: Vec<String>,
-    /// What was excluded or left undecided.
+    /// Excluded and undecided cases.
     pub remarks: Vec<String>,
 }
 

@@ -31,7 +31,7 @@ pub struct ProjectHistory {
 /// A series with its trend.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SeriesTrend {
-    /// Number in the store; for series joined by renames, that of the newest.
+    /// Number in the store; for series joined by renames, the number of the newest one.
     pub number: i64,
     /// Current key.
     pub key: SeriesKey,
@@ -200,7 +200,7 @@ fn find_common_changes<'a>(
 }
 
 impl SeriesTrend {
-    /// The series restricted to some of its points. Levels and changes are those of the full series
+    /// Restricts the series to some of its points. Keeps the levels and changes of the full series
     /// that still have a point; nothing is searched again, so the restriction never contradicts the
     /// full series. `None` if no point is left.
     pub fn restrict_points(&self, is_wanted: impl Fn(&TrendPoint) -> bool) -> Option<SeriesTrend> {

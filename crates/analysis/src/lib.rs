@@ -1,9 +1,10 @@
 //! Turns series into findings: pure functions without I/O or formatting.
 //!
-//! [`analyse()`] judges one session, [`compare_sources()`] several, [`calibrate_session()`] a machine,
-//! [`study_parameter()`] how a metric depends on a parameter, and a [`StopRule`] decides during measuring
-//! when a case needs no more runs. Start at [`analyse()`]. Verdicts come from `sequential.rs`, for
-//! measuring and analyzing alike.
+//! [`analyze_session()`] judges one session, [`compare_sources()`] compares several,
+//! [`calibrate_session()`] calibrates a machine, and [`study_parameter()`] finds how a metric
+//! depends on a parameter. A [`StopRule`] decides while measuring when a case needs no more runs.
+//! Verdicts come from `sequential.rs`, for measuring and analyzing alike. Start at
+//! [`analyze_session()`].
 
 mod between_sessions;
 pub mod bisect;

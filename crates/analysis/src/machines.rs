@@ -3,7 +3,8 @@
 //! Makes three statements, in this order: what holds on these machines (from the test of all
 //! blocks, decided elsewhere), whether it is the same on all of them, and what to expect on similar
 //! machines. Runs are compared only within their machine, and machines of different classes are not
-//! pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several machines", lists the error rates.
+//! pooled. Start at [`add_machine_results`]; crates/stats/DERIVATIONS.md, "Several machines", lists
+//! the error rates.
 
 use crate::CandidateComparison;
 use crate::evidence;
@@ -176,7 +177,7 @@ fn machine_effect(
     }
 }
 
-/// Mean log of the candidate minus that of the baseline, per block; empty without logarithms or
+/// Difference of the mean logs of candidate and baseline, per block; empty without logarithms or
 /// blocks.
 fn block_effects(data: &ComparedData) -> Vec<f64> {
     if !data.is_positive() {

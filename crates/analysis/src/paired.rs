@@ -393,7 +393,7 @@ pub(super) fn noise_autocorrelation(pair: &PairedRuns, apart: bool) -> Option<f6
     series_autocorrelation(&noise)
 }
 
-/// Whether all runs of one side were executed before those of the other.
+/// Whether one side executed all its runs before the other side began.
 pub(super) fn is_one_after_the_other(pair: &PairedRuns) -> bool {
     let span = |runs: &[RunValue]| {
         let slots = runs.iter().map(|run| run.slot);

@@ -1,7 +1,7 @@
 //! Points: one per series of a session, which represents it in every trend.
 //!
-//! Decides what is a point and which revision, machine and environment it belongs to. Does not look
-//! at other sessions. Start at [`session_points`].
+//! Decides which series become points, and the revision, machine and environment of each. Does not
+//! look at other sessions. Start at [`session_points`].
 
 use crate::builds::independent_values;
 use crate::circumstances::{MachineActivity, environment_facts};
@@ -134,7 +134,7 @@ fn series_variant(session: &Session, variant: Option<&Variant>, name: &str) -> S
     }
 }
 
-/// Revision of a variant: its own, or that of the checkout.
+/// Revision of a variant: its own, or else the revision of the checkout.
 fn variant_revision(session: &Session, variant: Option<&Variant>) -> Option<Revision> {
     if let Some(worktree) = variant.and_then(|variant| variant.worktree.as_ref()) {
         return Some(Revision {

@@ -1,8 +1,8 @@
 //! User settings of an analysis, and the policy by which all pairs of one comparison are judged.
 //!
 //! Derives the test, the error rate, the looks and what counts as "same" from the session's design
-//! and the user's [`AnalysisSettings`]. Whatever the design fixed before measuring takes precedence,
-//! because only then does the error rate hold. Does not look at data.
+//! and the user's [`AnalysisSettings`]. Whatever the design fixed before measuring takes
+//! precedence, because only then does the error rate hold. Does not look at data.
 
 use crate::builds::IndependentUnit;
 use crate::exact;
@@ -193,8 +193,8 @@ impl JudgingPolicy {
         self.matching.runs_together().unwrap_or(1)
     }
 
-    /// Minimum number of runs per side for a claim at the error rate `level`: that of the first
-    /// look, or that with which the test can reach the level at all.
+    /// Minimum number of runs per side for a claim at the error rate `level`: the runs of the first
+    /// look, or else the fewest runs with which the test can reach the level.
     pub fn fewest_runs(&self, level: f64) -> usize {
         match self.looks.as_ref().and_then(SequentialLooks::first_look) {
             Some(look) => look.n,

@@ -53,7 +53,7 @@ pub struct ProfiledSides {
 }
 
 /// Compares the profiles of a session for these pairs of variants, in the order in which cases were
-/// recorded. Skips pairs of which one side was never to be recorded.
+/// recorded. Skips pairs unless both sides have a recording.
 pub fn case_profiles(session: &Session, pairs: &[(String, String)]) -> Vec<CaseProfile> {
     let cases = distinct_items(session.profiles.iter().map(|recording| &recording.case));
     let of_case = |case: &Case| -> Vec<CaseProfile> {

@@ -2,7 +2,7 @@
 //! cases are taken in the order in which they were measured, and a case ends as different only if
 //! that survives the correction for all cases.
 //!
-//! Decides at which look a case ends and what is then known: the smallest p value of its looks, and
+//! Decides at which look a case ends and with which result: the smallest p value of its looks, and
 //! the intersection of their intervals, since p values and intervals hold simultaneously over all
 //! looks. Does not know which direction is good, nor what a run costs. Start at
 //! [`SequentialDecision::take_reached_looks`].
@@ -264,7 +264,7 @@ impl MemberProgress {
         }
     }
 
-    /// The latest change, with its interval intersected with those of all earlier looks.
+    /// The latest change; its interval is intersected with the intervals of all earlier looks.
     fn intersect_intervals(
         &self,
         member: &ReplayMember<'_>,

@@ -1,10 +1,10 @@
 //! Findings of one session: runs by case and variant, summaries, and the baseline against every
 //! candidate.
 //!
-//! Decides which metrics and pairs of variants are analyzed, and what must be known of all cases
-//! together. A session is read in parts, each with all runs of its cases, of which only a fraction
-//! is kept; a session in memory is a single part. Does not know how anything is judged. Start at
-//! [`analyze_session`] and [`SessionCollector::add_part`].
+//! Decides which metrics and pairs of variants are analyzed, and which values need all cases
+//! together. A session is read in parts, each with all runs of its cases. Only a fraction of the
+//! runs is kept. A session in memory is a single part. Does not know how anything is judged. Start
+//! at [`analyze_session`] and [`SessionCollector::add_part`].
 
 use crate::builds::{LayoutSpread, spreads_of_grid};
 use crate::comparison::{
@@ -44,10 +44,10 @@ pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> Analys
     }
 }
 
-/// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the session, with
-/// or without runs; `parts` passes it on with some of the runs at a time: all runs of a case in one
-/// part, and cases by first appearance. It is called once, and again if runs seem to be copies of
-/// others. See [`can_be_divided`].
+/// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
+/// session, with or without runs; `parts` passes it on with some of the runs at a time: all runs of
+/// a case in one part, and cases by first appearance. It is called once, and again if runs seem to
+/// be copies of others. See [`can_be_divided`].
 ///
 /// # Errors
 /// Passes on errors of `parts`.

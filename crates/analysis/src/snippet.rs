@@ -38,7 +38,7 @@ pub struct SnippetFigures {
     pub disturbance: Option<f64>,
     /// User and kernel processor time per iteration in nanoseconds, if an iteration is a process.
     pub cpu_ns: Option<(f64, f64)>,
-    /// Processor time per iteration in nanoseconds without that of the shell, if known.
+    /// Processor time per iteration in nanoseconds, without the shell, if known.
     pub own_cpu_ns: Option<f64>,
     /// Time of each execution spent in the shell, in nanoseconds, if a shell executes the command.
     pub shell_ns: Option<f64>,

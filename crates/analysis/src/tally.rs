@@ -1,7 +1,7 @@
 //! Counters over all runs of a session, so that no run needs to stay in memory.
 //!
 //! Decides which threats to a session deserve a warning. Start at [`SessionTally::add_part`], then
-//! [`SessionTally::snippet_warnings`].
+//! [`SessionTally::warnings`].
 
 use crate::disturbed::warn_too_busy;
 use crate::snippet_runs::{self, FoldedGroup};
@@ -63,7 +63,7 @@ impl SessionTally {
         &self.shared
     }
 
-    /// Warns if so many runs were rejected that the machine is too busy.
+    /// Warns that the machine is too busy if many runs were rejected.
     pub fn warn_too_busy(&self, session: &Session) -> Option<String> {
         warn_too_busy(&session.design, self.rejected, self.runs)
     }

@@ -1,7 +1,8 @@
 //! Trend of a series along a line of revisions: its levels, and where they change.
 //!
 //! Decides which points are searched, what counts as the same work, and which current change
-//! corresponds to a numbered one. The detector is in `speedwell_stats::trend`. Start at [`search_trend`].
+//! corresponds to a numbered one. The detector is in `speedwell_stats::trend`. Start at
+//! [`search_trend`].
 
 use speedwell_model::{
     ChangeState, ChangeTriage, HistoryPoint, IntervalEstimate, MetricDirection, RecordedChange,
@@ -82,7 +83,7 @@ pub enum TrendSearch {
 pub struct SearchedTrend {
     /// Points, in line order.
     pub points: Vec<TrendPoint>,
-    /// Levels, in line order; those of other work come first.
+    /// Levels, in line order; levels of other work come first.
     pub levels: Vec<SeriesLevel>,
     /// Changes, the newest last.
     pub changes: Vec<RecordedChange>,
@@ -114,8 +115,8 @@ pub fn search_trend(
     resume_trend(points, known, same_work, &mut Vec::new())
 }
 
-/// Like [`search_trend`], but resumes the search of each work from the detector states in `walks` and
-/// updates them. States that belong to other points are ignored.
+/// Like [`search_trend`], but resumes the search of each work from the detector states in `walks`
+/// and updates them. States that belong to other points are ignored.
 pub fn resume_trend(
     mut points: Vec<TrendPoint>,
     known: &[RecordedChange],
@@ -202,7 +203,8 @@ impl SearchedTrend {
         point.map(|point| point.position)
     }
 
-    /// The levels before and after a change from zero, which has no percentage: `None` for every other change.
+    /// The levels before and after a change from zero, which has no percentage: `None` for every
+    /// other change.
     pub fn from_zero(&self, change: &RecordedChange) -> Option<[IntervalEstimate; 2]> {
         if change.ratio.value.is_finite() {
             return None;
@@ -257,8 +259,8 @@ impl SearchedTrend {
         self.search == TrendSearch::Done
     }
 
-    /// Searches the points of one work and records what it finds; the newest work comes last.
-    /// Appends the detector state.
+    /// Searches the points of one work, records the levels and changes, and appends the detector
+    /// state. The newest work comes last.
     fn search_group(
         &mut self,
         group: &[usize],

@@ -2,7 +2,7 @@
 //!
 //! Decides when the figures of two sides say nothing about the compared code: the benchmark itself
 //! differs, or a side has loaded the code of the user's checkout instead of its own. Start at
-//! [`WithheldReason::revisions_text`]. Only the store knows whether a session is still running, see
+//! [`WithheldReason::between`]. Only the store knows whether a session is still running, see
 //! [`AnalysisFindings::withhold`].
 
 use crate::{AnalysisFindings, AnalysisSettings};
@@ -23,8 +23,8 @@ pub enum WithheldReason {
         /// The files, relative to the checkout's root.
         files: Vec<String>,
     },
-    /// The stored session of this number is still measured. Between the planned looks, a verdict would be wrong more often
-    /// than it says.
+    /// The stored session of this number is still measured. Between the planned looks, a verdict
+    /// would be wrong more often than it says.
     HasNotEnded(i64),
 }
 
@@ -43,7 +43,8 @@ impl<'s> MeasuredVariant<'s> {
         variants.find(|own| own.name == self.variant)
     }
 
-    /// The files that this side has loaded from the checkout: when its benchmarks were listed, and in runs of this one.
+    /// The files that this side has loaded from the checkout: when its benchmarks were listed, and
+    /// in runs of this one.
     fn strays(self, benchmark: &str) -> Vec<String> {
         let mut files = self
             .known_variant()

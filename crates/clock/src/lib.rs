@@ -1,12 +1,12 @@
 //! Time for everything that only waits: timeouts, grace periods, pauses. Tests can move it by hand.
 //!
-//! Measurements read the machine's clock directly. A [`WaitClock`] is for decisions such as "this took
-//! too long" and "try again later". It is a copyable word; the real one costs a branch besides
+//! Measurements read the machine's clock directly. A [`WaitClock`] is for decisions such as "this
+//! took too long" and "try again later". It is a copyable word; the real one costs a branch besides
 //! reading the time. Start at [`WaitClock::now`].
 //!
 //! Processes and sockets take real time whatever a clock says. A loop that waits for them asks
-//! [`WaitClock::max_wait`] how long it may wait before it checks the clock again, and [`WaitClock::now`]
-//! whether its own time is up.
+//! [`WaitClock::max_wait`] how long it may wait before it checks the clock again, and
+//! [`WaitClock::now`] whether its own time is up.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -29,8 +29,8 @@ impl WaitClock {
     /// The monotonic clock of the machine.
     pub const REAL: WaitClock = WaitClock(None);
 
-    /// A clock that stands still until [`WaitClock::advance`] or [`WaitClock::pause`] moves it. For tests:
-    /// its few bytes are leaked, so that it can be copied into threads like a real one.
+    /// A clock that stands still until [`WaitClock::advance`] or [`WaitClock::pause`] moves it. For
+    /// tests: its few bytes are leaked, so that it can be copied into threads like a real one.
     pub fn movable() -> WaitClock {
         WaitClock(Some(Box::leak(Box::new(ManualTime {
             begin: Instant::now(),

@@ -1,9 +1,10 @@
 //! Drop-in for `calibrate-n.js`: finds how many iterations a script needs for stable results.
 //!
 //! Decides options (`--name=value` and the path of a script) and output; `analysis::iterations`
-//! decides what is stable. Labels and figures are where the original has them, for programs that
-//! parse them; sentences are our own. A value that is not a number is an error; the original uses a
-//! default, but its warning is long forgotten when hours of measuring end. Start at [`run`].
+//! decides when results are stable. Labels and figures are where the original has them, for
+//! programs that parse them; sentences are our own. A value that is not a number is an error; the
+//! original uses a default, but its warning is long forgotten when hours of measuring end. Start at
+//! [`run`].
 
 use crate::console::{self, DropInConsole};
 use crate::node::driver::{self, NodeDriver};

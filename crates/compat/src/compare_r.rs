@@ -113,7 +113,7 @@ impl CompareTable {
     }
 
     /// Returns a warning about comparisons without a p value because nothing varies, and about
-    /// those that R does not show.
+    /// comparisons that R does not show.
     pub fn table_warning(&self) -> Option<String> {
         let constant: Vec<&str> = self
             .rows

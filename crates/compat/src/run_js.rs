@@ -95,7 +95,7 @@ impl RunPrinter<'_> {
         Ok(self.driver.out.flush()?)
     }
 
-    /// Writes the headings up to that of `script`, including those of scripts in between without
+    /// Writes the headings up to `script`, including the headings of skipped scripts without
     /// results, as in the original.
     fn enter_script(&mut self, script: &str) -> Result<()> {
         if self.current.as_deref() == Some(script) {

@@ -1,9 +1,9 @@
 //! Drop-in for `scatter.R`: mean rates by two parameters from the CSV of `scatter.js`.
 //!
 //! Decides text and order of the table, and its figures: which rows are pooled, the statistics of a
-//! point, and the steps from one x value to the next ([`neighbor_steps`]) for `scatter.js --analyze`. Rows
-//! of different cases at one point are pooled like repetitions, so the interval mixes effects with
-//! noise, unlike in `analysis`. `r/plot.rs` draws the chart. Start at [`run`].
+//! point, and the steps from one x value to the next ([`neighbor_steps`]) for `scatter.js
+//! --analyze`. Rows of different cases at one point are pooled like repetitions, so the interval
+//! mixes effects with noise, unlike in `analysis`. `r/plot.rs` draws the chart. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::console::DropInConsole;
@@ -350,7 +350,7 @@ pub struct ScatterStep<'a> {
     pub p: Option<f64>,
     /// Cliff's delta; positive if the rate grows.
     pub cliffs_delta: Option<f64>,
-    /// Growth of the rate's logarithm relative to that of the x value, if x values are positive
+    /// Growth of the rate relative to the x value, both as logarithms, if x values are positive
     /// numbers.
     pub exponent: Option<f64>,
 }

@@ -1,4 +1,5 @@
-//! The revisions between two, as a line in which each is the parent of the next. Start at [`revision_line`].
+//! The revisions between two, as a line in which each is the parent of the next. Start at
+//! [`revision_line`].
 
 use crate::git::{GitError, GitRepository};
 use speedwell_model::LineRevision;

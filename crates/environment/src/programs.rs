@@ -151,8 +151,8 @@ impl ProgramVersion {
     }
 }
 
-/// Returns the first line that starts with the program's name (Elixir first prints what it runs
-/// on), or else the first nonempty line.
+/// Returns the first line that starts with the program's name (Elixir first prints the version of
+/// Erlang), or else the first nonempty line.
 fn version_line(text: &str, name: &str) -> Option<String> {
     let lines = || text.lines().map(str::trim).filter(|line| !line.is_empty());
     let name = name.to_lowercase();

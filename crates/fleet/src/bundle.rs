@@ -3,8 +3,8 @@
 //! once.
 //!
 //! Decides which lists are valid: no entry may escape the folder that the bundle is laid out in.
-//! This is checked both when a bundle is made and when it is unpacked. Start at [`FileBundle::read_stderr`];
-//! [`super::depot`] is the receiving end.
+//! This is checked both when a bundle is made and when it is unpacked. Start at
+//! [`FileBundle::gather`]; [`super::depot`] is the receiving end.
 
 use anyhow::{Context, bail, ensure};
 use ring::digest::{self, SHA256};
@@ -156,7 +156,7 @@ impl FileBundle {
         self.add_file(&path, format!("{to}/{inside}"), folder)
     }
 
-    /// Adds a file, which must lie in the folder `inside`, and returns its size.
+    /// Adds a file and returns its size. The file must be in the folder `inside`.
     fn add_file(&mut self, from: &Path, to: String, inside: &Path) -> anyhow::Result<u64> {
         let failed = || format!("cannot send '{}'", from.display());
         let real = fs::canonicalize(from).with_context(failed)?;
@@ -246,11 +246,11 @@ pub fn bundle_id(entries: &[BundleEntry]) -> String {
     encode_hex(context.finish().as_ref())
 }
 
-/// Validates a list of entries, whoever made it: it must fit into one folder.
+/// Validates a list of entries from any source: all paths must stay within one folder.
 ///
 /// # Errors
-/// Rejects paths that are absolute, leave the folder, occur twice or lie below a file, and
-/// malformed digests.
+/// A path is absolute, leaves the folder, occurs twice or goes through a file, or a digest is
+/// malformed.
 pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
     for pair in entries.windows(2) {
         ensure!(

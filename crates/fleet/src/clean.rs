@@ -37,7 +37,7 @@ pub enum CleanTarget<'a> {
     Older(Duration),
 }
 
-/// Summary of what was removed.
+/// Number and size of removed sessions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanSummary {
     /// Number of sessions.

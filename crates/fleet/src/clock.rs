@@ -59,8 +59,8 @@ pub fn estimate_offset(exchanges: &[ClockExchange]) -> Option<ClockOffset> {
     })
 }
 
-/// Queries the clock at the other end of a connection, where [`serve_clock`] replies to each `time` with
-/// [`measured_ns`].
+/// Queries the clock at the other end of a connection, where [`serve_clock`] replies to each `time`
+/// with [`now_ns`].
 ///
 /// # Errors
 /// Fails if the connection ends or the answer is not a timestamp.

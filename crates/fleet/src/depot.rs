@@ -2,8 +2,9 @@
 //! one folder per session.
 //!
 //! Objects are written to a temporary file, synced, verified and renamed, so every object present
-//! is complete; each is verified again before it becomes part of a bundle. [`send_bundle`] and [`receive_bundle`]
-//! are the two ends of a connection that transfers only missing objects. Start at [`ContentStore`].
+//! is complete; each is verified again before it becomes part of a bundle. [`send_bundle`] and
+//! [`receive_bundle`] are the two ends of a connection that transfers only missing objects. Start
+//! at [`ContentStore`].
 
 use super::bundle::{
     BundleEntry, FLEET_SUBFOLDERS, FileBundle, bundle_id, hash_reader, validate_entries,
@@ -38,7 +39,7 @@ impl ContentStore {
         for own in FLEET_SUBFOLDERS {
             create_private_folder(&folder.join(own))?;
         }
-        // The folder may lie in a git checkout.
+        // The folder may be inside a git checkout.
         let ignore = folder.join(".gitignore");
         if !ignore.exists() {
             fs::write(&ignore, "*\n")
@@ -84,8 +85,8 @@ impl ContentStore {
         missing
     }
 
-    /// Hard-links programs that [`slurm_command::send_bundle`] has sent before into the object store. Their
-    /// content is verified before they become part of a bundle.
+    /// Hard-links programs that [`program::send_program`] has sent before into the object store.
+    /// Their content is verified before they become part of a bundle.
     fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
             let (own, object) = (
@@ -255,8 +256,8 @@ pub fn send_bundle(
     }
 }
 
-/// Receiving end of [`send_bundle`]: stores the missing objects and lays out the bundle in `folder`. Calls
-/// `then` with the folders of the session and the bundle before it reports success.
+/// Receiving end of [`send_bundle`]: stores the missing objects and lays out the bundle in
+/// `folder`. Calls `then` with the folders of the session and the bundle before it reports success.
 ///
 /// # Errors
 /// Fails if the connection breaks. All other errors are reported to the sender.

@@ -1,9 +1,9 @@
 //! Runs one session on several machines: lists them, connects to them and hands out work.
 //!
-//! An [`FleetEngine`] provides machines and connections to them. A worker (`speedwell perform-parcel`)
-//! measures one parcel, a shard of the plan. A [`text_bundle`] holds all files that a machine needs for
-//! that, a [`depot`] stores them there, and [`place`] assigns cases to machines. This crate knows
-//! plans, but not the runner, the store or the terminal. Start at [`engine`].
+//! A [`FleetEngine`] provides machines and connections to them. A worker (`speedwell
+//! perform-parcel`) measures one shard of the plan. A [`bundle`] holds all files that a machine
+//! needs for that, a [`depot`] stores them there, and [`place`] assigns cases to machines. This
+//! crate knows plans, but not the runner, the store or the terminal. Start at [`engine`].
 
 pub mod bundle;
 pub mod check;

@@ -1,5 +1,5 @@
-//! Allows one measuring worker per machine, whoever started it. The kernel releases the lock when
-//! its holder ends for any reason. Roles of experiments share it with each other.
+//! Allows one measuring worker per machine, across all users. The kernel releases the lock when its
+//! holder exits for any reason. Roles of experiments share it with each other.
 //!
 //! Waiters queue on a second lock, the ticket, until they acquire the first, so shared holders
 //! cannot overtake a waiter that wants the machine exclusively. An experiment queues only once for
@@ -191,7 +191,7 @@ fn open_lock_file(place: &Path) -> io::Result<File> {
     let opened = there().or_else(|_| {
         let anew = only_read | OFlags::CREATE | OFlags::EXCL;
         let made = rustix::fs::open(place, anew, Mode::from_raw_mode(0o644));
-        // Another process may have created it meanwhile.
+        // Another process may have just created it.
         made.or_else(|_| there())
     });
     Ok(File::from(opened?))

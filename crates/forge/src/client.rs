@@ -1,5 +1,5 @@
-//! Requests to a forge: sends the token, retries where that may help, and reports errors that name
-//! what is missing.
+//! Requests to a forge: sends the token, retries where that may help, and names the missing
+//! permission in errors.
 //!
 //! Rejects redirects, which would take the token along. Start at [`ForgeClient`].
 
@@ -54,7 +54,7 @@ pub enum Error {
     Refused {
         /// The pull request.
         place: String,
-        /// What was attempted.
+        /// The attempted action.
         what: &'static str,
         /// Status of the response.
         status: u16,
@@ -68,7 +68,7 @@ pub enum Error {
     Unreachable {
         /// The pull request.
         place: String,
-        /// What was attempted.
+        /// The attempted action.
         what: &'static str,
         /// The last failure.
         reason: String,
@@ -78,7 +78,7 @@ pub enum Error {
     InvalidRequest {
         /// The pull request.
         place: String,
-        /// What was attempted.
+        /// The attempted action.
         what: &'static str,
         /// The reason.
         reason: String,
@@ -88,9 +88,9 @@ pub enum Error {
     InvalidResponse {
         /// The pull request.
         place: String,
-        /// What was attempted.
+        /// The attempted action.
         what: &'static str,
-        /// What is wrong with the response.
+        /// The defect of the response.
         reason: String,
     },
 }

@@ -71,7 +71,8 @@ impl ForgeClient {
         Ok(self.place_comment(text, order)?.0)
     }
 
-    /// Like [`ForgeClient::post_comment`]; also returns the stamp of a newer result whose comment stays.
+    /// Like [`ForgeClient::post_comment`]; also returns the stamp of a newer result whose comment
+    /// stays.
     pub(crate) fn place_comment(
         &self,
         text: &CommentText,
@@ -303,7 +304,7 @@ impl CommentText {
             }
             kept.push_str(line);
         }
-        // Close what is still open, which would otherwise extend over the rest of the page.
+        // Close open elements, which would otherwise extend over the rest of the page.
         let open = kept
             .matches("<details")
             .count()

@@ -1,7 +1,8 @@
 //! A result on a pull request: its comment and the status of its commit, each posted whatever
 //! happens to the other.
 //!
-//! Decides which of them a newer result prevents from being posted. Start at [`ForgeClient::post_update`].
+//! Decides which of them a newer result prevents from being posted. Start at
+//! [`ForgeClient::post_update`].
 
 use crate::client::{Error, ForgeClient};
 use crate::comment::{CommentOutcome, CommentText, RevisionOrder};

@@ -14,7 +14,7 @@ const TAIL_LINES: usize = 20;
 /// Larger values are rejected: their squares, which a variance needs, are not finite.
 const MAX_VALUE: f64 = 1e150;
 
-/// One finished process: what it reported, what it cost, and why it failed, if it did.
+/// One finished process: its report, its resource usage, and the reason for a failure.
 ///
 /// A process may both report and fail; then its measurements are kept together with the failure.
 #[derive(Debug, Clone, Default)]
@@ -57,7 +57,7 @@ pub struct RunResult {
 }
 
 impl RunResult {
-    /// Creates an observation without samples; the first of the metrics is the one compared.
+    /// Creates a result without samples; the first of the metrics is the one compared.
     pub(crate) fn new(case: Case, metrics: Vec<Metric>) -> RunResult {
         RunResult {
             case,

@@ -2,8 +2,8 @@
 //!
 //! Programs are in the cache folder under a name that depends on all inputs, so a program that is
 //! being measured is never replaced. The headers are known from the last compilation, which lists
-//! them (`-MMD`). Start with [`build_program`]; with [`GeneratedBuild`] for compilers other than C and C++,
-//! which build a folder from generated sources.
+//! them (`-MMD`). Start with [`build_program`]; with [`GeneratedBuild`] for compilers other than C
+//! and C++, which build a folder from generated sources.
 
 use crate::cache::{self, cache_folder};
 use crate::sources::HarnessSources;
@@ -85,7 +85,7 @@ pub(super) fn variable_words(name: &str, own: &[(String, String)]) -> Vec<String
         .unwrap_or_default()
 }
 
-/// What this process has built, and what some thread is building.
+/// Finished builds of this process, and builds in progress.
 #[derive(Default)]
 struct BuildRegistry {
     done: HashMap<BuildRecipe, Result<PathBuf, CompileFailure>>,
@@ -126,8 +126,8 @@ fn lock_builds() -> MutexGuard<'static, Option<BuildRegistry>> {
     BUILDS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the program of a recipe if any process has compiled it before. As with [`build_program`], it
-/// stays the same.
+/// Returns the program of a recipe if any process has compiled it before. As with
+/// [`build_program`], it stays the same.
 pub(super) fn find_program(recipe: &BuildRecipe) -> Option<PathBuf> {
     let mut guard = lock_builds();
     let done = &mut guard.get_or_insert_default().done;
@@ -391,7 +391,7 @@ impl GeneratedBuild {
     /// Does the same below `cache`.
     ///
     /// # Errors
-    /// As for [`GeneratedBuild::compile_snippets`].
+    /// As for [`GeneratedBuild::compile`].
     pub fn compile_below(&self, cache: &Path) -> Result<PathBuf, CompileFailure> {
         static DRAFTS: AtomicU32 = AtomicU32::new(0);
         if let Some(folder) = self.find_below(cache) {

@@ -19,14 +19,14 @@ pub trait LanguageHarness: Sync {
     /// Executes one job in a fresh process.
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome;
 
-    /// Builds in advance what [`LanguageHarness::perform_job`] needs. Concurrent runs are prepared one after
-    /// the other. Failures are reported when the job is performed.
+    /// Builds in advance what [`LanguageHarness::perform_job`] needs. Concurrent runs are prepared
+    /// one after the other. Failures are reported when the job is performed.
     fn prepare_job(&self, _job: &BenchmarkJob, _setting: &RunContext<'_>) {}
 
     /// Default program of variants that name none.
     fn default_program(&self, source: &BenchmarkSource) -> PathBuf;
 
-    /// Whether a variant's program may be asked for its version: a benchmark program might
+    /// Whether it is safe to query a variant's program for its version: a benchmark program might
     /// interpret the request as a command to measure.
     fn has_version(&self, _source: &BenchmarkSource) -> bool {
         true

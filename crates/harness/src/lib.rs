@@ -1,8 +1,8 @@
 //! Harnesses: programs in the language of the code under test that perform cases.
 //!
-//! A [`LanguageHarness`] answers two questions: which cases does this file have ([`LanguageHarness::describe`]),
-//! and what does one fresh process report for one of them ([`LanguageHarness::perform`])? Knows neither
-//! plans nor stores. A new language needs one file here and one folder under `harness/`.
+//! A [`LanguageHarness`] lists the cases of a file ([`LanguageHarness::describe_source`]) and runs
+//! one of them in a fresh process ([`LanguageHarness::perform_job`]). Knows neither plans nor
+//! stores. A new language needs one file here and one folder under `harness/`.
 
 mod attempt;
 mod cache;

@@ -1,7 +1,8 @@
 //! The files of the user's checkout from which processes of Python and Node.js load modules.
 //!
-//! Decides how such a process notes them: two scripts, which the interpreters execute first because of variables of the
-//! environment. It does not know what the process is for; nothing that is measured is observed. Start at [`ModuleLog::from_process`].
+//! Decides how a process records them: two scripts, which environment variables make the
+//! interpreters execute first. Does not know the purpose of the process. Measured runs are not
+//! observed. Start at [`ModuleLog::new`].
 
 use crate::sources::MODULES;
 use anyhow::Result;
@@ -18,10 +19,10 @@ pub struct ModuleLog {
 }
 
 impl ModuleLog {
-    /// Of what is loaded from the checkout of a worktree.
+    /// Creates a log of the modules loaded from the checkout that `worktree` belongs to.
     ///
     /// # Errors
-    /// The cache folder, or that for temporary files, cannot be written.
+    /// The cache folder or the folder for temporary files cannot be written.
     pub fn new(worktree: &VariantWorktree) -> Result<ModuleLog> {
         let scripts = MODULES
             .folder()
@@ -33,7 +34,7 @@ impl ModuleLog {
         })
     }
 
-    /// The variant with the variables by which its processes note what they load.
+    /// Returns the variant with the variables that make its processes record loaded modules.
     pub fn observed(&self, variant: &Variant) -> Variant {
         let mut observed = variant.clone();
         let script = self.scripts.join("node.cjs");
@@ -62,7 +63,7 @@ impl ModuleLog {
         observed
     }
 
-    /// What was noted so far.
+    /// Returns the files recorded so far.
     pub fn files(&self) -> Vec<PathBuf> {
         let text = fs::read(self.file()).unwrap_or_default();
         let text = String::from_utf8_lossy(&text);
@@ -80,7 +81,8 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// The files that a program has loaded from a checkout with two modules, of which it is to load `k`.
+    /// The files that a program has loaded from a checkout with two modules, of which it is to load
+    /// `k`.
     fn loaded(
         program: &str,
         files: &[(&str, &str)],
@@ -137,7 +139,8 @@ mod tests {
         if is_missing("python3") {
             return;
         }
-        // A child process, which loads what was compiled by then; a `sitecustomize` of the user, which is executed as ever.
+        // A child process, which loads what was compiled by then; a `sitecustomize` of the user,
+        // which is executed as ever.
         let script = "import sys, subprocess, sitecustomize\n\
             assert sitecustomize.NAME == 'mine', sitecustomize\n\
             def late():\n    import importlib\n    return importlib.import_module('k' + '')\n\

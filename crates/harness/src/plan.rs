@@ -1,7 +1,7 @@
 //! What will be executed, in which order: decided before the first run, from a stored seed.
 //!
-//! [`SessionPlan`] holds cases, variants and design; [`PlanSlot`]s are derived from it and its seed alone, so
-//! a session can be resumed and its order explained years later.
+//! [`SessionPlan`] holds cases, variants and design; [`PlanSlot`]s are derived from it and its seed
+//! alone, so a session can be resumed and its order explained years later.
 
 mod parcel;
 mod relocate;
@@ -98,7 +98,7 @@ pub struct PlanSlot {
     pub index: u32,
     /// Block of its case, from 0.
     pub block: u32,
-    /// Index into [`SessionPlan::build_jobs`].
+    /// Index into [`SessionPlan::jobs`].
     pub job: usize,
     /// Index into [`SessionPlan::variants`].
     pub variant: usize,
@@ -185,8 +185,7 @@ impl SessionPlan {
         kinds.any(|kind| matches!(kind, SourceKind::Snippet(_)))
     }
 
-    /// Returns the done slots whose block is incomplete, and those of the last block if it may lack
-    /// retries.
+    /// Returns the done slots of incomplete blocks, and of the last block if it may lack retries.
     pub fn begun_slots(&self, done: &BTreeSet<u32>) -> BTreeSet<u32> {
         let slots = self.slots();
         let is_done = |slot: &&PlanSlot| done.contains(&slot.index);
@@ -271,7 +270,7 @@ impl SessionPlan {
         end
     }
 
-    /// Builds of which every variant has a run in each block, by block.
+    /// Returns, for each block, the builds that every variant runs in it.
     ///
     /// Runs that share builds cycle through all of them, so that changes over time affect all
     /// builds alike. If measuring may end early, the builds of a block get all their runs before

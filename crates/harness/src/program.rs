@@ -1,8 +1,8 @@
 //! Prebuilt programs with our C++ header, driven over the harness protocol.
 //!
 //! A program is started only if a note in its file says that it speaks the protocol: foreign
-//! programs are never executed to find out what they are. The layout of notes is that of the System
-//! V ABI, chapter 5 ("Program Header", "Note Section"): a program header of type `PT_NOTE` points
+//! programs are never executed to identify them. The System V ABI defines the layout of notes
+//! (chapter 5, "Program Header", "Note Section"): a program header of type `PT_NOTE` points
 //! to entries of name size, description size, type, name, description, each part padded to four
 //! bytes. Only files in native byte order are read.
 

@@ -167,7 +167,7 @@ pub(super) fn perform_case(
             if let (Some(seen), Some(worktree)) = (&mut seen, worktree) {
                 seen.notes.extend(stray_note(&events, worktree));
             }
-            // For other kinds, a benchmark may report times itself, such as those of a device.
+            // For other kinds, a benchmark may report its own times, for example times of a device.
             let is_clocked = job.source.kind == SourceKind::Node;
             let wall_ns = outcome.wall_ns;
             let fault =
@@ -178,7 +178,8 @@ pub(super) fn perform_case(
     }
 }
 
-/// A note where modules were loaded from the user's checkout and not from the worktree, which may lie in it.
+/// Returns a note if modules were loaded from the user's checkout and not from the worktree, which
+/// may be inside the checkout.
 fn stray_note(events: &EventLog, worktree: &VariantWorktree) -> Option<String> {
     let [checkout, folder] = [&worktree.checkout, &worktree.folder]
         .map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));

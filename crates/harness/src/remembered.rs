@@ -2,8 +2,8 @@
 //!
 //! A description depends on more than the file: on the program that executes it, on the request, on
 //! the files it reads and on environment variables. The describing process reports these
-//! ([`DescriptionInputs`]); all are compared before an entry is used. A description with untraceable
-//! dependencies is not cached. Start at [`ask_cached`].
+//! ([`DescriptionInputs`]); all are compared before an entry is used. A description with
+//! untraceable dependencies is not cached. Start at [`ask_cached`].
 
 use super::cache_folder;
 use serde::{Deserialize, Serialize};

@@ -1,4 +1,4 @@
-//! Converts a reported rate to an [`RunResult`], and detects faults in it.
+//! Converts a reported rate to a [`RunResult`], and detects faults in it.
 //!
 //! The original tools accept all of these faults: no value, NaN, zero, infinity, a number as text,
 //! a count instead of a rate, and a load with failed requests.

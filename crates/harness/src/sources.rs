@@ -2,8 +2,8 @@
 //! this program itself, which is the harness of shell snippets and experiments.
 //!
 //! Only files that a harness needs at run time are embedded, not its tests or build outputs.
-//! Node.js pays for every file it opens, so those that each sample needs are also unpacked as a
-//! single bundle.
+//! Node.js takes time for every file it opens, so files that each sample needs are also unpacked as
+//! a single bundle.
 
 use super::cache::{self, cache_folder};
 use crate::remembered::TextFingerprint;

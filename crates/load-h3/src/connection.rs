@@ -2,7 +2,7 @@
 //! connection from its socket to its end.
 //!
 //! The task reports when requests can be sent and why they no longer can. Start at
-//! [`H3Engine::open`], [`H3Connection::send`], then `Line::run`.
+//! [`H3Engine::connect`], [`H3Connection::send`], then `ConnectionTask::run`.
 
 use crate::datagrams::{QuicSocket, RaceWinner, TrafficCounters, race_futures};
 use crate::engine::H3Engine;
@@ -48,7 +48,7 @@ impl H3Connection {
         (connection, given_up)
     }
 
-    /// Takes over the sender from the connection's [`EventKind::EstablishedConnection`] event.
+    /// Takes over the sender from the connection's [`EventKind::Established`] event.
     pub fn establish(&mut self, established: EstablishedConnection) {
         self.sender = Some(established.sender);
     }

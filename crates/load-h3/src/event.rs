@@ -11,7 +11,7 @@ use std::time::Instant;
 
 /// An event on a connection.
 pub struct H3Event {
-    /// The number passed to `Engine::connect`.
+    /// The number passed to `H3Engine::connect`.
     pub connection: u64,
     /// Time of the event.
     pub at: Instant,
@@ -36,7 +36,8 @@ pub enum EventKind {
 /// Sends requests on a connection.
 pub(crate) type RequestSender = client::SendRequest<h3_quinn::OpenStreams, Bytes>;
 
-/// An established connection; pass it to [`H3Connection::set_established`] before sending requests.
+/// An established connection; pass it to [`crate::H3Connection::establish`] before sending
+/// requests.
 pub struct EstablishedConnection {
     pub(crate) sender: RequestSender,
     /// The protocol that ALPN selected.

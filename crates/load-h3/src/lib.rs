@@ -1,9 +1,9 @@
 //! HTTP/3 for an event loop that drives many client connections in one thread.
 //!
 //! The protocols are implemented by `quinn` and `h3`. Their tasks run in a runtime owned by an
-//! [`H3Engine`], and only during [`H3Engine::run_until_event`], which replaces waiting for sockets and yields
-//! [`H3Event`]s. The crate does not know what is requested, when or why, and counts nothing but
-//! traffic. Start at [`H3Engine`], then [`H3Connection::send`].
+//! [`H3Engine`], and only during [`H3Engine::run_until_event`], which replaces waiting for sockets
+//! and yields [`H3Event`]s. The crate does not know the content, time or purpose of requests, and
+//! counts only traffic. Start at [`H3Engine`], then [`H3Connection::send`].
 
 mod connection;
 mod datagrams;

@@ -19,10 +19,10 @@ pub struct LoadMeasurement {
     /// From the end of the warm-up to the last response if the load ends by requests, or to the end
     /// of sending if it ends by time. Rates refer to it.
     pub elapsed_ns: u64,
-    /// Successful responses within [`LoadMeasurement::parse_elapsed_ns`], the basis of the throughput.
+    /// Successful responses within [`LoadMeasurement::elapsed_ns`], the basis of the throughput.
     pub ok_in_time: u64,
-    /// Total time that requests were in flight within [`LoadMeasurement::parse_elapsed_ns`]; requests that
-    /// overlap either end count in part. Absent in older files.
+    /// Total time that requests were in flight within [`LoadMeasurement::elapsed_ns`]; requests
+    /// that overlap either end count in part. Absent in older files.
     #[serde(default)]
     pub under_way_ns: Option<u64>,
     /// Totals of all requests after the warm-up.
@@ -162,7 +162,7 @@ pub struct ThreadReport {
     pub longest_batch_ns: u64,
     /// Most requests on one connection.
     pub most_requests: u64,
-    /// Fewest requests on one connection, ignoring those that the end of the load cut short.
+    /// Fewest requests on one connection, ignoring connections that the end of the load cut short.
     pub fewest_requests: u64,
 }
 
@@ -313,7 +313,7 @@ impl LoadLatency {
         }
     }
 
-    /// Times since sending, by outcome, for those that occurred.
+    /// Times since sending, for each outcome that occurred.
     pub fn by_outcome(&self) -> Vec<(RequestOutcome, &ServiceTimes)> {
         match self {
             LoadLatency::Closed(latency) => latency.requests.iter().collect(),

@@ -2,8 +2,8 @@
 //! state machine.
 //!
 //! Everything is derived from the runs so far, so a search that was killed resumes where it was:
-//! [`next`] replays the search over the measured runs and returns the missing step. Builds and
-//! measures nothing. Start at [`BisectObservations`] and [`next`]; the replay is in `walk.rs`.
+//! [`next_step`] replays the search over the measured runs and returns the missing step. Builds and
+//! measures nothing. Start at [`BisectObservations`] and [`next_step`]; the replay is in `walk.rs`.
 
 mod read;
 #[cfg(test)]

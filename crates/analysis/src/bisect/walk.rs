@@ -1,7 +1,8 @@
 //! The search, replayed from the start over the measured runs until something is missing.
 //!
 //! Decides which revisions a block holds and when a phase ends: comparing the ends, searching
-//! between them, and confirming what was found. Start at [`replay_search`], then [`BisectReplay::search_range`].
+//! between them, and confirming the result. Start at [`replay_search`], then
+//! [`BisectReplay::search_range`].
 
 use super::{
     BisectAnswer, BisectBlock, BisectObservations, BisectOutcome, BisectPhase, BisectState,

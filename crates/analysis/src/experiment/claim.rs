@@ -2,8 +2,8 @@
 //!
 //! A claim concerns noisy figures, so it has three answers. Each comparison in it is decided by
 //! Student's interval over the runs: the k-th run of one variant is paired with the k-th of the
-//! other, which ran in the same block, and the interval is that of the mean log ratio (of the mean
-//! difference if a side is not positive). An interval that excludes zero decides the comparison;
+//! other, which ran in the same block. The interval covers the mean log ratio (the mean difference
+//! if a side is not positive). An interval that excludes zero decides the comparison;
 //! otherwise it stays open. Kleene's three-valued logic combines the comparisons of a claim.
 //!
 //! A conjunction holds only if all its parts do, so its error is at most that of one part

@@ -26,7 +26,7 @@ pub struct MetricFindings {
     pub metric: Metric,
     /// Summaries of each case and variant, and one comparison per pair, the control last.
     pub findings: AnalysisFindings,
-    /// Change of the control against itself over all cases: the noise floor.
+    /// Change of the control compared with itself over all cases; smaller changes are noise.
     pub floor: Option<IntervalEstimate>,
 }
 

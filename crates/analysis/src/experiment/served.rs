@@ -9,7 +9,7 @@ use speedwell_model::load_run::LoadRun;
 use speedwell_model::{Case, ParameterValue, Run, Session, median};
 use std::sync::Arc;
 
-/// Percentages in the table, the same as those of ab.
+/// Percentages in the table, as in ab.
 pub const PERCENTS: [u32; 9] = AB_PERCENTS;
 
 /// Minimum number of points of a curve.

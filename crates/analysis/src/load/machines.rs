@@ -1,8 +1,8 @@
 //! Remarks on a load sent by several machines: which were lost, which were the bottleneck, and
 //! whether their parts add up to the whole.
 //!
-//! A bottleneck on one machine limits the whole load: what it could not send, no other machine
-//! sent. Start at [`machine_remarks`].
+//! A bottleneck on one machine limits the whole load: no other machine sends the missing requests.
+//! Start at [`machine_remarks`].
 
 use super::{LoadRemark, MachineLimit};
 use speedwell_load::latency::OpenVerdict;

@@ -33,7 +33,7 @@ use times::GeneratorTrust;
 /// Findings of one load.
 #[derive(Debug, Clone)]
 pub struct LoadFindings<'a> {
-    /// What was requested and measured.
+    /// The load, as requested and measured.
     pub run: &'a LoadRun,
     /// Successful requests per second.
     pub throughput_per_s: Option<f64>,

@@ -1,6 +1,6 @@
 //! Loads at several rates or levels of concurrency: which belong together, which rates the server
-//! sustained, what each level showed besides throughput, and what to load next. Start at [`group_by_rate`]
-//! and [`group_by_level`].
+//! sustained, what each level showed besides throughput, and what to load next. Start at
+//! [`group_by_rate`] and [`group_by_level`].
 
 pub use rate_search::{NextRate, RateSearchAnswer as RateAnswer, RateSearchRules as RateRules};
 
@@ -121,8 +121,9 @@ fn is_late(one: &RateAttempt) -> bool {
     one.missed == Some(MissedReason::Generator)
 }
 
-/// Whether the rates that bound an answer were disturbed. At a missed rate so many requests are in
-/// flight that any preemption affects many of them; at a sustained rate only frequent ones do.
+/// Whether the rates that bound an answer were disturbed. At a missed rate many requests are in
+/// flight, so any preemption affects many of them; at a sustained rate only frequent preemptions
+/// do.
 fn is_disturbed(tries: &[RateAttempt], answer: RateAnswer) -> bool {
     let bounds = [answer.kept.or(answer.missed), answer.missed];
     bounds.iter().all(|bound| {
@@ -264,7 +265,7 @@ pub struct LevelVisits {
     pub busiest: f64,
     /// Whether threads of the generator were so busy that they may have limited the load.
     pub is_generator_bound: bool,
-    /// Whether so many requests failed that the level does not count; the search ended below it.
+    /// Whether too many requests failed for the level to count; the search ended below it.
     pub is_spoilt: bool,
 }
 

@@ -1,5 +1,5 @@
-//! Times of a load: which quantities, of which requests, and how far they can be trusted if the
-//! generator itself was late.
+//! Times of a load: their quantities, the requests they cover, and how far they can be trusted if
+//! the generator itself was late.
 //!
 //! The generator records its own lateness for every request. The time since a request was due is an
 //! upper bound of its response time; minus the lateness, it is a lower bound. If both distributions
@@ -13,7 +13,7 @@ use speedwell_load::latency::{
 use speedwell_load::measured::LoadLatency;
 use speedwell_model::load_run::LoadRun;
 
-/// Reported percentiles in millionths: those of ab, plus two more nines before the maximum.
+/// Reported percentiles in millionths: as in ab, plus two more nines before the maximum.
 pub const PERCENTILES_PPM: [u32; AB_PERCENTS.len() + 2] = [
     500_000, 660_000, 750_000, 800_000, 900_000, 950_000, 980_000, 990_000, 999_000, 999_900,
     1_000_000,

@@ -26,7 +26,7 @@ const BANDWIDTH: &str = "bytes_per_second";
 /// Bytes per response, if a generator counted them.
 const RESPONSE_BYTES: &str = "bytes_per_response";
 
-/// Metrics of HTTP loads that are checked against those of other cases.
+/// Metrics of HTTP loads that are compared between cases.
 pub(super) const LOADS: [&str; 3] = [MEAN_LATENCY, BANDWIDTH, RESPONSE_BYTES];
 
 /// Share of startup and wind-down in a run above which it says nothing about the connections in
@@ -43,7 +43,7 @@ pub struct KnownFacts<'a> {
     pub sizes_may_differ: Vec<String>,
     /// Variants that do more work than the baseline and so cannot be better.
     pub never_better: Vec<String>,
-    /// Comparison of the baseline with itself: what it finds is noise.
+    /// Comparison of the baseline with itself: every difference is noise.
     pub control: Option<&'a CandidateComparison>,
 }
 

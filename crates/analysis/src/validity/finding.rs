@@ -16,7 +16,7 @@ pub enum ValidityCheck {
     IdenticalRecords,
     /// Indistinguishable runs of one URL.
     UnnamedRuns,
-    /// Bytes per response, a fingerprint of what was served.
+    /// Bytes per response, a fingerprint of the response.
     BytesPerResponse,
     /// Column values that belong to other rows.
     MisalignedRows,

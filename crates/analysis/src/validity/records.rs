@@ -2,7 +2,8 @@
 //!
 //! Decides how many equal digits are too many for chance. A session may have more runs than fit in
 //! memory, so cells are read twice: first a 64-bit digest of each record is kept, then only the
-//! records whose digests repeat. Start at [`RecordDigests::add_cells`], then [`RecordGroups::add_cells`].
+//! records whose digests repeat. Start at [`RecordDigests::add_cells`], then
+//! [`RecordGroups::add_cells`].
 
 use crate::validity::cells::{CheckedCell, CheckedCells};
 use crate::validity::finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};

@@ -1,8 +1,8 @@
-//! Bytes per response as a fingerprint of what was served: two variants of a case return responses
-//! of the same size.
+//! Bytes per response as a fingerprint of the response: two variants of a case return responses of
+//! the same size.
 //!
-//! Decides when two sizes belong to different responses, and when a candidate's sizes are those of
-//! the baseline in another order. Start at [`check_sizes`].
+//! Decides when two sizes belong to different responses, and when a candidate has the baseline's
+//! sizes in another order. Start at [`check_sizes`].
 
 use crate::validity::cells::{CheckedCell, CheckedCells, median_over_runs};
 use crate::validity::finding::{FindingSeverity, ValidityCheck, ValidityFinding, join_names};

@@ -2,7 +2,7 @@
 //!
 //! Parses it as getopt does: letters may be clustered (`-kq`) and values attached (`-n100`). Unlike
 //! in the original, options may also follow the URL. Knows no effect of an option. Start at
-//! [`AbCommand::parse_options`].
+//! [`AbCommand::parse`].
 
 use crate::arguments::{self, ArgumentError};
 use std::net::IpAddr;

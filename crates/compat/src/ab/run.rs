@@ -314,8 +314,8 @@ fn trace_request(
     writeln!(out, "INFO: {method} header == \n---\n{text}\n---")
 }
 
-/// Prints the responses after the test. On a terminal, control characters of the server are escaped;
-/// a file or a pipe gets the response unchanged.
+/// Prints the responses after the test. On a terminal, control characters of the server are
+/// escaped; a file or a pipe gets the response unchanged.
 ///
 /// # Errors
 /// `out` is closed.

@@ -1,4 +1,5 @@
-//! Writes tables as benchstat does, as text and as CSV. Start at [`format_text`] and [`format_csv`].
+//! Writes tables as benchstat does, as text and as CSV. Start at [`format_text`] and
+//! [`format_csv`].
 
 use crate::benchstat::keys::{KeyValues, field_value};
 use crate::benchstat::layout::{CellAlignment, TextLayout};

@@ -2,7 +2,7 @@
 //!
 //! Parses it as Python's argparse does: long options may be abbreviated, values may follow `=` or a
 //! blank, and everything after the inputs is passed to the measured programs. Knows nothing of what
-//! an input is. Start at [`ComparePyCommand::parse_options`].
+//! an input is. Start at [`ComparePyCommand::parse`].
 
 use std::path::PathBuf;
 

@@ -1,8 +1,8 @@
 //! Erlang VMs and the snippets measured in them: one VM for all, or one for each.
 //!
-//! Decides what is sent to the harness, and which snippets are lost on an error: a snippet that
-//! fails affects no other, a VM that ends takes its snippets along. Knows nothing of what samples
-//! are for. Start at [`ErlangMachines::start_all`].
+//! Decides which commands the harness gets, and which snippets are lost on an error: a snippet that
+//! fails affects no other, a VM that ends takes its snippets along. Does not know the purpose of
+//! samples. Start at [`ErlangMachines::start_all`].
 
 use crate::erlperf::arguments::ErlperfRequest;
 use crate::erlperf::monitor::{GAUGE_INTERVAL, GaugeMonitor};
@@ -55,7 +55,8 @@ pub struct Visit {
     pub job: usize,
     /// Its samples.
     pub timing: SnippetTiming,
-    /// How long after its time a sample ended at most, of all snippets that were measured together, in nanoseconds.
+    /// How long after its time a sample ended at most, of all snippets that were measured together,
+    /// in nanoseconds.
     pub late_ns: f64,
 }
 

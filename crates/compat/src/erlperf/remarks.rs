@@ -14,7 +14,8 @@ use speedwell_report::snippet::ERLANG_LOCKS;
 /// Differences with a p value from this on are not significant.
 const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
-/// What the original says when a sample ended so late that the next one was due. It then busy-waits for the ends of samples.
+/// What the original says when a sample ended so late that the next one was due. It then busy-waits
+/// for the ends of samples.
 const TIMER_WARNING: &str = "Timer accuracy problem detected, results may be inaccurate";
 
 /// The warning of the original, if a sample of any snippet was late.
@@ -62,7 +63,8 @@ fn remarks_on<'a>(
         .chain(lateness(taken, request))
 }
 
-/// Where a sample ended so late that the next one was due, and not only because a usual iteration takes as long.
+/// Where a sample ended so late that the next one was due, and not only because a usual iteration
+/// takes as long.
 fn lateness(taken: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let SampleDefinition::Window(length) = request.sample else {
         return None;
@@ -96,8 +98,8 @@ fn missing_samples_warning(taken: &SnippetSamples, request: &ErlperfRequest) -> 
     })
 }
 
-/// Warns if the mean iteration took much longer than that of the median batch. Workers that share
-/// processors wait for each other, which is not a disturbance.
+/// Warns if the mean iteration took much longer than an iteration of the median batch. Workers that
+/// share processors wait for each other, which is not a disturbance.
 fn disturbance_warning(taken: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     if taken.workers as usize > processors {

@@ -22,7 +22,7 @@ pub struct SnippetSamples {
     pub windows: Vec<TimingWindow>,
     /// Number of workers that took them.
     pub workers: u32,
-    /// Results of each visit, including those of single batches.
+    /// Results of each visit, including each single batch.
     pub visits: Vec<SnippetTiming>,
     /// How long after its time a sample ended at most, in nanoseconds.
     pub late_ns: f64,

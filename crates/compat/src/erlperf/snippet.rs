@@ -1,11 +1,11 @@
 //! Converts an argument of the command line to a snippet: Erlang text, a tuple `{M, F, A}`, or a
 //! file of recorded calls.
 //!
-//! The last character decides, as in the original; but what is neither a tuple nor a file counts as
-//! text without its final dot. Erlang itself checks the text. A file holds a list of `{Module,
-//! Function, Arguments}` in Erlang's external term format ("External Term Format" in the ERTS
-//! manual), which is converted to Erlang text; terms without a textual form, such as processes, are
-//! rejected. Start at [`parse_snippet`].
+//! The last character decides, as in the original; but an argument that is neither a tuple nor a
+//! file counts as text without its final dot. Erlang itself checks the text. A file holds a list of
+//! `{Module, Function, Arguments}` in Erlang's external term format ("External Term Format" in the
+//! ERTS manual), which is converted to Erlang text; terms without a textual form, such as
+//! processes, are rejected. Start at [`parse_snippet`].
 
 use crate::erlperf::arguments::TypedSnippet;
 use speedwell_model::{Snippet, SnippetLanguage};
@@ -21,7 +21,7 @@ pub struct ErlangSnippet {
     pub label: String,
     /// Title above its source: the code, regardless of the label.
     pub shown: String,
-    /// Whether the text lacks its final dot, so it may have been meant as a file name.
+    /// Whether the text lacks its final dot, so the user may have intended a file name.
     pub lacks_dot: bool,
 }
 

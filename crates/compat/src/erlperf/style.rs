@@ -1,8 +1,8 @@
 //! erlperf's tables for sessions of the native command: `speedwell eval --style erlperf`.
 //!
 //! A sample is a window of a run; throughput is per second, whatever the length of windows.
-//! [`SystemDescription`] adds what a full report says about the machine, and warnings about VMs whose figures
-//! mean little.
+//! [`SystemDescription`] adds what a full report says about the machine, and warnings about VMs
+//! whose figures mean little.
 
 use crate::console::terminal_columns;
 pub use crate::erlperf::table::ReportDetail as Style;

@@ -1,7 +1,7 @@
 //! The command line of hyperfine: a table of its options, and the request that they form.
 //!
-//! Decides what is an option, a value, or a command, and rejects contradictions. Start at
-//! [`HyperfineCommand::parse_options`].
+//! Classifies each word as an option, a value, or a command, and rejects contradictions. Start at
+//! [`HyperfineCommand::parse`].
 
 use crate::hyperfine::commands::{self, MeasuredCommand};
 use crate::hyperfine::figures::TimeUnit;
@@ -89,7 +89,7 @@ pub enum OutputTarget {
     Pipe,
     /// It goes to the output of this program.
     Inherit,
-    /// It goes to a file, which keeps that of the last run.
+    /// It goes to a file, which each run overwrites.
     File(PathBuf),
 }
 

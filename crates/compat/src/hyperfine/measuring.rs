@@ -36,8 +36,8 @@ pub trait MeasureObserver {
     fn runs_completed(&mut self, done: u64, all: u64);
     /// Called after all runs of a command.
     fn command_measured(&mut self, figures: &CommandFigures) -> Result<()>;
-    /// Saves the results so far: the completed runs of each command, of which more will follow if
-    /// `is_part`. Called repeatedly, so that little is lost if the process is killed.
+    /// Saves the results so far: the completed runs of each command. More will follow if `is_part`.
+    /// Called repeatedly, so that little is lost if the process is killed.
     fn save_results(&mut self, figures: &[CommandFigures], is_part: bool) -> Result<()>;
 }
 
@@ -63,7 +63,7 @@ pub struct CommandMeasurement<'a> {
     shell: ShellTimes,
     offsets: Xoshiro256PlusPlus,
     watch: ProcessStopwatch,
-    /// Processes that commands leave behind; those of `--setup` and the like are kept for the
+    /// Processes that commands leave behind. Processes of `--setup` and the like are kept for the
     /// following runs.
     left_behind: OrphanTracker,
     ended: BTreeMap<String, BTreeSet<String>>,

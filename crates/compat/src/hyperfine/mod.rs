@@ -98,7 +98,8 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
     Ok(())
 }
 
-/// Refuses exports, and files for what commands write, that would replace each other or what commands read.
+/// Refuses exports, and files for what commands write, that would replace each other or what
+/// commands read.
 fn check_files(request: &HyperfineRequest) -> Result<()> {
     let exports = request.exports.iter().filter(|(_, file)| file != "-");
     let mut outputs: Vec<OutputFile> = exports
@@ -121,7 +122,7 @@ fn check_files(request: &HyperfineRequest) -> Result<()> {
     if let Some(input) = &request.input {
         refuse_file(&outputs, input)?;
     }
-    // What is executed behind the runs may read what they have written.
+    // Commands executed after the runs may read files that the runs have written.
     let before = request.setup.iter().chain(&request.prepare);
     for command in &request.commands {
         let lines = before.clone().map(|text| command.fill_parameters(text));

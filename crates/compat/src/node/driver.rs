@@ -163,7 +163,7 @@ impl<'a> NodeDriver<'a> {
     }
 }
 
-/// Returns the throughput samples of a run, each of which the original prints as a row.
+/// Returns the throughput samples of a run. The original prints each as a row.
 pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
     run.samples
         .iter()

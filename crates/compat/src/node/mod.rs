@@ -1,8 +1,8 @@
 //! Common parts of `run.js`, `compare.js` and `scatter.js` of Node.js core: their command lines,
 //! and the folder of benchmark scripts.
 //!
-//! Decides what they report before measuring, and which scripts are selected; the originals use
-//! their own folder. Knows nothing of the use of results: `node/driver.rs` follows the session.
+//! Decides which scripts are selected, and the output before measuring; the originals use their own
+//! folder. Knows nothing of the use of results: `node/driver.rs` follows the session.
 //! Start at [`CommandLine::run_with`].
 
 pub mod driver;

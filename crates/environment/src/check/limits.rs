@@ -177,7 +177,7 @@ const KNOWN_TOOLS: &[(&str, &str)] = &[
 ];
 
 /// Runs one check per program, concurrently, because some take most of a second to print their
-/// version. A missing program is not a problem in itself: only those who need it will install it.
+/// version. A missing program is not a problem in itself: many users do not need it.
 pub(super) fn toolchain_checks(tree: &FileTree, search: &OsStr) -> Vec<CheckResult> {
     let has_apt = find_executable(tree, search, "apt").is_some();
     thread::scope(|scope| {

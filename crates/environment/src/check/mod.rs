@@ -1,8 +1,8 @@
 //! Checks the machine for sources of noise, with the command that removes each.
 //!
 //! A check is a function that reads a tree of files, or judges values measured here, and returns a
-//! [`CheckResult`]; it is in the file of its subject under `check/` and listed in [`run_all_checks`]. Reports
-//! decide how checks are shown.
+//! [`CheckResult`]; it is in the file of its subject under `check/` and listed in
+//! [`run_all_checks`]. Reports decide how checks are shown.
 
 mod hardware;
 mod limits;
@@ -17,8 +17,8 @@ pub use state::{CheckResult, CheckState};
 use crate::tree::FileTree;
 use std::path::Path;
 
-/// Runs all checks that need no information beyond the machine itself; [`check_free_disk`] needs to know
-/// where the results are stored.
+/// Runs all checks that need no information beyond the machine itself; [`check_free_disk`] needs to
+/// know where the results are stored.
 ///
 /// `root` is `/`, or a folder whose `proc`, `sys` and programs simulate a machine. Clocks and noise
 /// are measured on this machine in either case. Takes about a second, mostly for querying toolchain

@@ -59,7 +59,7 @@ fn check_turbo(tree: &FileTree) -> CheckResult {
     }
 }
 
-/// Two threads of a core slow each other down by an amount that depends on what they do.
+/// Two threads of a core slow each other down by an amount that depends on their work.
 fn check_smt(tree: &FileTree) -> CheckResult {
     const NAME: &str = "smt";
     match processors::smt_active(tree) {

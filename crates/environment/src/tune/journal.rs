@@ -4,7 +4,7 @@
 //! Written by one process at a time, under a lock that the kernel releases if the process dies. It
 //! is in a folder that a reboot clears, as it does the settings. It is readable by everyone,
 //! because sessions record which knobs are set and usually run without root. Start at
-//! [`TuneLock::acquire`] and [`TuneJournal::restore`].
+//! [`TuneLock::acquire`] and [`TuneJournal::restore_all`].
 
 use super::knobs::TUNE_CGROUP;
 use super::machine::{SettingChange, TunableMachine, is_same};

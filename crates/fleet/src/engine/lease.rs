@@ -1,7 +1,7 @@
 //! Allocates Slurm machines for all roles of an experiment at once: one heterogeneous job with a
-//! component per role, all or nothing. The job ends with the process that asked for it, however
-//! that process ends: a guard shell cancels the job at the end of its input, even while the job is
-//! still queued.
+//! component per role, all or nothing. The job ends with the process that requested it, even if
+//! that process is killed: a guard shell cancels the job at the end of its input, even while the
+//! job is still queued.
 //!
 //! Connections to the machines are steps of the job, which share its resources. Start at
 //! [`SlurmEngine::acquire_lease`].

@@ -109,7 +109,7 @@ impl Drop for LocalEngine {
     fn drop(&mut self) {
         for child in self.jobs.values_mut() {
             if !matches!(child.try_wait(), Ok(Some(_))) {
-                // Ignore errors: it may have ended meanwhile.
+                // Ignore errors: the process may have exited already.
                 let _ = child.kill();
                 let _ = child.wait();
             }

@@ -380,8 +380,8 @@ fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
     )
 }
 
-/// Like [`run_with_input`], but retries for a while if the controller is unreachable: the request had no
-/// effect, and a restarting controller is back within seconds.
+/// Like [`run_with_input`], but retries for a while if the controller is unreachable: the request
+/// had no effect, and a restarting controller is back within seconds.
 fn run_with_retry(command: &mut Command, input: &str) -> Result<String> {
     let begin = Instant::now();
     loop {

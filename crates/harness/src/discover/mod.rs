@@ -1,8 +1,8 @@
 //! Finds benchmarks and their cases from command-line operands: files, folders, groups, programs.
 //!
-//! Entry point: [`read`]. [`target`] finds benchmark files and their kinds, [`BenchmarkSelection`] holds the
-//! user's filters and values, [`suite`] asks each file for its cases. [`programs`] pairs the
-//! benchmarks of compared programs, or of [`BenchmarkPart`]s of them.
+//! Entry point: [`discover_benchmarks`]. [`target`] finds benchmark files and their kinds,
+//! [`BenchmarkSelection`] holds the user's filters and values, [`suite`] asks each file for its
+//! cases. [`programs`] pairs the benchmarks of compared programs, or of [`BenchmarkPart`]s of them.
 
 use crate::{DefaultLoadTool, TrialMode};
 use anyhow::{Context as _, bail};

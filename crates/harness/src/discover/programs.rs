@@ -32,8 +32,9 @@ pub struct ComparisonSide {
 }
 
 impl ComparisonSide {
-    /// Fingerprints the work of the jobs' benchmarks on this side; see [`crate::fingerprint_benchmarks`].
-    /// Empty if the program is not built from a local package, since its source is unknown.
+    /// Fingerprints the work of the jobs' benchmarks on this side; see
+    /// [`crate::fingerprint_benchmarks`]. Empty if the program is not built from a local package,
+    /// since its source is unknown.
     pub fn fingerprint_work(&self, jobs: &[BenchmarkJob]) -> BTreeMap<String, String> {
         let Some(package) = &self.directory else {
             return BTreeMap::new();

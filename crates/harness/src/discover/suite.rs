@@ -212,7 +212,7 @@ fn describe_source(
     description
 }
 
-/// Explains what is wrong with a parameter name, and how to fix it.
+/// Explains why a parameter name is invalid, and how to fix it.
 fn invalid_parameter_name(description: &BenchmarkDescription) -> Option<String> {
     let cases = description.jobs.iter().filter_map(|job| job.case.as_ref());
     let own = cases.flat_map(|case| case.values.iter().map(|(name, _)| name.as_str()));

@@ -1,7 +1,7 @@
-//! Services that several runs share: separate processes of this program run those of the session
-//! and those of a block.
+//! Services that several runs share. Separate processes of this program run the services of the
+//! session and the services of a block.
 //!
-//! Decides when they start and stop; `measure/roles` decides what they do. Start at
+//! Decides when services start and stop; `measure/roles` decides what a service does. Start at
 //! [`SharedServicePool::ensure_ready`].
 
 use crate::{ProtocolMessage, own_program};
@@ -252,7 +252,7 @@ impl ChildConversation for MessageForwarder {
 
     fn handle_line(&mut self, line: &[u8]) -> NextStep {
         if let Some(message) = ProtocolMessage::parse(line) {
-            // If nobody listens, the process is about to be stopped.
+            // The receiver is gone only if the process is about to be stopped.
             let _ = self.heard.send(message);
         }
         NextStep::Wait

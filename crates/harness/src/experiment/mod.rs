@@ -2,7 +2,8 @@
 //! and returning a single report.
 //!
 //! Decides which parts of a report are samples and which are failures. The definition file
-//! (`suite/experiment`) decides what is done, `runner/experiment` how. Start at [`perform_run`].
+//! (`suite/experiment`) defines the steps, `runner/experiment` performs them. Start at
+//! [`perform_run`].
 
 mod kept;
 mod profiled;
@@ -101,8 +102,8 @@ impl LanguageHarness for ExperimentHarness {
     }
 }
 
-/// Reads the file with the user's values. Values for a load file that is measured with other
-/// benchmarks may be meant for those, so unknown names are ignored.
+/// Reads the file with the user's values. If a load file is measured with other benchmarks, unknown
+/// names may belong to a benchmark, so they are ignored.
 fn read_experiment<'a>(
     definition: &'a LazyDefinition,
     source: &BenchmarkSource,
@@ -292,7 +293,7 @@ fn parse_report(told: &ProtocolMessage) -> Option<StageReport> {
     serde_json::from_str(&told.get("json")?).ok()
 }
 
-/// Port shown in replay commands, where any port works; that of the run may be in use by now.
+/// Port shown in replay commands. Any port works, and the port of the run may be in use by now.
 const REPLAY_PORT: u16 = 3000;
 
 /// Builds the command a user would type to start the target, or to send the load.

@@ -1,8 +1,8 @@
 //! Unmodified Node.js core benchmark scripts with their folder's own, untouched `common.js`.
 //!
-//! [`super::enumerate_cases`] enumerates the cases. Each sample is one process, started directly in the role
-//! that the original gives to its grandchildren, so that it costs one start of Node.js instead of
-//! two or three. Scripts that start their cases in their own ways are executed whole.
+//! [`super::enumerate_cases`] enumerates the cases. Each sample is one process, started directly in
+//! the role that the original gives to its grandchildren, so that it costs one start of Node.js
+//! instead of two or three. Scripts that start their cases in their own ways are executed whole.
 
 use crate::attempt::{description_failure, invalid_cause};
 use crate::job::{

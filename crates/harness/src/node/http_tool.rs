@@ -3,9 +3,9 @@
 //! Node.js core's `common.js` runs `wrk -h`, `autocannon -h` and `h2load -h` whenever it is loaded,
 //! in every measured process (up to 3.5 times the cost of the process itself). The folder's own
 //! file stays untouched, so the tools are hidden instead: each `PATH` folder that contains one is
-//! replaced by a folder of links to everything else in it ([`without_tools`]). A [`ToolShim`] replaces
-//! the tool that is used: it starts the real tool and saves its output, because `common.js` keeps
-//! only the rate, or starts our own generator, which that library does not know.
+//! replaced by a folder of links to everything else in it ([`without_tools`]). A [`ToolShim`]
+//! replaces the tool that is used: it starts the real tool and saves its output, because
+//! `common.js` keeps only the rate, or starts our own generator, which that library does not know.
 
 use crate::cache_folder;
 use crate::job::{DefaultLoadTool, DescribeRequest, TrialMode};

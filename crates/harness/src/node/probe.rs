@@ -64,7 +64,7 @@ pub(super) struct ObservedCase {
     pub args: Vec<String>,
     #[serde(rename = "execArgv")]
     pub flags: Vec<String>,
-    /// In a trial, the same case with its regular values; see [`crate::Job::measured`].
+    /// In a trial, the same case with its regular values; see [`crate::BenchmarkJob::measured`].
     #[serde(skip)]
     pub measured: Option<Box<ObservedCase>>,
 }

@@ -1,5 +1,6 @@
 //! Reports of a script over Node.js's own channel between parent and child: JSON, one message per
-//! line. `config` announces the number of cases, `report` gives one of them. Start at [`ReportCollector`].
+//! line. `config` announces the number of cases, `report` gives one of them. Start at
+//! [`ReportCollector`].
 
 use crate::RunResult;
 use crate::attempt::invalid_cause;
@@ -58,7 +59,7 @@ impl ReportCollector {
         let rate = ReportedRate {
             rate: message["rate"].clone(),
             elapsed_ns: parse_elapsed_ns(&message["time"]),
-            // The shim has the tool's whole output; the library forwards only what it parsed.
+            // The shim has the tool's whole output; the library forwards only parsed figures.
             http: self
                 .shim
                 .as_ref()

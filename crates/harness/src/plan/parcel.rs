@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 /// Shard for one machine: some cases with all their blocks and variants.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanShard {
-    /// Indexes of the cases in [`SessionPlan::build_jobs`], ascending.
+    /// Indexes of the cases in [`SessionPlan::jobs`], ascending.
     pub jobs: Vec<u32>,
     /// Stratum of the plan. Each stratum has its own slot and block numbers and random order.
     #[serde(default)]
@@ -45,8 +45,8 @@ impl SessionPlan {
     /// Extracts the part `parcel` of the plan. Its slots keep the numbers, blocks, order and random
     /// choices of the whole plan.
     ///
-    /// A stratum beyond those of the plan adds a replica: cases that move to another machine are
-    /// measured there from the start, under other numbers.
+    /// A stratum beyond the plan's strata adds a replica: cases that move to another machine are
+    /// measured there from the start, with other slot numbers.
     ///
     /// # Errors
     /// The parcel is empty or has a case that the plan lacks, or the plan cannot be divided.

@@ -1,8 +1,9 @@
-//! A harness that survives between runs, so that measurements can determine what is measured next.
+//! A harness that survives between runs, so that results can determine the next measurement.
 //!
 //! Commands are answered one by one. A thread listens to the process, and waits for the next
 //! command once an answer is complete; nothing of ours runs while the code is measured. The
-//! commands are those of docs/reference/protocol.md, "Measuring code". Start at [`LiveHarness::start`].
+//! commands are described in docs/reference/protocol.md, "Measuring code". Start at
+//! [`LiveHarness::start`].
 
 use crate::ProtocolMessage;
 use crate::attempt::{invalid_cause, start_reason};
@@ -377,7 +378,7 @@ impl ChildConversation for CommandRelay {
             return NextStep::Wait;
         }
         let complete = self.pending.is_some_and(|ends| is_last(&message, ends));
-        // If nobody receives, the order to quit follows at once.
+        // The receiver is gone only if the command to quit follows at once.
         let _ = self.messages.send(message);
         if !complete {
             return NextStep::Wait;

@@ -1,8 +1,9 @@
 //! Snippets: executed by the harness of their language and its workers.
 //!
 //! The commands are the same for every language (`live.rs`), and so is the meaning of the answers
-//! (`timing.rs`). Languages differ in how their process is started, which [`build_process`] decides;
-//! compiled ones first get a program of their own (`built/`). Start at [`harness_for_language`].
+//! (`timing.rs`). Languages differ in how their process is started, which [`build_process`]
+//! decides; compiled ones first get a program of their own (`built/`). Start at
+//! [`harness_for_language`].
 
 use crate::compile::{GeneratedBuild, locate_program, unpack_harness};
 use crate::layout::{LinkRecord, RunLayout};

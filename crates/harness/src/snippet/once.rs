@@ -232,8 +232,8 @@ fn collect_warnings(events: &EventLog, timing: &SnippetTiming) -> Vec<String> {
     warnings
 }
 
-/// Warns about code that takes hardly longer than an empty iteration, unless the harness's `loaded` event
-/// excludes that a compiler has removed it.
+/// Warns about code that takes hardly longer than an empty iteration, unless the harness's `loaded`
+/// event excludes that a compiler has removed it.
 pub fn folded_warning(
     timing: &SnippetTiming,
     empty_ns: Option<f64>,

@@ -31,9 +31,9 @@ struct SharedProcess {
     /// Faults of snippets, or of the process as a whole, by variant.
     faults: HashMap<String, HarnessFailure>,
     empty_ns: Option<f64>,
-    /// What the harness said of each snippet that it loaded, by its name over the protocol.
+    /// The harness's reply for each loaded snippet, by job name.
     loaded: HashMap<String, ProtocolMessage>,
-    /// Results measured at the same time as those of another snippet, and not requested yet.
+    /// Results measured together with another snippet, and not requested yet.
     waiting: HashMap<String, VecDeque<RunOutcome>>,
 }
 

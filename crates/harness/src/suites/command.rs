@@ -1,4 +1,5 @@
-//! Expands the placeholders of an adapter's commands. Must not start them. Start at [`PlaceholderValues`].
+//! Expands the placeholders of an adapter's commands. Must not start them. Start at
+//! [`PlaceholderValues`].
 
 use speedwell_model::{Case, RequestedDivision, SampleDivision, SampleLength};
 use speedwell_suite::adapter::{AdapterKeys, SuiteAdapter};
@@ -365,7 +366,8 @@ mod tests {
         for suite in ["jmh", "google-benchmark"] {
             assert_eq!(listed(suite, "--own=1"), "--own=1");
         }
-        // The programs of a package have different options, and what is listed does not depend on them.
+        // The programs of a package have different options, and what is listed does not depend on
+        // them.
         for suite in ["criterion", "libtest"] {
             let list = builtin_adapter(suite).unwrap().keys.list.clone();
             assert!(!list.contains(&"{arguments}".to_owned()), "{suite}");

@@ -1,6 +1,6 @@
-//! Known adapters: those in `crates/harness/suites/`, those of the project's file, and those of
-//! definition files among the targets; and which of them a file belongs to. Files are read, never
-//! executed. Start at [`KnownAdapters`].
+//! Known adapters, from `crates/harness/suites/`, the project's file, and definition files among
+//! the targets; and the adapter of each file. Files are read, never executed. Start at
+//! [`KnownAdapters`].
 
 use anyhow::{Context, Result};
 use include_dir::{Dir, include_dir};
@@ -62,7 +62,7 @@ pub struct KnownAdapters {
 }
 
 impl KnownAdapters {
-    /// Collects the built-in adapters, those of the project of `here`, and those of definition
+    /// Collects the built-in adapters and the adapters of the project of `here` and of definition
     /// files among `targets`.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Source of a process's results: stdout, a pipe, or a file. Must not know what they mean. Start at
+//! Source of a process's results: stdout, a pipe, or a file. Does not interpret them. Start at
 //! [`ResultLocation`].
 
 use super::known::files_matching;
@@ -41,7 +41,7 @@ impl ResultLocation {
         }
     }
 
-    /// Reads what was written there.
+    /// Reads the results from this location.
     pub fn read_results(
         &self,
         collected: &CollectedOutput,

@@ -210,7 +210,7 @@ fn manifest_path(manifest: &Path, target: &str) -> Option<String> {
     path.as_str().map(str::to_owned)
 }
 
-/// A file, and what it uses of other files of tests and benchmarks.
+/// A file, with the items it uses from other files of tests and benchmarks.
 fn file_pool(file: &Path) -> SourcePool {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let root = project::project_root(folder).unwrap_or(folder).to_owned();
@@ -284,7 +284,7 @@ fn is_of_tests(path: &Path, root: &Path) -> bool {
     is_named || folders.any(|folder| TEST_FOLDERS.contains(&&*folder))
 }
 
-/// Returns matching files below a folder, skipping hidden folders and those of tools.
+/// Returns matching files below a folder, skipping hidden folders and folders of tools.
 fn sources_below(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     let (mut found, mut open, mut seen) = (Vec::new(), vec![folder.to_owned()], 0);
     while let Some(folder) = open.pop() {

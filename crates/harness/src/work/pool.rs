@@ -194,7 +194,7 @@ impl SourcePool {
         Uuid::new_v5(&Uuid::NAMESPACE_OID, &all).to_string()
     }
 
-    /// Hashes the data file that a literal names. Source files are excluded: those of the benchmark
+    /// Hashes the data file that a literal names. Source files are excluded: the benchmark's own
     /// are added separately.
     fn hash_data_file(&self, path: &str, file: &Path) -> Option<[u8; 16]> {
         let is_path = path.contains(['.', '/']) && path.len() < 256 && !path.contains('\n');

@@ -1,7 +1,7 @@
 //! Runs a load.
 //!
 //! Each thread has its own connections, requests, histograms and share of the schedule; threads
-//! share no mutable data while measuring. Start at [`scan`], whose thread monitors the others, then
+//! share no mutable data while measuring. Start at [`run`], whose thread monitors the others, then
 //! `worker`, the event loop of a thread, then `connection`.
 
 mod batcher;
@@ -89,11 +89,11 @@ pub fn run(
     run_with_clock(speedwell_clock::WaitClock::REAL, load, stop, watch)
 }
 
-/// Same as [`scan`], with a clock that a test can move: it determines when requests are due, how
+/// Same as [`run`], with a clock that a test can move: it determines when requests are due, how
 /// long to wait for responses, and when the load ends.
 ///
 /// # Errors
-/// See [`scan`].
+/// See [`run`].
 pub fn run_with_clock(
     time: speedwell_clock::WaitClock,
     load: &LoadConfig,

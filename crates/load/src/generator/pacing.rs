@@ -123,8 +123,8 @@ impl ClosedPacing {
 }
 
 /// Requests due at scheduled times. Due requests that wait for a connection are only counted, so a
-/// long queue takes no memory: one iterator over the schedule determines what is due, a second one
-/// behind it what to send.
+/// long queue takes no memory: one iterator over the schedule counts due requests, a second one
+/// behind it yields the next request to send.
 pub(super) struct OpenPacing<'a> {
     send_cursor: ThreadSchedule<'a>,
     due_cursor: ThreadSchedule<'a>,

@@ -404,7 +404,7 @@ impl QuicRequests {
                 ResponsePhase::Body
             };
             // As with HTTP/2: whether the connection has had a response distinguishes servers that
-            // close idle connections from those that close new ones.
+            // close idle connections from servers that close new ones.
             sent.is_reused = self.has_answered;
             let class = match lost {
                 ConnectionLoss::Ours => {

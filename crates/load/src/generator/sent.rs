@@ -71,7 +71,7 @@ impl StartedRequest {
     }
 }
 
-// How a connection ended, and what that means for its requests.
+// How a connection ended, and the outcome for its requests.
 
 /// State of a connection after received bytes were processed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,7 +2,7 @@
 //!
 //! Reading everything before sending lets a server see several requests at once, as with real
 //! clients, and takes only one call to send and one to receive per request. Start at
-//! [`LoadWorker::scan`].
+//! [`LoadWorker::run`].
 
 use super::batcher::{ReadBatcher, ThreadMonitor};
 use super::clock::{NEVER, TICK_NS};
@@ -111,7 +111,7 @@ impl<'a> LoadWorker<'a> {
     /// Sends and receives until all is done.
     ///
     /// # Errors
-    /// See [`LoadWorker::scan`].
+    /// See [`LoadWorker::run`].
     pub fn send_all(&mut self, connections: u32) -> io::Result<LoadEnd> {
         self.open_connections(connections);
         let (mut is_interrupted, mut ended_by_time) = (false, false);
@@ -195,8 +195,8 @@ impl<'a> LoadWorker<'a> {
         self.hand_over(now_ns, until_ns);
     }
 
-    /// Hands over the counts up to `until_ns`: those of the warm-up until the first call after its
-    /// end.
+    /// Hands over the counts up to `until_ns`. Until the first call after the warm-up, these are
+    /// the counts of the warm-up.
     fn hand_over(&mut self, now_ns: u64, until_ns: u64) {
         let is_warmup = self.hands_over_warmup;
         let until_ns = if is_warmup {

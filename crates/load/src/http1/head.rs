@@ -196,8 +196,8 @@ fn token_length(line: &[u8]) -> usize {
     at + end.unwrap_or(rest.len())
 }
 
-/// Sets the highest bit of each byte that is neither. As in [`mark_controls`], no sum carries into the
-/// next byte.
+/// Sets the highest bit of each byte that is neither. As in [`mark_controls`], no sum carries into
+/// the next byte.
 fn mark_unusual_bytes(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const LOW: u64 = 0x7f * ONES;

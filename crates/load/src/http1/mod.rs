@@ -1,10 +1,10 @@
 //! An HTTP/1.1 client without sockets: RFC 9110 and RFC 9112 over byte slices.
 //!
-//! [`Request`] encodes a request once, to be sent any number of times. [`ResponseReader`] is fed with
-//! received data in any pieces and finds where a response ends, how large it was and whether its
-//! connection can be reused. Neither knows about time, sockets or the purpose of a request. Nothing
-//! is allocated per request, except when a head first arrives in pieces on a connection. Start at
-//! [`ResponseReader`].
+//! [`Http1Request`] encodes a request once, to be sent any number of times. [`ResponseReader`] is
+//! fed with received data in any pieces and finds where a response ends, how large it was and
+//! whether its connection can be reused. Neither knows about time, sockets or the purpose of a
+//! request. Nothing is allocated per request, except when a head first arrives in pieces on a
+//! connection. Start at [`ResponseReader`].
 
 mod head;
 mod reply;
@@ -18,9 +18,8 @@ pub use request::{ConnectionOption, Http1Request, Http1Version, InvalidRequest, 
 
 use std::fmt;
 
-// The summary of a finished response: plain figures, or what is wrong with its bytes. The error
-// kinds are those that a load test counts separately; [`ResponsePhase`] tells where in the response one
-// occurred.
+// The summary of a finished response: plain figures, or the defect in its bytes. A load test counts
+// each kind of error separately; [`ResponsePhase`] is the part of the response where it occurred.
 
 /// A finished response, or the part of it that arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -191,7 +190,7 @@ impl ResponseWatch {
     }
 }
 
-/// Strips surrounding blanks, including those of folded lines.
+/// Strips surrounding blanks, including the line breaks of folded lines.
 fn trim_blanks(value: &[u8]) -> &[u8] {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let Some(first) = value.iter().position(|byte| !is_blank(byte)) else {

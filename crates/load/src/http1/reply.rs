@@ -59,8 +59,9 @@ enum ReaderState {
 
 /// Reads the responses of one connection in sequence.
 ///
-/// [`ResponseReader::expect_response`] announces a response, [`ResponseReader::feed`] processes received data. When pipelining,
-/// begin the next response after one has ended and feed the bytes that were not consumed.
+/// [`ResponseReader::expect_response`] announces a response, [`ResponseReader::feed`] processes
+/// received data. When pipelining, begin the next response after one has ended and feed the bytes
+/// that were not consumed.
 ///
 /// ```
 /// use speedwell_load::http1::{MethodKind, ResponseReader};
@@ -136,8 +137,8 @@ impl ResponseReader {
         self.feed_parts(bytes, None)
     }
 
-    /// Same as [`ResponseReader::feed`], and passes the response to a watch, which must be the same one
-    /// until the response has ended.
+    /// Same as [`ResponseReader::feed`], and passes the response to a watch, which must be the same
+    /// one until the response has ended.
     ///
     /// # Errors
     /// See [`ResponseReader::feed`].
@@ -166,7 +167,7 @@ impl ResponseReader {
         }
     }
 
-    /// Handles the end of the connection: returns what it means for the awaited response. Call
+    /// Handles the end of the connection and returns its effect on the awaited response. Call
     /// [`ResponseReader::reset`] before reusing the reader for another connection.
     ///
     /// # Errors
@@ -310,7 +311,8 @@ impl ResponseReader {
         }
     }
 
-    /// Reads the available part of the body. A complete body leaves [`ReaderState::ContentLength`] of zero.
+    /// Reads the available part of the body. A complete body leaves [`ReaderState::Length`] at
+    /// zero.
     fn read_body(
         &mut self,
         bytes: &[u8],

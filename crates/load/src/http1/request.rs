@@ -1,7 +1,7 @@
 //! Encodes a request, checked once and sent any number of times.
 //!
-//! Decides what is on the wire and in which order; does not know where the bytes go. Rejects
-//! requests that could not be framed or would smuggle a second request. Start at [`Http1Request::new`].
+//! Decides the bytes on the wire and their order; does not know where they go. Rejects requests
+//! that could not be framed or would smuggle a second request. Start at [`Http1Request::new`].
 
 use super::MethodKind;
 use super::head::is_token;
@@ -169,12 +169,12 @@ impl Http1Request {
         &self.bytes
     }
 
-    /// The body, i.e. the part of [`Http1Request::to_bytes`] after the head.
+    /// The body, i.e. the part of [`Http1Request::bytes`] after the head.
     pub fn body(&self) -> &[u8] {
         &self.bytes[self.head_bytes..]
     }
 
-    /// The method kind that [`super::ResponseReader::begin`] needs.
+    /// The method kind that [`super::ResponseReader::expect_response`] needs.
     pub fn method(&self) -> MethodKind {
         self.method
     }

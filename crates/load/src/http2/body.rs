@@ -44,7 +44,7 @@ impl Http2Connection {
     }
 
     /// Handles an unpadded DATA frame in one piece, as nearly all small ones are:
-    /// [`Connection::begin_payload`] and [`Connection::read_payload`] in one step.
+    /// [`Http2Connection::begin_payload`] and [`Http2Connection::read_payload`] in one step.
     #[inline]
     pub(super) fn complete_data(
         &mut self,

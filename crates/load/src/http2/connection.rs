@@ -447,7 +447,7 @@ impl Http2Connection {
     }
 }
 
-/// Frames whose payload is not buffered: DATA and those of unknown types (section 4.1).
+/// Whether the payload of a frame is not buffered: DATA and unknown types (section 4.1).
 fn is_streamed(kind: u8) -> bool {
     kind == kind::DATA || kind > kind::CONTINUATION
 }

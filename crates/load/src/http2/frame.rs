@@ -86,7 +86,7 @@ pub(super) fn push_window_update(out: &mut Vec<u8>, stream: u32, bytes: u32) {
     push_frame(out, kind::WINDOW_UPDATE, 0, stream, &bytes.to_be_bytes());
 }
 
-// The settings that we announce, and those that the peer announced (RFC 9113, section 6.5).
+// Our settings and the peer's (RFC 9113, section 6.5).
 
 /// Initial window, before any announcement (section 6.9.2).
 pub(super) const INITIAL_WINDOW_BYTES: u32 = 65_535;

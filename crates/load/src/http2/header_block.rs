@@ -3,7 +3,8 @@
 //!
 //! As long as no table is used, a block is only scanned: all names are checked, but only the values
 //! of `:status` and `content-length` are read, since RFC 7541 permits skipping a string by its
-//! length. The scan decides the fate of the response. Values are checked by [`HeaderBlock::decode_fields`].
+//! length. The scan decides the fate of the response. Values are checked by
+//! [`HeaderBlock::decode_fields`].
 
 use super::hpack::{
     BlockReader, CodedText, DecodeResult, FieldList, FieldName, FieldRepresentation, HpackDecoder,
@@ -287,7 +288,7 @@ impl BlockFacts {
     }
 
     /// Records the status. Trailers have no pseudo-header fields (RFC 9113, section 8.1); heads
-    /// start with theirs (section 8.3), of which there is exactly one (section 8.3.2).
+    /// start with exactly one, the status (sections 8.3 and 8.3.2).
     fn set_status(&mut self, status: Option<u64>, part: BlockPart) -> Result<(), Http2StreamError> {
         if part == BlockPart::Trailers || self.is_past_pseudo {
             return Err(Http2StreamError::Header);

@@ -1,11 +1,11 @@
 //! An HTTP/2 client for load generation, without sockets: RFC 9113 and RFC 7541 over byte slices.
 //!
-//! [`Request`] encodes a request once, to be sent on many streams. [`Connection`] opens streams
-//! with such requests, is fed with received data, and reports the outcome of each. It announces a
-//! header table of size zero, so that the fields of a response need not be decoded until requested.
-//! Neither knows about time or sockets. Nothing is allocated per request once a connection has
-//! reached its peak activity. Start at [`Connection`]; it reports [`Http2Event`]s; stream lookup is in
-//! `streams`.
+//! [`Http2Request`] encodes a request once, to be sent on many streams. [`Http2Connection`] opens
+//! streams with such requests, is fed with received data, and reports the outcome of each. It
+//! announces a header table of size zero, so that the fields of a response need not be decoded
+//! until requested. Neither knows about time or sockets. Nothing is allocated per request once a
+//! connection has reached its peak activity. Start at [`Http2Connection`]; it reports
+//! [`Http2Event`]s; stream lookup is in `streams`.
 
 mod body;
 mod connection;
@@ -77,7 +77,7 @@ pub enum Http2Event<'a> {
         /// The reason.
         why: Http2StreamError,
     },
-    /// The peer announced its settings; [`crate::http2::Connection::capacity`] may have changed.
+    /// The peer announced its settings; [`Http2Connection::capacity`] may have changed.
     Settings,
     /// The peer accepts no further streams and will close the connection. Streams that it will not
     /// process fail next.
@@ -106,7 +106,7 @@ impl Http2ErrorCode {
     pub const FRAME_SIZE_ERROR: Http2ErrorCode = Http2ErrorCode(6);
     /// The stream was refused before its request was processed.
     pub const REFUSED_STREAM: Http2ErrorCode = Http2ErrorCode(7);
-    /// The stream is no longer needed.
+    /// The sender does not need the stream any more.
     pub const CANCEL: Http2ErrorCode = Http2ErrorCode(8);
     /// Header fields could not be decompressed.
     pub const COMPRESSION_ERROR: Http2ErrorCode = Http2ErrorCode(9);
@@ -144,8 +144,8 @@ impl fmt::Display for Http2ErrorCode {
     }
 }
 
-/// Why the connection can no longer be used. A GOAWAY frame with [`Http2ConnectionError::format_code`] has been
-/// appended to the output.
+/// Why the connection can no longer be used. A GOAWAY frame with [`Http2ConnectionError::code`] has
+/// been appended to the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Http2ConnectionError {
     /// The peer responded in HTTP/1: it does not speak HTTP/2 on this port.

@@ -1,8 +1,8 @@
 //! A request, encoded once and sent on any number of streams; only the stream ID is written into
 //! each copy.
 //!
-//! Decides what is on the wire; which requests are allowed at all is decided by the rules of
-//! [`crate::http1`]. Start at [`Http2Request::new`].
+//! Decides the bytes on the wire; the rules of [`crate::http1`] decide which requests are valid.
+//! Start at [`Http2Request::new`].
 
 use super::frame::{FrameHead, HEAD_BYTES, MIN_MAX_FRAME_BYTES, flag, kind};
 use super::hpack::{SIZE_UPDATE_ZERO, encode_field};
@@ -75,8 +75,8 @@ impl Http2Request {
         Ok(request)
     }
 
-    /// Same as [`Http2Request::new`], but replaces this request and reuses its memory, unless a stream
-    /// is still sending its body.
+    /// Same as [`Http2Request::new`], but replaces this request and reuses its memory, unless a
+    /// stream is still sending its body.
     ///
     /// # Errors
     /// See [`Http2Request::new`]; on failure, this request is unchanged.

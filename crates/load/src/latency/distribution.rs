@@ -7,8 +7,8 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::OnceLock;
 
-/// Recorded times of one kind. All kinds can be read as [`TimeValues`], but only times of the same kind
-/// can be merged.
+/// Recorded times of one kind. All kinds can be read as [`TimeValues`], but only times of the same
+/// kind can be merged.
 #[derive(Debug, Clone)]
 pub struct TimeDistribution<K> {
     values: TimeValues,
@@ -376,8 +376,8 @@ impl TimeValues {
         self.recorded_in_histogram() + self.early.len() as u64 + self.beyond
     }
 
-    /// Number of values above [`MAX_RECORDABLE_NS`]. They count in all statistics, but not at their exact
-    /// position.
+    /// Number of values above [`MAX_RECORDABLE_NS`]. They count in all statistics, but not at their
+    /// exact position.
     pub fn count_beyond_range(&self) -> u64 {
         self.beyond
     }
@@ -529,7 +529,7 @@ pub struct PercentRow {
 }
 
 /// Returns the table for ascending percentages; empty without values. Unlike ab's rows, which are
-/// one rank too high, these are the quantiles of [`TimeValues::counted_quantile`].
+/// one rank too high, these are the quantiles of [`TimeValues::quantile`].
 pub fn percent_rows_of(times: &TimeValues, percents: &[u32]) -> Vec<PercentRow> {
     let ppm: Vec<u32> = percents.iter().map(|percent| percent * 10_000).collect();
     percents
@@ -562,8 +562,8 @@ pub struct HistogramBin {
 }
 
 impl TimeValues {
-    /// Iterates over the non-empty bins in ascending order. Values beyond [`super::MAX_RECORDABLE_NS`]
-    /// have no bin.
+    /// Iterates over the non-empty bins in ascending order. Values beyond
+    /// [`super::MAX_RECORDABLE_NS`] have no bin.
     pub fn bins(&self) -> impl Iterator<Item = HistogramBin> + '_ {
         self.recorded_bins().map(|(to_ns, count)| HistogramBin {
             from_ns: TimeValues::bin_start(to_ns),

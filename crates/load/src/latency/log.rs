@@ -35,7 +35,7 @@ pub enum HistogramLogError {
     Payload {
         /// Tag of the line, or empty.
         tag: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// A histogram cannot be encoded.

@@ -2,8 +2,8 @@
 //!
 //! Each quantity has its own type: the time since a request was sent and the time since it was due
 //! cannot end up in one histogram, and a closed load has no response time to ask for. Values that a
-//! histogram cannot hold are counted separately. Start at [`TimeDistribution`], then [`ClosedLatency`]
-//! and [`OpenLatency`], which record, and [`OpenVerdict`], which judges.
+//! histogram cannot hold are counted separately. Start at [`TimeDistribution`], then
+//! [`ClosedLatency`] and [`OpenLatency`], which record, and [`OpenVerdict`], which judges.
 
 mod distribution;
 mod log;
@@ -39,7 +39,7 @@ pub enum RequestOutcome {
 const OUTCOME_COUNT: usize = ErrorClass::COUNT + 4;
 
 impl RequestOutcome {
-    /// Stable name in files, the same as in [`crate::outcome_counts::OutcomeCounts::rows`].
+    /// Stable name in files, the same as in [`crate::outcomes::OutcomeCounts::rows`].
     pub fn name(self) -> &'static str {
         match self {
             RequestOutcome::Ok => "ok",
@@ -417,7 +417,7 @@ pub const MIN_ACHIEVED_SHARE: f64 = 0.98;
 /// time slice can cause it.
 const TOLERATED_LAG_NS: u64 = 1_000_000;
 
-/// Above the floor, own lag may be at most this share of the response time.
+/// Above [`TOLERATED_LAG_NS`], own lag may be at most this share of the response time.
 const MAX_LAG_SHARE: f64 = 0.1;
 
 /// The percentile, in parts per million, at which lag and response time are compared.

@@ -32,7 +32,7 @@ pub enum KindsError {
     Request {
         /// Name of the kind.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         why: InvalidRequest,
     },
     /// A placeholder without a matching column.

@@ -1,7 +1,7 @@
 //! Describes a load: target, requests, pacing and stop conditions. Plain data.
 //!
-//! Nothing here opens a connection. A [`LoadConfig`] contains everything that [`crate::generator::scan`]
-//! needs, so a described load can be repeated. Start at [`LoadConfig`].
+//! Nothing here opens a connection. A [`LoadConfig`] contains everything that
+//! [`crate::generator::run`] needs, so a described load can be repeated. Start at [`LoadConfig`].
 
 mod kinds;
 mod tls;

@@ -49,7 +49,7 @@ pub enum TlsError {
     File {
         /// Path of the file.
         file: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// The operating system's list of authorities is unavailable.

@@ -1,7 +1,8 @@
 //! Verifies server certificates and explains rejections.
 //!
 //! A file named by the user makes trusted both the authorities in it and the certificates in it
-//! themselves, as in curl. Start at [`KnownCertVerifier`]. Certificate fields are parsed in `x509.rs`.
+//! themselves, as in curl. Start at [`KnownCertVerifier`]. Certificate fields are parsed in
+//! `x509.rs`.
 
 use super::TlsError;
 use super::x509::{common_name, is_self_issued, issuer_name};

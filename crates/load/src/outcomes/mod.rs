@@ -1,9 +1,9 @@
 //! Counts the outcome of every request.
 //!
 //! A request is counted once when it is attempted and once when it ends with one of the outcomes.
-//! Both are counted independently and [`OutcomeCounts::check_balance`] compares them, so that a request
-//! lost by the client is detected. Counting does not allocate. Start at [`OutcomeCounts`], then
-//! [`ErrorClass`], which names the failures.
+//! Both are counted independently and [`OutcomeCounts::check_balance`] compares them, so that a
+//! request lost by the client is detected. Counting does not allocate. Start at [`OutcomeCounts`],
+//! then [`ErrorClass`], which names the failures.
 
 mod codes;
 mod error_class;
@@ -100,8 +100,8 @@ impl OutcomeCounts {
     }
 
     /// Counts a request that failed without a complete response. Statuses, assertions and reset
-    /// streams have their own methods, which also count their codes; [`OutcomeCounts::check_balance`]
-    /// detects those that are counted here by mistake.
+    /// streams have their own methods, which also count their codes;
+    /// [`OutcomeCounts::check_balance`] detects requests that are counted here by mistake.
     pub fn count_failed(&mut self, class: ErrorClass) {
         self.errors.0[class.index()] += 1;
     }

@@ -1,8 +1,9 @@
 //! Decides when the next request is due.
 //!
 //! A pace is data: closed (a number of clients, each waiting for its response) or open (a schedule
-//! that is independent of responses). Nothing here sleeps or reads a clock. Start at [`RateSchedule`],
-//! the arithmetic of the open model, then [`ThreadSchedule`], a thread's part of it.
+//! that is independent of responses). Nothing here sleeps or reads a clock. Start at
+//! [`RateSchedule`], the arithmetic of the open model, then [`ThreadSchedule`], a thread's part of
+//! it.
 
 mod schedule;
 

@@ -73,8 +73,8 @@ impl RateSchedule {
     }
 
     /// When request `index` (from 0) is due, in nanoseconds since the start; `None` after the end.
-    /// Random arrivals are drawn from the first one each time; threads use [`RateSchedule::thread_schedule`]
-    /// instead.
+    /// Random arrivals are drawn from the first one each time; threads use
+    /// [`RateSchedule::thread_schedule`] instead.
     pub fn due_ns(&self, index: u64) -> Option<u64> {
         match self.spacing {
             ArrivalSpacing::Even => self.time_at_units(
@@ -112,8 +112,8 @@ impl RateSchedule {
             .fold(0, |sum: u64, stage| sum.saturating_add(stage.duration_ns))
     }
 
-    /// Number of requests for which [`RateSchedule::due_ns`] is at most `at_ns`, by binary search: the
-    /// times increase with the request number.
+    /// Number of requests for which [`RateSchedule::due_ns`] is at most `at_ns`, by binary search:
+    /// the times increase with the request number.
     fn even_due_by(&self, at_ns: u64) -> u64 {
         let is_due = |index| self.due_ns(index).is_some_and(|due| due <= at_ns);
         let (mut low, mut high) = (0, 1);
@@ -307,7 +307,7 @@ impl RequestRate {
     /// Creates a rate, rounded to millionths of a request per second.
     ///
     /// # Errors
-    /// Fails if the figure is negative, not a number, or above [`RequestRate::MAX_INTEGER`].
+    /// Fails if the figure is negative, not a number, or above [`RequestRate::MAX`].
     pub fn per_second(requests: f64) -> Result<RequestRate, PaceError> {
         let micro = (requests * 1e6).round();
         if !(0.0..=RequestRate::MAX.micro_per_s as f64).contains(&micro) {

@@ -25,7 +25,7 @@ fn forty(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> (LoadMeasur
     (measured, server)
 }
 
-/// Same as [`forty_revisions`], with every second request served correctly.
+/// Same as [`forty`], with every second request served correctly.
 #[track_caller]
 fn every_second(
     misbehave: impl Fn(Asked) -> Then + Send + Sync + 'static,

@@ -21,7 +21,7 @@ fn forty(handler: impl Fn(Stream) -> bool + Send + Sync + 'static) -> Vec<(&'sta
     rows(&measured)
 }
 
-/// Same as [`forty_revisions`], with every second request served correctly.
+/// Same as [`forty`], with every second request served correctly.
 #[track_caller]
 fn every_second(
     misbehave: impl Fn(&mut Stream) + Send + Sync + 'static,

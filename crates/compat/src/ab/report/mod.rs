@@ -156,7 +156,7 @@ fn field_line(name: &'static str, value: impl ToString) -> ReportLine {
 }
 
 /// Returns the lines (name, text) that Speedwell adds at the end. They do not break parsers of the
-/// report, which find lines by name, none of which is reused, or by their position further up.
+/// report, which find lines by name or by their position: the lines have new names and come last.
 pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     let figures = &report.figures;
     let mut lines = vec![("Account", format_account(report))];

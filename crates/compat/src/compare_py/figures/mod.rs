@@ -1,7 +1,7 @@
 //! Figures of google/benchmark's `compare.py`: changes, the p value of the Mann-Whitney test,
 //! geometric means.
 //!
-//! Decides which entries of the two sides are compared and what is computed from them; knows
+//! Decides which entries of the two sides are compared and which figures are computed; knows
 //! nothing of the order of files, text or colors. Does not use the verdicts of `analysis`, because
 //! this table shows what the original shows. Start at [`compare_entries`].
 
@@ -37,7 +37,7 @@ pub struct TimePair<T> {
 }
 
 impl<T: Copy> TimePair<T> {
-    /// Combines both figures with those of `other`.
+    /// Combines each figure with the same figure of `other`.
     fn zip_with<U: Copy, V>(self, other: TimePair<U>, combine: impl Fn(T, U) -> V) -> TimePair<V> {
         TimePair {
             real: combine(self.real, other.real),
@@ -211,10 +211,9 @@ fn test_times(baseline: &[TimePair<f64>], candidate: &[TimePair<f64>]) -> Option
 }
 
 /// Computes the geometric means of all repetitions; aggregates are excluded. The ratio of means
-/// over shared entries tells how much faster a program is; over all entries it tells which side has
-/// more and slower benchmarks. Means are in seconds, `None` if a side has no entries or only zeros.
-/// Also returns the number of excluded repetitions: failed, on one side only, or without a numeric
-/// time.
+/// over shared entries is the speedup of a program; over all entries it shows which side has more
+/// and slower benchmarks. Means are in seconds, `None` if a side has no entries or only zeros. Also
+/// returns the number of excluded repetitions: failed, on one side only, or without a numeric time.
 fn geometric_means<'e>(
     sides: [&'e [GoogleBenchmarkEntry<'e>]; 2],
     rules: ComparisonRules,

@@ -2,7 +2,7 @@
 //!
 //! Decides its options, which combinations are rejected, and which hook belongs to which snippet:
 //! the n-th of a kind to the n-th snippet, wherever both appear; `*_all` to the remaining ones.
-//! Messages name options as the user types them. Start at [`ErlperfCommand::parse_options`].
+//! Messages name options as the user types them. Start at [`ErlperfCommand::parse`].
 
 use crate::arguments::{self, ArgumentError, ParsedArguments};
 use crate::erlperf::table::ReportDetail;
@@ -128,8 +128,8 @@ const MAX_WORKERS: u64 = 1 << 30;
 /// Default process limit of a VM (2^18), less a thousand for its own processes.
 const DEFAULT_MAX_WORKERS: u32 = 261_144;
 
-/// Options with their names, the first of which is used in messages, and whether they take a value.
-/// Names that appear only in the original's documentation come last.
+/// Options with their names, and whether they take a value. Messages use the first name. Names that
+/// appear only in the original's documentation come last.
 const OPTION_NAMES: &[(&[&str], bool)] = &[
     (&["--concurrency", "-c"], true),
     (&["--duration", "-d", "--sample_duration"], true),

@@ -147,7 +147,7 @@ fn c_source(parts: &SnippetParts) -> String {
         |file, directive, part, words| match directive {
             "changed" if part.has_text() => file.add_generated(words),
             "changed" => {}
-            // Drops the last `return`, so that the value is that of the last expression.
+            // Drops the last `return`, so that the last expression is the value.
             _ => {
                 let block = format!("{}{}", part.text.text_before(), part.text.last_value().0);
                 file.add_user_text(part.name, &block, 1, words);
@@ -158,8 +158,8 @@ fn c_source(parts: &SnippetParts) -> String {
 }
 
 /// Generates the C++ source: the code in four functions whose types the compiler deduces
-/// (`code.hpp`). Headers take far longer to compile than most code, so only those that seem
-/// necessary are included first, and `all` only if that fails.
+/// (`code.hpp`). Headers take far longer to compile than most code, so the first attempt includes
+/// only headers that seem necessary, and `all` headers only if that fails.
 fn cpp_source(parts: &SnippetParts, all: bool) -> String {
     let mut file = GeneratedSource::new("code.cpp", LineMarkers::Hash);
     let template = include_str!("languages/cpp.txt");

@@ -55,7 +55,7 @@ pub fn build_program(
     let Some(build) = layout.build else {
         return Ok((folder.join("program"), None));
     };
-    // Go caches what it has compiled, so only linking is repeated.
+    // Go caches compiled packages, so only linking is repeated.
     let compilation = compilation(&parts, Some(link_flags(&variant.arguments, build)));
     let folder = time_build(|| compilation.compile_below(&build_folder()?))?;
     let linking = LinkRecord::by_compiler(build, &compilation.compiler_command(&folder), None);

@@ -94,8 +94,7 @@ impl GeneratedSource {
             first,
             last,
         });
-        // The compiler reports what is missing at the end of the text at the generated line after
-        // it.
+        // If the end of the text is incomplete, the compiler reports the generated line after it.
         self.add_marker(name, line + last - first);
         let (at_the_end, after) = end.split_once('\n').unwrap_or((end, ""));
         self.add_generated(at_the_end);

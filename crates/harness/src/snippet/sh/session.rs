@@ -1,7 +1,8 @@
 //! The protocol conversation: reads commands and answers them one by one; during a run, it listens
 //! to workers as well.
 //!
-//! `run` has workers execute in windows of time, or a fixed number of times. Start at [`serve_protocol`].
+//! `run` has workers execute in windows of time, or a fixed number of times. Start at
+//! [`serve_protocol`].
 
 use crate::ProtocolMessage;
 use crate::snippet::sh::workers::{
@@ -62,7 +63,7 @@ pub fn serve_protocol(shell: &str, chosen: bool) -> anyhow::Result<()> {
                 return;
             }
         }
-        // Nobody receives once the session is over.
+        // The receiver is gone once the session is over.
         let _ = reader.send(ControlMessage::End);
     });
     let mut session = ShellSession {

@@ -79,7 +79,7 @@ pub struct WorkerReport {
     pub failed: Option<String>,
 }
 
-/// Takes part in a run, and returns when all workers have what they need. `tell` receives every
+/// Takes part in a run, and returns when all workers have enough points. `tell` receives every
 /// point.
 pub fn run_worker(
     work: &ExecutionTask,
@@ -281,7 +281,7 @@ impl WorkerPool {
             let (work, watch) = (place.work.clone(), place.watch.clone());
             let (shared, teller) = (shared.clone(), teller.clone());
             std::thread::spawn(move || {
-                // If nobody receives, the process is about to end.
+                // The receiver is gone only if the process is about to end.
                 let tell = |point| {
                     if streams {
                         let _ = teller.send(ControlMessage::Point(at, point));
@@ -453,7 +453,8 @@ mod tests {
             all.merge(&times);
         }
         assert_eq!(all.count(), 1_075_000);
-        // 75,000 of the times are below 3000 ns: the median is that of 1,000,000 times from 3000 to 4000 ns.
+        // 75,000 of the times are below 3000 ns: the median is that of 1,000,000 times from 3000 to
+        // 4000 ns.
         let median: f64 = all.quantiles_ps()[3].parse().unwrap();
         assert!((median / 1000.0 - 3462.5).abs() < 5.0, "{median}");
         assert_eq!(all.quantiles_ps()[0], "0");

@@ -210,7 +210,7 @@ pub fn find_skip(adapter: &SuiteAdapter, printed: &str) -> Option<FailureCause> 
     Some(FailureCause::Skipped { reason })
 }
 
-/// Maximum length of a reason: libraries may repeat what they could not parse.
+/// Maximum length of a reason: libraries may quote the input that they could not parse.
 const MAX_REASON_LENGTH: usize = 400;
 
 fn shorten_reason(reason: &str) -> String {

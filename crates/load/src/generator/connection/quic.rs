@@ -1,4 +1,4 @@
-//! Handles events of a QUIC connection, like [`Connection::handle_event`] for sockets.
+//! Handles events of a QUIC connection, like [`LoadConnection::handle_event`] for sockets.
 
 use super::{ConnectionState, LoadConnection};
 use crate::generator::core::WorkerCore;

@@ -57,7 +57,7 @@ static CODES: [u32; 257] = CODES_BY_SYMBOL;
 /// Number of inner nodes of the tree: one less than its leaves.
 const STATES: usize = 256;
 
-/// Children of each inner node by bit: an inner node if below [`PARCEL_STATE_NAMES`], else `STATES` + symbol.
+/// Children of each inner node by bit: an inner node if below [`STATES`], else `STATES` + symbol.
 const TREE: [[u16; 2]; STATES] = {
     let mut tree = [[0u16; 2]; STATES];
     let (mut used, mut symbol) = (1, 0);

@@ -87,8 +87,8 @@ fn write_rates(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-/// Columns end where those of the original end, or one or two places further right, because times
-/// with decimals are wider.
+/// Columns end at the same position as in the original, or one or two places further right, because
+/// times with decimals are wider.
 fn write_times_table(
     times: &RequestTimings,
     has_spread: bool,
