@@ -29,7 +29,7 @@ const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 pub struct BackfillRequest {
     /// `A..B`, both ends included.
     pub range: String,
-    /// Number of revisions that should have points, including those that already have some.
+    /// Target number of revisions with points, counting the existing ones.
     pub points: usize,
     /// Total time limit, including builds.
     pub budget: Option<Duration>,

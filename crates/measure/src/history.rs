@@ -35,7 +35,7 @@ const MEASURED_ORDER_PREFIX: char = '/';
 pub struct HistoryRequest {
     /// The branch to use as the line.
     pub branch: Option<String>,
-    /// Patterns on case IDs, one of which must match; all cases if empty.
+    /// Patterns on case IDs. A case is selected if one matches, or if there are none.
     pub filters: Vec<Regex>,
     /// Parameter values that cases must have.
     pub sets: Vec<(String, String)>,
@@ -120,10 +120,10 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
     Ok(history)
 }
 
-/// Checks that every metric of the request is known of some case that it selects.
+/// Checks that every requested metric exists for some selected case.
 ///
 /// # Errors
-/// Names a metric that none has, and those that there are. The store fails.
+/// Fails if a metric does not exist, listing the existing ones, or if the store fails.
 pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> {
     if request.metrics.is_empty() {
         return Ok(());

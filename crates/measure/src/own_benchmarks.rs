@@ -45,8 +45,9 @@ pub fn record_benchmarks(
     Ok(())
 }
 
-/// Project files that the benchmarks load from the checkout: those that their languages reveal at
-/// listing, and those that JavaScript sources name, which may be loaded only while measuring.
+/// Finds project files that the benchmarks load from the checkout. Languages reveal them at
+/// listing; files that JavaScript sources name count too, as they may be loaded only while
+/// measuring.
 fn find_strays(
     variant: &Variant,
     own: &VariantWorktree,

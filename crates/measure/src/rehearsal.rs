@@ -239,7 +239,7 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
     check_metrics(settings, known.iter().map(String::as_str)).context("in --metric")
 }
 
-/// Checks metrics against those that definition files declare.
+/// Checks requested metrics against the metrics declared in definition files.
 fn check_defined_metrics(definitions: &[&Experiment], settings: &AnalysisSettings) -> Result<()> {
     let groups = || definitions.iter().flat_map(|definition| &definition.groups);
     let is_open = groups().any(|group| !group.files.is_empty());

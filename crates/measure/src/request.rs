@@ -58,7 +58,7 @@ pub struct MeasureRequest {
 /// What to compare with what.
 #[derive(Debug, Clone, Default)]
 pub struct VariantRequest {
-    /// The variants; empty to use those that files declare.
+    /// The variants; if empty, the ones declared in files are used.
     pub given: Vec<Variant>,
     /// Variants that are revisions of the user's repository.
     pub revisions: Vec<RevisionRequest>,
@@ -189,7 +189,7 @@ impl SessionRequest {
         environment::find_origin(Path::new("."), self.origin.as_ref()?)
     }
 
-    /// Captures the machine and the facts about programs; see [`capture_environment::capture_environment`].
+    /// Captures the machine and the facts about programs; see [`environment::capture_environment`].
     pub fn capture_environment(
         &self,
         programs: &[(String, PathBuf, Option<String>)],
@@ -218,8 +218,8 @@ impl SearchRequest {
 }
 
 impl VariantRequest {
-    /// Returns the variants, the baseline first: those given, those that files declare, or else one
-    /// plain variant.
+    /// Returns the variants, the baseline first: the given ones, else the ones declared in files,
+    /// else one plain variant.
     ///
     /// # Errors
     /// Fails if two variants have the same name, the baseline is unknown, or a program is missing.
@@ -463,7 +463,7 @@ pub struct ResumedSession {
     pub completed_slots: BTreeSet<u32>,
     /// Finished slots that failed.
     pub failed_slots: BTreeSet<u32>,
-    /// Its runs if it is measured on this machine; of many, only those that are still needed.
+    /// Its runs if it is measured on this machine. In a large session, only the runs still needed.
     pub runs: Vec<Run>,
     /// Its finished slots without results, where runs are omitted.
     pub empty_slots: Option<BTreeSet<u32>>,

@@ -533,7 +533,7 @@ pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<St
     candidates.iter().filter(is_same).map(sentence).collect()
 }
 
-/// The known files that determine what is measured: the program and what was built.
+/// The known files that determine the measured code: the program and the build artifact.
 fn measured_files(source: &BenchmarkSource, variant: &Variant) -> Vec<PathBuf> {
     let program = resolve_program_for(source, variant);
     let own = source.under(variant).file.clone();
@@ -571,7 +571,7 @@ pub fn are_identical(plan: &SessionPlan) -> bool {
         && (plan.jobs.iter()).all(|job| others.iter().all(|other| is_same(job, other)))
 }
 
-/// The variables of a variant without those that every revision gets, and with its folder replaced
+/// The variables of a variant, except the ones that every revision gets, with its folder replaced
 /// by a placeholder.
 fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> + use<'_> {
     let own = variant.worktree.as_ref();
@@ -599,7 +599,7 @@ fn identical_warning([baseline, candidate]: [&str; 2], how: &str, unless: &str) 
     )
 }
 
-/// Ensures that the worktrees of a stored plan are as they were; rebuilds those that are gone.
+/// Ensures that the worktrees of a stored plan are unchanged, and rebuilds missing ones.
 ///
 /// # Errors
 /// See [`check_out_revisions`].

@@ -51,8 +51,8 @@ pub struct ScriptsRequest {
 /// Measures everything in `request`. Before the first run, `observer` gets an event for every
 /// planned script, in order. A case that fails is an event; the others continue.
 ///
-/// The benchmark of a [`PlacedRun`] is the name that the script reported; the label of
-/// [`Event::RunStarted`] begins with the name of the [`BenchmarkScript`].
+/// The benchmark of a [`Run`] is the name that the script reported; the label of
+/// [`SessionEvent::RunStarted`] begins with the name of the [`BenchmarkScript`].
 ///
 /// # Errors
 /// Fails if measuring as a whole is impossible, or the observer fails.

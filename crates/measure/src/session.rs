@@ -1,6 +1,7 @@
 //! Measures a session as planned, storing it as it runs, and reads it back.
 //!
-//! Decides what to warn about beforehand and when a case needs no more runs. Start at [`measure_session`].
+//! Decides what to warn about beforehand and when a case needs no more runs. Start at
+//! [`measure_session`].
 
 use super::{
     EventListener, PreparedPlan, SessionRequest, emit_warning, fleet, instructions, layout, pairs,
@@ -27,11 +28,11 @@ use uuid::Uuid;
 
 /// A measured session.
 pub struct MeasuredSession {
-    /// The session as stored; see [`MeasuredSession::report_session_in_parts`].
+    /// The session as stored; see [`MeasuredSession::in_parts`].
     pub session: Session,
     /// Whether its runs are omitted, because there are too many to load at once.
     pub in_parts: bool,
-    /// How measuring ended. After an error, the session contains what was measured before it.
+    /// How measuring ended. After an error, the session contains the earlier results.
     pub ended: anyhow::Result<SessionEnd>,
     /// Maximum number of runs that the plan needed.
     pub planned: usize,
@@ -72,7 +73,8 @@ pub fn measure_session(
     execute_session(plans, request, store, listener)
 }
 
-/// Like [`measure_session`], without the checks and pre-flight warnings, which the caller has done already.
+/// Like [`measure_session`], without the checks and pre-flight warnings, which the caller has done
+/// already.
 ///
 /// # Errors
 /// See [`measure_session`].
@@ -123,7 +125,7 @@ pub fn execute_session(
         .and_then(|()| runner::execute(&plan, orders, &mut judge, &mut [&mut recorder, listener]));
     drop(held);
     if ended.is_err() {
-        // Keep what was measured before an error such as a full disk. If even this cannot be
+        // Keep the results from before an error such as a full disk. If even this cannot be
         // written, the end of the process has the same effect.
         let end = SessionEvent::Finished { interrupted: true };
         let _ = recorder.observe(&end);
@@ -411,7 +413,7 @@ fn decides_by_runs(plan: &SessionPlan) -> bool {
     !is_fixed || sampling.precision.is_some() || design.counting.is_some()
 }
 
-/// Whether runs are needed until the end of the measurement. If not, only those of open blocks are.
+/// Whether runs are needed until the end of the measurement, rather than until their block closes.
 pub(crate) fn needs_earlier_runs(plan: &SessionPlan) -> bool {
     decides_by_runs(plan) || plan.has_snippets()
 }

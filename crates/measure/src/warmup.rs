@@ -1,8 +1,8 @@
-//! Records series from the first iteration on: turns plans of ordinary runs into those of `warmup`
+//! Records series from the first iteration on: turns plans of ordinary runs into plans for `warmup`
 //! and `--steady`.
 //!
 //! Decides how many iterations make a point and how many points a process gives, from one discarded
-//! run of every case. `analysis::warmup` decides what is steady. Start at [`plan_series`].
+//! run of every case. `analysis::warmup` decides when a series is steady. Start at [`plan_series`].
 
 use super::{EventListener, PreparedPlan, SessionRequest, execute_session};
 use anyhow::{Context, bail, ensure};

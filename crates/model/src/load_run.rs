@@ -64,7 +64,7 @@ pub struct LoadPart {
     pub ok: u64,
     /// Of these, failed ones.
     pub errors: u64,
-    /// Duration of its part, as [`Measured::parse_elapsed_ns`].
+    /// Duration of its part, as [`LoadMeasurement::elapsed_ns`].
     pub elapsed_ns: u64,
     /// Utilization of its busiest thread, from 0 to 1.
     pub busiest: f64,

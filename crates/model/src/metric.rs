@@ -39,7 +39,8 @@ impl Metric {
     /// Time per iteration and worker at the 5th percentile of batches.
     pub const TIME_P5: &'static str = "time_p5";
 
-    /// Processor time per iteration over all workers: the part of [`Metric::DEFAULT_DURATION`] spent working, without waiting.
+    /// Processor time per iteration over all workers: the part of [`Metric::TIME`] spent working,
+    /// without waiting.
     pub const CPU_TIME: &'static str = "cpu_time";
 
     /// Instructions per iteration.

@@ -1,4 +1,5 @@
-//! History: one [`HistoryPoint`] per session and [`SeriesKey`], placed on a branch's line of revisions.
+//! History: one [`HistoryPoint`] per session and [`SeriesKey`], placed on a branch's line of
+//! revisions.
 
 use crate::{Machine, Metric, SessionPurpose, SessionState};
 use serde::{Deserialize, Serialize};

@@ -14,7 +14,7 @@ const BETWEEN_FRAMES: char = ';';
 /// The stacks of one recording or file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StackProfile {
-    /// The profiler, which determines what is invisible.
+    /// The profiler, which determines the kinds of code that are visible.
     pub tool: ProfileTool,
     /// The unit of the weights.
     pub unit: WeightUnit,

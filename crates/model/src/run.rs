@@ -35,7 +35,8 @@ pub struct Run {
     /// The rule that rejected it, if rules were set before measuring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbed: Option<String>,
-    /// Index of the machine that executed it in [`crate::ShellSession::machines`], if the session has any.
+    /// Index of the machine that executed it in [`crate::Session::machines`], if the session has
+    /// any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub machine: Option<u32>,
     /// All reported values in order, without the warm-up.

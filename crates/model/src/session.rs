@@ -1,5 +1,5 @@
-//! Everything that one invocation measured, and its experimental design: how and how much it measured per case, as the
-//! analysis needs it. Start at [`ShellSession`] and [`SessionDesign`].
+//! Everything that one invocation measured, and its experimental design: how and how much it
+//! measured per case, as the analysis needs it. Start at [`Session`] and [`SessionDesign`].
 
 use crate::{
     BisectionRange, CodeOrigin, Environment, MachinePlacement, Metric, NoiseCalibration,
@@ -305,7 +305,7 @@ pub struct SteadyRule {
 }
 
 impl SteadyRule {
-    /// The reference loop is performed after so many points.
+    /// Number of points after which the reference loop is performed.
     pub const REFERENCE_EVERY: u32 = 16;
 }
 
@@ -321,7 +321,7 @@ impl Default for SteadyRule {
     }
 }
 
-/// Of so many consecutive rounds of pairs, in one the sides have the processor for themselves.
+/// In one of this many consecutive rounds of pairs, the sides run one after the other.
 const ROUNDS_WITH_ONE_ALONE: u32 = 8;
 
 impl SessionDesign {
@@ -374,7 +374,7 @@ pub struct DefinitionFile {
     pub file: PathBuf,
     /// Its text.
     pub text: String,
-    /// Overridden values; those of benchmarks are passed in another way.
+    /// Overridden values. Values for benchmarks are passed in another way.
     pub set: Vec<(String, String)>,
     /// Number of usable processors.
     pub cpus: u32,

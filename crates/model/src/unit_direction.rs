@@ -1,7 +1,8 @@
 //! Infers the direction of improvement from a unit.
 //!
 //! Time, memory and their amount per unit of work are costs; work per time is a gain. Every other unit has no direction,
-//! because misses, errors and retries per second are rates, too. Start at [`MetricDirection::from_unit`].
+//! because misses, errors and retries per second are rates, too. Start at
+//! [`MetricDirection::of_unit`].
 
 use crate::MetricDirection;
 

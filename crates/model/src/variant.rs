@@ -1,5 +1,5 @@
-//! Variants: program, flags, environment, the revision they are built from, or a snippet with its hooks.
-//! Start at [`ExperimentVariant`] and [`TestSnippet`].
+//! Variants: program, flags, environment, the revision they are built from, or a snippet with its
+//! hooks. Start at [`Variant`] and [`Snippet`].
 
 use crate::case::ParameterValue;
 use crate::text::format_fixed;
@@ -16,7 +16,7 @@ pub struct Variant {
     pub name: String,
     /// The program that executes the cases; `None` means the harness's default from `PATH`.
     pub program: Option<PathBuf>,
-    /// Arguments for the program, before those of the benchmark.
+    /// Arguments for the program; the benchmark's own arguments follow.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub arguments: Vec<String>,
     /// Environment variables set for the measured process only.

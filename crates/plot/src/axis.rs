@@ -1,5 +1,5 @@
 //! Description of a chart axis: its label and how values map to distances. Pixel positions are
-//! computed by `scale::Mapping`.
+//! computed by `scale::AxisMapping`.
 
 /// An axis of a chart.
 #[derive(Clone, Debug, Default, PartialEq)]

@@ -207,7 +207,7 @@ fn whole_column(
     narrow.or_else(|| shares.iter().map(broken).find(whole))
 }
 
-/// Preferred height in pixels of a category label beside its band.
+/// Preferred height in pixels of a category label at the side of its band.
 pub(crate) fn wanted_height(label: &str, max_width: f64) -> f64 {
     let lines = wrap_text(label, max_width, LABEL_PX, 4).lines.len();
     lines as f64 * LABEL_PX * LINE_SPACING + 9.0

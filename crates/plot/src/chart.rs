@@ -74,7 +74,7 @@ impl AnyChart {
     /// print: the file has `zoom * size` pixels.
     ///
     /// # Errors
-    /// See [`AnyChart::render_png`].
+    /// See [`AnyChart::png`].
     #[cfg(feature = "png")]
     pub fn png_zoomed(&self, size: ImageSize, zoom: u32) -> Result<Vec<u8>, crate::PlotError> {
         crate::png::encode_png(&self.svg_outlined(size), size, zoom)

@@ -1,8 +1,8 @@
 //! The colors of charts, and the CSS variables by which a page can change them.
 //!
-//! The series colors are those of M. Okabe and K. Ito, "Color Universal Design" (2008), which
-//! remain distinguishable with all common kinds of color blindness. Their yellow is omitted because
-//! it is invisible on white, and black because text uses it; a dark gray ends the list.
+//! The series colors follow M. Okabe and K. Ito, "Color Universal Design" (2008), and remain
+//! distinguishable with all common kinds of color blindness. Their yellow is omitted because it is
+//! invisible on white, and black because text uses it; a dark gray ends the list.
 
 use std::borrow::Cow;
 use std::str::FromStr;

@@ -1,6 +1,6 @@
 //! Flame graphs: functions as boxes as wide as their cost, below their callers. Colored by kind of
 //! code, or by the change of cost compared with another side. Boxes are placed by [`FlameRows`];
-//! `fitting` shortens names to fit their boxes.
+//! `truncate_end` shortens names to fit their boxes.
 
 use crate::colour::{INK, MUTED, NEUTRAL, PAPER};
 use crate::header::{ChartHeader, LegendKey, LegendSwatch};
@@ -285,7 +285,7 @@ impl<'a> FlameRows<'a> {
 
 // Labels: the end of a function name is the most specific part; enclosing scopes are dropped first.
 
-/// Padding in pixels beside the text.
+/// Padding in pixels to the left and right of the text.
 pub(crate) const PADDING_PX: f64 = 3.0;
 /// Fewer letters are not informative.
 const MIN_LETTERS: usize = 3;

@@ -1,8 +1,9 @@
 //! A forest plot in pieces: one small drawing per row on a common axis, for embedding in the rows
 //! of a table whose other columns have the names and figures.
 //!
-//! Standalone pages get self-contained drawings ([`ForestChart::render_strips`]); if a style sheet is
-//! available, the parts common to all rows are written once ([`ForestChart::render_shared_strips`]).
+//! Standalone pages get self-contained drawings ([`ForestChart::render_strips`]); if a style sheet
+//! is available, the parts common to all rows are written once
+//! ([`ForestChart::render_shared_strips`]).
 
 use crate::axes::small_ticks;
 use crate::colour::MUTED;
@@ -17,7 +18,7 @@ const MARGIN: f64 = 8.0;
 const STRIP_PX: f64 = 22.0;
 const AXIS_PX: f64 = 14.0;
 const TICK_PX: f64 = 10.5;
-/// ID suffix, after that of the table, of the part common to all rows.
+/// ID suffix, after the table's ID, of the part common to all rows.
 const GROUND: &str = "ground";
 
 /// The pieces of a forest plot, each an SVG for a page; see
@@ -47,9 +48,9 @@ impl ForestChart {
         })
     }
 
-    /// Same as [`render_strips`](ForestChart::strips) in a third of the size: parts common to all rows are
-    /// in the axis, under an ID that starts with `table`, and the page styles lines and marks by
-    /// the classes `better`, `worse`, `same`, `unclear`, `interval` and `estimate`.
+    /// Same as [`render_strips`](ForestChart::render_strips) in a third of the size: parts common
+    /// to all rows are in the axis, under an ID that starts with `table`, and the page styles lines
+    /// and marks by the classes `better`, `worse`, `same`, `unclear`, `interval` and `estimate`.
     pub fn render_shared_strips(&self, width_px: u32, table: &str) -> Option<ForestStrips> {
         let width = f64::from(width_px);
         let x = AxisMapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);

@@ -201,7 +201,7 @@ impl LegendLayout {
     }
 }
 
-// The sample beside a name in the legend, which looks like the marks of the chart.
+// Legend swatches: samples that look like the marks of the chart.
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum LegendSwatch {

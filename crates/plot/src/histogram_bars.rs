@@ -12,7 +12,7 @@ use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 use crate::{AxisScale, ChartAxis};
 
-/// Maximum share of the width for names beside rows.
+/// Maximum share of the width for the names of rows.
 pub(crate) const NAME_SHARE: f64 = 0.3;
 
 pub(crate) const NAME_GAP: f64 = 12.0;
@@ -23,7 +23,7 @@ const ROW_FILLED: f64 = 0.86;
 /// Number of values of a series in each bin.
 pub(crate) struct SeriesTally<'a> {
     pub name: &'a str,
-    /// Label beside its row.
+    /// Label of its row.
     pub label: &'a str,
     pub style: SeriesStyle,
     pub counts: Vec<u64>,

@@ -10,8 +10,8 @@ use crate::point_series::{ChartPoint, PointData, PointSeries};
 use crate::style::SeriesStyle;
 use crate::svg::{PixelRect, SvgWriter};
 
-/// Radius of the dot of an observation, and the distance and spread of these dots beside their
-/// point.
+/// Radius of an observation's dot, and the distance of these dots from their point and their
+/// spread.
 const OBSERVED_PX: f64 = 2.4;
 const OBSERVED_ASIDE_PX: f64 = 11.0;
 const OBSERVED_SPREAD_PX: f64 = 8.0;
@@ -30,7 +30,7 @@ pub struct LineChart {
     /// The lines.
     pub series: Vec<PointSeries>,
     /// Observations from which the points of each series were estimated, such as single runs, in
-    /// the order of the series: drawn faintly beside the points. May be empty.
+    /// the order of the series: drawn faintly to the side of the points. May be empty.
     pub observations: Vec<Vec<ChartPoint>>,
     /// Number of series at the end that are curves, such as fitted ones: their points were not
     /// measured and have no markers.

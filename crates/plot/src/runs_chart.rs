@@ -203,7 +203,7 @@ impl SheetContent for RunsChart {
     }
 }
 
-// The boxes beside values in order of execution: one per series, on the value axis.
+// Box marks to the right of values in order of execution: one per series, on the value axis.
 
 /// Pixels per box including the gap to the next, if there is room.
 const SLOT_PX: f64 = 30.0;

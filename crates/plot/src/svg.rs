@@ -95,7 +95,7 @@ impl SvgWriter {
         svg.out
     }
 
-    /// Starts an element; it must be ended by `close`, `titled` or `containing`.
+    /// Starts an element; it must be ended by one of the `end_` methods.
     pub fn start_element(&mut self, tag: &'static str) -> OpenElement<'_> {
         self.out.push('<');
         self.out.push_str(tag);
@@ -269,7 +269,8 @@ pub(crate) fn format_decimal(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Escapes characters that XML reserves, and replaces those that XML 1.0 (section 2.2) forbids.
+/// Escapes characters that XML reserves, and replaces characters that XML 1.0 (section 2.2)
+/// forbids.
 fn escape_xml(text: &str, out: &mut String) {
     for letter in text.chars() {
         match letter {

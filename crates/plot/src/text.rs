@@ -38,8 +38,8 @@ pub fn text_width(text: &str, size_px: f64) -> f64 {
     f64::from(units) * size_px / f64::from(FONT_FACE.units_per_em())
 }
 
-/// Width in pixels to reserve for a line of text. A viewer without any of [`FONT_FAMILIES`] uses its own
-/// font; the widest common one is DejaVu Sans, by 6 to 8 percent for most labels.
+/// Width in pixels to reserve for a line of text. A viewer without any of [`FONT_FAMILIES`] uses
+/// its own font; the widest common one is DejaVu Sans, by 6 to 8 percent for most labels.
 pub(crate) fn reserved_width(text: &str, size_px: f64) -> f64 {
     const WIDEST_FACE: f64 = 1.08;
     text_width(text, size_px) * WIDEST_FACE

@@ -437,8 +437,7 @@ impl<'a> TrendLayout<'a> {
             });
     }
 
-    /// Connects the middle of a level to that of the next one of the same machine where the metric
-    /// drifts.
+    /// Connects the middles of consecutive levels of a machine where the metric drifts.
     fn draw_slopes(&self, svg: &mut SvgWriter) {
         let middle = |level: &TrendLevel| {
             let (from, to) = self.level_ends(level);

@@ -258,8 +258,8 @@ impl<'a> TrendMarks<'a> {
     /// Height of a lane.
     pub const LANE_PX: f64 = CHANGE_LANE_PX;
 
-    /// Places labels within `ends`, those of changes in at most `most` lanes; a change without a
-    /// lane keeps its mark.
+    /// Places labels within `ends`, with changes in at most `most` lanes; a change without a lane
+    /// keeps its mark.
     pub fn lay_out(
         (changes, notes): (&'a [TrendChange], &'a [TrendNote]),
         x: &AxisMapping,

@@ -18,8 +18,8 @@ const POINT_PX: f64 = 2.0;
 
 impl TrendChart {
     /// Renders the trend as a drawing of `width_px` by `height_px` for a page; see
-    /// [`AnyChart::svg_on_page`](crate::AnyChart::svg_on_page) for its colors. It contains no IDs and
-    /// nothing reachable by keyboard. `None` if there is nothing to show.
+    /// [`AnyChart::svg_on_page`](crate::AnyChart::svg_on_page) for its colors. It contains no IDs
+    /// and nothing reachable by keyboard. `None` if there is nothing to show.
     pub fn render_sparkline(&self, width_px: u32, height_px: u32) -> Option<String> {
         let (width, height) = (f64::from(width_px.max(40)), f64::from(height_px.max(24)));
         let shown = self.shown_points();

@@ -26,7 +26,7 @@ const STRIP_PX: f64 = 70.0;
 /// The values of a histogram.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct HistogramSeries {
-    /// Name in the legend, or beside the row.
+    /// Name in the legend, or in front of the row.
     pub name: String,
     /// Values, in any order.
     pub values: Vec<f64>,
@@ -209,7 +209,7 @@ impl<'a> ValueData<'a> {
     }
 }
 
-/// Label beside the row of a series.
+/// Label of a series' row.
 fn row_label(series: &HistogramSeries, labels: LabelPlacement) -> &str {
     match labels {
         LabelPlacement::Own => &series.name,
@@ -245,7 +245,7 @@ const SMALLEST_PX: f64 = 2.2;
 /// The values of a series.
 pub(crate) struct ValueStrip<'a> {
     pub name: &'a str,
-    /// Label beside its row.
+    /// Label of its row.
     pub label: &'a str,
     pub style: SeriesStyle,
     /// In ascending order.

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 /// Signals this close together count as one interrupt: `timeout`, `npm` and `make` forward a Ctrl-C
-/// that the terminal sends to us, too. Nobody presses the key as fast.
+/// that the terminal sends to us, too. No user presses the key that fast.
 const DEBOUNCE_TIME: Duration = Duration::from_millis(100);
 
 static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -16,8 +16,9 @@ static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static INTERRUPTED_AT_NS: AtomicU64 = AtomicU64::new(0);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// Makes SIGINT, SIGTERM and SIGHUP set [`is_interrupt_requested`] instead of ending us at once. A second
-/// signal while the first is being handled ends us with status 130. Further calls have no effect.
+/// Makes SIGINT, SIGTERM and SIGHUP set [`is_interrupt_requested`] instead of ending us at once. A
+/// second signal while the first is being handled ends us with status 130. Further calls have no
+/// effect.
 ///
 /// # Errors
 /// The handlers could not be installed.

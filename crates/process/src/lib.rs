@@ -2,8 +2,8 @@
 //! whole process tree.
 //!
 //! Knows nothing of benchmarks. Starts one program, listens to it until it ends or its time is up,
-//! and leaves no process behind. Start with [`run_child`]; [`ProcessSpec`] describes what to start and
-//! [`ProcessOutcome`] how it ended.
+//! and leaves no process behind. Start with [`run_child`]; [`ProcessSpec`] describes what to start
+//! and [`ProcessOutcome`] how it ended.
 
 mod activity;
 mod attached;

@@ -29,7 +29,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Starts `spec`, talks with it, and returns when it and all processes it started are gone.
 ///
 /// # Errors
-/// The program could not be started. Everything that happens later is part of the [`ProcessOutcome`].
+/// The program could not be started. Everything that happens later is part of the
+/// [`ProcessOutcome`].
 pub fn run_child(
     spec: &ProcessSpec,
     conversation: &mut dyn ChildConversation,
@@ -117,12 +118,12 @@ struct ChildListener<'a> {
     deadline: Instant,
     stop_source: StopSource,
     shutdown: ShutdownPolicy,
-    /// When the child was asked to end, in real time.
+    /// When the shutdown was requested, in real time.
     end_requested: Option<Instant>,
     was_killed: bool,
     stopped: Option<ProcessEnd>,
     lingering: bool,
-    /// The held child has been asked to cancel.
+    /// Whether a cancel request was sent to the held child.
     notified: bool,
     line: Vec<u8>,
     unsent: Vec<u8>,
@@ -175,8 +176,8 @@ impl<'a> ChildListener<'a> {
         }
     }
 
-    /// Returns why the child must be killed, if its time is up. A child that can be asked to end is
-    /// asked first.
+    /// Returns why the child must be killed, if its time is up. First requests a shutdown if the
+    /// child supports that.
     fn check_overdue(&mut self) -> Option<ProcessEnd> {
         let grace = match &self.stop_source {
             StopSource::User if is_interrupt_requested() => {

@@ -241,7 +241,7 @@ pub(super) fn kill_leftovers(group: Pid, known: &[i32]) -> BTreeSet<String> {
 }
 
 /// Kills all processes that `find` returns, repeatedly until it returns none. Returns the names of
-/// those that were alive.
+/// the processes that were alive.
 fn kill_repeatedly(find: impl Fn() -> Vec<i32>) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let deadline = Instant::now() + Duration::from_secs(2);

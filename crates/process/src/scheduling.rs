@@ -49,7 +49,7 @@ impl CpuSet {
     /// Names one that it may not use.
     pub fn check_usable(&self) -> Result<(), UnusableCpu> {
         let Ok(usable) = CpuSet::usable_by_thread() else {
-            // A system that does not report them rejects the set in `bind`.
+            // A system that does not report them rejects the set in `bind_thread`.
             return Ok(());
         };
         let is_unusable = |cpu: &&usize| !usable.0.contains(cpu);

@@ -1,8 +1,9 @@
 //! A folder for temporary files, removed when it is dropped.
 //!
-//! The temporary folder is shared, so this one is always new and accessible to its owner only:
-//! nobody can place a link or file there first (CWE-377, CWE-59). A lock, which the kernel releases
-//! with the process, marks it as in use; the next process removes leftovers of a killed one.
+//! The temporary folder is shared, so this one is always new and accessible to its owner only: no
+//! other user can place a link or file there first (CWE-377, CWE-59). A lock, which the kernel
+//! releases with the process, marks it as in use; the next process removes leftovers of a killed
+//! one.
 
 use anyhow::{Context, Result};
 use std::fs::{self, DirBuilder, File};
@@ -85,7 +86,7 @@ fn remove_abandoned(place: &Path, settling: Duration) {
             continue;
         }
         let own = |data: &fs::Metadata| data.is_dir() && data.uid() == effective_user_id();
-        // These metadata are those of a link itself, not of its target.
+        // This is the metadata of a link itself, not of its target.
         let Some(data) = entry.metadata().ok().filter(own) else {
             continue;
         };

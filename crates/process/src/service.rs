@@ -1,7 +1,7 @@
 //! A child that runs until we no longer need it: a server under load.
 //!
 //! It survives Ctrl-C, because its open requests have to be completed first. Start at
-//! [`ServiceProcess::start_child`].
+//! [`ServiceProcess::start`].
 
 use super::{ChildConversation, ProcessOutcome, ProcessSpec, channel};
 use crate::listen::run_until;

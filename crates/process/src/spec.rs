@@ -34,7 +34,7 @@ pub struct ProcessSpec {
     pub limit: Duration,
     /// Private channel.
     pub channel: ChannelKind,
-    /// How it is asked to end before its limit.
+    /// How to shut it down before its limit.
     pub shutdown: ShutdownPolicy,
     /// Clock of its time limit and grace period; measured times are always real.
     pub clock: WaitClock,
@@ -43,7 +43,7 @@ pub struct ProcessSpec {
     pub is_fixed: bool,
 }
 
-/// How a child is asked to end before it is killed.
+/// How to shut a child down before killing it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownPolicy {
     /// Signal that its group gets.
@@ -161,11 +161,11 @@ pub struct ProcessOutcome {
     pub stderr: CapturedStream,
     /// Names of processes that it left behind and we killed.
     pub strays: BTreeSet<String>,
-    /// How the shutdown went, if it was asked to end.
+    /// How the shutdown went, if one was requested.
     pub shutdown: Option<ShutdownOutcome>,
 }
 
-/// How a child ended after it was asked to.
+/// How a child ended after a shutdown request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ShutdownOutcome {
     /// By itself with a status, by the signal it was sent, or by being killed.

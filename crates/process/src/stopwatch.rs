@@ -1,7 +1,7 @@
 //! Times one short process from start to end, including its resource usage.
 //!
-//! Nothing listens to the process and no thread waits beside it: the result is the time the
-//! operating system takes to start, execute and end it. Start at [`ProcessStopwatch::time_process`].
+//! Nothing listens to the process and no other thread waits: the result is the time the operating
+//! system takes to start, execute and end it. Start at [`ProcessStopwatch::time_process`].
 
 use crate::kernel::reap_child;
 use crate::spec::ProcessEnd;
@@ -74,7 +74,7 @@ impl ProcessStopwatch {
         self.stopped.store(false, Ordering::SeqCst);
     }
 
-    /// Whether [`ProcessStopwatch::stop_and_wait`] was called.
+    /// Whether [`ProcessStopwatch::stop`] was called.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::SeqCst)
     }

@@ -189,7 +189,7 @@ impl UploadClient {
                     return Ok(upload_outcome(status));
                 }
                 ServerReply::Done(status, _) => return Ok(upload_outcome(status)),
-                // Another process sends the same session, or the server dropped what it had.
+                // Another process sends the same session, or the server dropped its partial upload.
                 ServerReply::ContinueAt(0) | ServerReply::NotStarted => {
                     return Err(UploadError::retryable(
                         "the server wants the session again from its beginning",

@@ -1,4 +1,5 @@
-//! The report of `backfill`: revisions of a line that got points later. Start at [`report_backfill`].
+//! The report of `backfill`: revisions of a line that got points later. Start at
+//! [`report_backfill`].
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::format_count;

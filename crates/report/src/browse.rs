@@ -1,6 +1,7 @@
 //! Lists of what a store holds: projects, benchmarks, cases, machines, calibrations.
 //!
-//! Decides on wording and columns; callers decide where a row links to. Start with [`list_benchmarks`].
+//! Decides on wording and columns; callers decide where a row links to. Start with
+//! [`list_benchmarks`].
 
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{format_count, format_moment, format_number, format_share};

@@ -83,8 +83,9 @@ pub enum ReportBlock {
         /// The contents.
         blocks: Vec<ReportBlock>,
     },
-    /// What `-q` shortens on standard output; files hold the whole. Made by [`OutputOptions::add_detail`](crate::OutputOptions::add_detail)
-    /// and resolved by [`Document::shortened`] and [`Document::whole`] before a format sees it.
+    /// What `-q` shortens on standard output; files hold the whole. Made by
+    /// [`OutputOptions::add_detail`](crate::OutputOptions::add_detail) and resolved by
+    /// [`Document::shortened`] and [`Document::whole`] before a format sees it.
     Shortened {
         /// What standard output shows instead.
         short: Vec<ReportBlock>,

@@ -28,8 +28,8 @@ fn failure_data(failure: &StepFailure) -> Value {
     serde_json::to_value(failure).unwrap_or_else(|_| json!({"benchmark": failure.benchmark}))
 }
 
-/// Failures of one kind: those that differ only in the slot, and those of other cases that failed
-/// with the same message.
+/// Failures reported together: they differ only in the slot, or belong to different cases that
+/// failed with the same message.
 struct FailureGroup<'a> {
     first: &'a StepFailure,
     times: usize,

@@ -140,9 +140,9 @@ const MAX_PERCENT_PLACES: i32 = 3;
 const PLAIN_CHANGE: f64 = 10.0;
 
 /// The last decimal place of a change in percent that its interval supports, at most three. Whole
-/// percents are always kept: rounded to tens, a bound could no longer be told from the threshold of
-/// a few percent that decides the verdict. For the same reason a bound next to zero keeps its first
-/// digit: `[-8, 0]` would contradict a verdict that there is a change.
+/// percents are always kept: a bound rounded to tens could not be distinguished from the threshold
+/// of a few percent that decides the verdict. For the same reason a bound next to zero keeps its
+/// first digit: `[-8, 0]` would contradict a verdict that there is a change.
 fn percent_place(change: &IntervalEstimate) -> i32 {
     if has_no_width(change) {
         return i32::from(change.value.abs() < PLAIN_CHANGE);

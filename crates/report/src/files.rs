@@ -178,7 +178,7 @@ fn render_text(
     Ok(bytes)
 }
 
-/// The pictures written beside the text file `path`, one per chart, by relative names. Where a
+/// The relative names of the pictures that accompany the text file `path`, one per chart. Where a
 /// chart is written as both SVG and PNG, the one requested first is used.
 fn picture_names(plan: &[PlannedFile], path: &Path) -> Vec<String> {
     let beside = plan

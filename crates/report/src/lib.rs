@@ -164,7 +164,7 @@ fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Re
     let of_summaries = findings.summaries.iter().map(|summary| &summary.metric);
     let compared = findings.comparisons.iter().map(|found| &found.metric);
     let metrics: Vec<_> = of_summaries.chain(compared).collect();
-    // Times per iteration are shown beside throughput and can be requested in any unit of time.
+    // Times per iteration are shown with throughput and can be requested in any unit of time.
     let with_time = findings.comparisons.is_empty() && unit.fits("ns");
     let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
     if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {

@@ -1,6 +1,7 @@
 //! The state of a running session: its progress and preliminary results.
 //!
-//! Decides on wording. Callers decide which cases may have a verdict already. Start at [`report_live`].
+//! Decides on wording. Callers decide which cases may have a verdict already. Start at
+//! [`report_live`].
 
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{

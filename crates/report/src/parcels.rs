@@ -1,11 +1,11 @@
-//! The reports of `fleet status` and `fleet clean`: the progress of a session's parcels, the
-//! machine of each role of an experiment, and what was removed from machines. Start at
+//! The reports of `fleet status` and `fleet clean`: the progress of a session's shards, the machine
+//! of each role of an experiment, and the files removed from machines. Start at
 //! [`list_fleet_parcels`].
 
 use crate::document::{Document, ReportBlock};
 use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
 
-/// A parcel of a session.
+/// A shard of a session.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ShardRow {
     /// Its position in the session.

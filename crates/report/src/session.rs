@@ -59,7 +59,7 @@ pub fn report_session(
 }
 
 /// The same for a session too large to hold all runs in memory: `header` is the session without its
-/// runs, `runs` their number, and `parts` supplies them as [`parse_analysis::analyze_in_parts`] requires.
+/// runs, `runs` their number, and `parts` supplies them as [`analysis::analyze_in_parts`] requires.
 /// Studies are not supported.
 ///
 /// # Errors

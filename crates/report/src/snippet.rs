@@ -154,7 +154,7 @@ pub fn report_search(
 pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (an emulator that counts: erl -emu_type lcnt, then \
                                 lcnt:collect() and lcnt:conflicts())";
 
-/// A sentence where several workers give less than one: which tool finds what they wait for.
+/// Says that workers hinder each other, and which tool finds the cause.
 pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<String> {
     let hindered = scaling.hindered_level()?;
     let tool = match language {
@@ -169,8 +169,8 @@ pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<Strin
     ))
 }
 
-/// `sum(range(10)): 231 ns [228, 236] an iteration (6 runs).` The throughput in the table is that of the mean, so it is no
-/// other spelling of this time.
+/// `sum(range(10)): 231 ns [228, 236] an iteration (6 runs).` This time is not the inverse of the
+/// throughput in the table, which is computed from the mean.
 fn snippet_sentence(one: &SnippetFigures) -> String {
     let label = &one.label;
     let runs = crate::figure::format_count(one.runs, "run", "runs");

@@ -151,7 +151,7 @@ fn line_of_caption(
         ));
         words.push(better_direction(metric.better).to_owned());
     }
-    // `prepare` formatted the count; only 1 takes the singular.
+    // `prepare_lines` formatted the count; only 1 takes the singular.
     words.extend(runs.map(|runs| {
         if runs == "1" {
             format_count(1, "run", "")

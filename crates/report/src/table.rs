@@ -518,7 +518,8 @@ impl<T> ColumnSet<T> {
         ReportRow::Cells(self.columns.iter().map(|(_, cell)| cell(item)).collect())
     }
 
-    /// Builds a table of `rows` made by [`ColumnSet::build_row`], with headings and remarks between them.
+    /// Builds a table of `rows` made by [`ColumnSet::build_row`], with headings and remarks between
+    /// them.
     pub fn table_of_rows(self, name: &'static str, rows: Vec<ReportRow>) -> ReportTable {
         ReportTable {
             columns: self.columns.into_iter().map(|(column, _)| column).collect(),

@@ -1,5 +1,5 @@
-//! The reports of `tune`: what each knob would change or has changed, what is changed now, and what
-//! was restored. Start at [`report_knobs`], [`report_tuned`] and [`report_restored`].
+//! The reports of `tune`: the effect of each knob, the current changes, and the restored settings.
+//! Start at [`report_knobs`], [`report_tuned`] and [`report_restored`].
 
 use crate::document::{Document, ReportBlock};
 use crate::figure::{format_count, format_duration};

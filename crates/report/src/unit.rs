@@ -163,7 +163,7 @@ pub struct FigureScale {
     pub symbol: String,
     /// The number of stored units in a shown unit.
     pub stored_per_shown: f64,
-    /// Whether figures count things: their unit is no time, size or rate.
+    /// Whether figures are counts: their unit is neither a time, a size nor a rate.
     pub is_count: bool,
 }
 

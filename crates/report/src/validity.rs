@@ -1,6 +1,7 @@
-//! Figures that cannot be what they claim: the findings, and what to do about them.
+//! Figures that cannot be right: the findings, and how to deal with them.
 //!
-//! Decides on presentation; `analysis/validity/` computes the findings. Start at [`report_validity`].
+//! Decides on presentation; `analysis/validity/` computes the findings. Start at
+//! [`report_validity`].
 
 use crate::document::{Document, ReportBlock};
 use crate::table::{

@@ -1,7 +1,7 @@
 //! The report of `warmup`: which processes reach a steady state, when, and at what cost.
 //!
-//! Decides on wording, tables and charts; `analysis::warmup` decides what is steady. Start at
-//! [`report_warmup`].
+//! Decides on wording, tables and charts; `analysis::warmup` decides when a process is steady.
+//! Start at [`report_warmup`].
 
 use crate::case_labels::{distinct, parameters_json};
 use crate::charts::{label_cases, metric_axis};

@@ -1,6 +1,7 @@
 //! Lines that follow a running measurement: throughput, the language's gauges, machine activity.
 //!
-//! Text repeats its header, CSV has one, JSON is an object per line. Start at [`WatchLines::format_line`].
+//! Text repeats its header, CSV has one, JSON is an object per line. Start at
+//! [`WatchLines::format_line`].
 
 use super::format::ReportFormat;
 use super::unit::FigureScale;

@@ -1,7 +1,7 @@
 //! Executes the slots of a plan in order and decides after each block which cases are settled.
 //!
-//! Knows neither the store nor the terminal: everything leaves as an [`Event`]. Start reading at
-//! [`execute`].
+//! Knows neither the store nor the terminal: everything leaves as a [`SessionEvent`]. Start reading
+//! at [`execute`].
 
 use crate::pairs;
 use crate::unchanged::CodeChangeGuard;
@@ -27,12 +27,12 @@ pub trait StoppingRule {
     /// Returns, for each open case, whether it is settled. `cases` holds all finished runs of a
     /// case in execution order.
     ///
-    /// Judges keep state between calls: multiple-testing correction makes the cases depend on each
+    /// Rules keep state between calls: multiple-testing correction makes the cases depend on each
     /// other.
     fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool>;
 
-    /// Whether the judge inspects runs. If not, [`StoppingRule::decided`] is never called and runs are
-    /// dropped when their block closes.
+    /// Whether the rule inspects runs. If not, [`StoppingRule::settled_cases`] is never called and
+    /// runs are dropped when their block closes.
     fn inspects_runs(&self) -> bool {
         true
     }
@@ -50,8 +50,8 @@ pub struct ExecuteOptions {
     pub previous_runs: Vec<Run>,
     /// Completed slots without run or failure.
     ///
-    /// `None` if `earlier` holds all runs, from which they can be derived. For a judge that does
-    /// not inspect runs, `earlier` holds only those of [`Plan::begun_slots`].
+    /// `None` if `previous_runs` holds all runs, from which they can be derived. For a rule that
+    /// does not inspect runs, it holds only the runs of [`SessionPlan::begun_slots`].
     pub empty_slots: Option<BTreeSet<u32>>,
     /// Slots that failed already.
     pub failed_slots: BTreeSet<u32>,
@@ -175,7 +175,7 @@ pub(super) struct SessionExecution<'a, 'o> {
     observers: &'a mut [&'o mut dyn SessionObserver],
     checksums: ChecksumLedger,
     unchanged: CodeChangeGuard,
-    /// Runs by job; without `keeps_runs`, only those of the open block.
+    /// Runs by job; without `keeps_closed_blocks`, only the runs of the open block.
     runs: HashMap<usize, Vec<Run>>,
     /// Whether runs are kept after their block closes.
     keeps_closed_blocks: bool,
@@ -280,8 +280,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         failed.is_some_and(|&count| count >= MAX_CONSECUTIVE_FAILURES)
     }
 
-    /// Runs slots with [`SessionExecution::run_slots`] and, at the end of a block, retries its disturbed runs.
-    /// `so_far` are all slots including these.
+    /// Runs slots with [`SessionExecution::run_slots`] and, at the end of a block, retries its
+    /// disturbed runs. `so_far` are all slots including these.
     fn run_and_retry(
         &mut self,
         together: &[PlanSlot],

@@ -200,7 +200,7 @@ impl MergeHistory<'_> {
         expected.collect()
     }
 
-    /// Executes an attempt at a shard, given what is known of the others at this moment.
+    /// Executes an attempt at a shard, continuing from the current content of the store.
     fn run_attempt(&mut self, parcel: usize, store: &Store, number: i64, folder: &Path) {
         let part = &self.parts[parcel];
         let own: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();

@@ -2,7 +2,8 @@
 //!
 //! Whatever slows the machine during a pair slows both sides within milliseconds, and waiting for
 //! the processor is not part of processor time. This module decides which processor the two share,
-//! how long their time slices are, and which of their metrics are meaningful. Start at [`run_concurrently`].
+//! how long their time slices are, and which of their metrics are meaningful. Start at
+//! [`run_concurrently`].
 
 use speedwell_harness::plan::{PlanSlot, SessionPlan};
 use speedwell_harness::{RunOutcome, RunResult};

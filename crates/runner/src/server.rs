@@ -1,7 +1,7 @@
 //! A local server: when it is ready, and whether it is the process that listens.
 //!
-//! Decides whose responses are measured. Must not know what is sent. Start at [`wait_until_ready`],
-//! which every server goes through, or at [`LoadServer::run_tool`] for the server of a load.
+//! Decides whose responses are measured. Must not know the requests. Start at [`wait_until_ready`],
+//! which every server goes through, or at [`LoadServer::start`] for the server of a load.
 
 use crate::load::{ServerOutcome, UNLIMITED, format_address as shown};
 use anyhow::{Context, bail};
@@ -198,7 +198,8 @@ impl LoadServer {
         self.service.has_ended()
     }
 
-    /// Waits briefly for the end of a server that vanished under load; see [`Service::is_dying`].
+    /// Waits briefly for the end of a server that vanished under load; see
+    /// [`ServiceProcess::is_dying`].
     pub fn is_dying(&self) -> bool {
         self.service.is_dying()
     }

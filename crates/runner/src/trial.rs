@@ -162,7 +162,8 @@ fn emit_trial_event(
     if attempt.interrupted {
         return Ok(false);
     }
-    // An experiment that failed at a stage reports what it observed until then; that is not a run.
+    // An experiment that failed at a stage reports its earlier observations, which do not make a
+    // run.
     let failed_at_stage =
         |failure: &StepFailure| matches!(failure.cause, FailureCause::Stage { .. });
     let works = !attempt.failure.as_ref().is_some_and(failed_at_stage);

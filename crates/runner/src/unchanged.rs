@@ -14,7 +14,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Files up to this size are compared by content if their metadata changed, so that rewriting
-/// identical content is no change.
+/// identical content does not count as a change.
 const LARGEST_READ_BYTES: u64 = 1 << 20;
 
 /// Metadata that distinguishes two states of a file.

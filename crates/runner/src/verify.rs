@@ -1,6 +1,7 @@
 //! Sends a single request: is this the intended server, and is its response correct?
 //!
-//! Start at [`verify_target`] for the probe before a load, at [`check_response`] for the rules of an experiment.
+//! Start at [`verify_target`] for the probe before a load, at [`check_response`] for the rules of
+//! an experiment.
 
 use crate::load::{self, LoadJob, format_address};
 use anyhow::{Context, bail, ensure};

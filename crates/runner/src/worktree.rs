@@ -7,7 +7,7 @@
 //! Decides which folder belongs to a revision and its build command, when a build is reused, and
 //! which ones are evicted. A lock on the folder around a worktree means that it is being built
 //! (exclusive) or measured (shared); the kernel releases it with the process, so leftovers of a
-//! killed process are unlocked and unfinished. Must not know what is measured there. Start at
+//! killed process are unlocked and unfinished. Must not know about measurements. Start at
 //! [`Checkout::find`], then [`prepare_worktree`].
 
 use anyhow::{Context, Result, bail, ensure};
@@ -182,8 +182,8 @@ impl Checkout {
     }
 }
 
-/// Makes sure that the worktree exists and is built, and locks it until [`release_worktree`] or the end of
-/// this process. Passes `note` a sentence before each slow step.
+/// Makes sure that the worktree exists and is built, and locks it until [`release_worktree`] or the
+/// end of this process. Passes `note` a sentence before each slow step.
 ///
 /// # Errors
 /// The commit cannot be checked out or built.

@@ -1,8 +1,8 @@
 //! Thread pools for blocking work, such as database queries, with a short queue in front.
 //!
 //! A longer queue would only make every client wait. Requests that find the queue full are rejected
-//! at once with `Retry-After`, and [`BlockingPool::run_within`] also rejects those that have waited too
-//! long. Work whose client has disconnected is not started.
+//! at once with `Retry-After`, and [`BlockingPool::run_within`] also rejects requests that have
+//! waited too long. Work whose client has disconnected is not started.
 
 use crate::error::Error;
 use crate::refusal::HttpError;
@@ -109,9 +109,9 @@ impl BlockingPool {
 }
 
 impl BlockingPool {
-    /// Like [`BlockingPool::run`], with timeouts, for work that may take long. Work that exceeds its
-    /// running time continues, so that a result it caches is ready for the next request. Work that
-    /// no thread picks up in time is dropped.
+    /// Like [`BlockingPool::run`], with timeouts, for work that may take long. Work that exceeds
+    /// its running time continues, so that a result it caches is ready for the next request. Work
+    /// that no thread picks up in time is dropped.
     ///
     /// # Errors
     /// As for [`BlockingPool::run`]; 503 if either timeout expires.

@@ -58,7 +58,8 @@ impl<T: Clone> LoginStore<T> {
         }
     }
 
-    /// Starts a login and returns the value of `Set-Cookie`. `secure` is [`crate::ClientInfo::secure`].
+    /// Starts a login and returns the value of `Set-Cookie`. `secure` is
+    /// [`crate::ClientInfo::secure`].
     ///
     /// # Errors
     /// If the system has no random bytes, or the name is not a valid cookie name.

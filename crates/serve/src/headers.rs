@@ -32,7 +32,7 @@ const DEFAULT_HEADERS: [(HeaderName, &str); 2] = [
     (CACHE_CONTROL, "private"),
 ];
 
-/// Adds the fields that every response has, and removes those that none may have.
+/// Adds the fields that every response has, and removes fields that no response may have.
 pub(crate) fn set_security_headers(headers: &mut HeaderMap) {
     for (name, value) in FIXED_HEADERS {
         headers.insert(name, HeaderValue::from_static(value));

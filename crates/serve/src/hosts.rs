@@ -1,8 +1,8 @@
 //! The host names under which this server answers.
 //!
-//! A page of another site can make its own name resolve to 127.0.0.1 and read what is served there
-//! (DNS rebinding), but it cannot send a name other than its own. So every request must name a
-//! literal address of this machine, `localhost`, or the public address of the server.
+//! A page of another site can make its own name resolve to 127.0.0.1 and read the pages served
+//! there (DNS rebinding), but it cannot send a name other than its own. So every request must name
+//! a literal address of this machine, `localhost`, or the public address of the server.
 
 use crate::error::Error;
 use axum::http::uri::{Scheme, Uri};
@@ -28,8 +28,8 @@ impl AllowedHosts {
         AllowedHosts::default()
     }
 
-    /// Allows what [`AllowedHosts::local`] allows, and the name and port of this public address, such as
-    /// `https://perf.example`.
+    /// Allows what [`AllowedHosts::local`] allows, and the name and port of this public address,
+    /// such as `https://perf.example`.
     ///
     /// # Errors
     /// If `url` is not `http://NAME[:PORT]` or `https://NAME[:PORT]` with nothing after it.

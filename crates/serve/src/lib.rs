@@ -37,8 +37,8 @@
 //! | limits of requests and connections | [`ServerLimits`] |
 //! | the client of a request, in a handler | `Extension<`[`ClientInfo`]`>` |
 //! | blocking work | [`blocking::BlockingPool`] |
-//! | event streams | [`pending_events::EventHub`] |
-//! | style sheets, scripts, pictures | [`asset_files::AssetTable`] |
+//! | event streams | [`events::EventHub`] |
+//! | style sheets, scripts, pictures | [`assets::AssetTable`] |
 //! | unchanged responses | [`etag::with_etag`] |
 //! | authentication of programs and people | [`token`], [`cookie`], [`failures`] |
 //!

@@ -34,7 +34,7 @@ pub enum ListenAddress {
     Unix(PathBuf),
 }
 
-/// Protection of a server against those who can reach it.
+/// How a server is protected against unauthorized clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ServerProtection {
     /// At least one token exists, and the application requires it.
@@ -150,7 +150,7 @@ fn bind_loopback(first: u16, last: u16) -> Result<Vec<ListenSocket>, Error> {
     Err(Error::PortsInUse(first, last))
 }
 
-/// Binds a Unix socket. Its mode is set before it listens, because until then nobody can connect.
+/// Binds a Unix socket. Its mode is set before it listens: no client can connect until then.
 fn bind_unix(path: &Path) -> Result<UnixListener, Error> {
     remove_stale_socket(path)?;
     let refused = |error: std::io::Error| Error::Path(path.to_path_buf(), error);

@@ -1,4 +1,4 @@
-//! Options of a server: what it serves, and the limits for a request, a connection and an address.
+//! Options of a server, and its limits per request, per connection and per address.
 //!
 //! The defaults suit a server of pages and benchmark results; tests set their own. Limits are
 //! enforced where they are noticed: in `connection`, `body` and `unpack`.
@@ -51,11 +51,12 @@ pub struct ServerLimits {
     pub body_bytes_per_s: u64,
     /// Maximum bytes of a decompressed body; beyond: 413.
     pub unpacked_bytes: u64,
-    /// Maximum ratio of decompressed to compressed size; applies from [`ServerLimits::MIN_BYTES_FOR_RATIO`] on.
+    /// Maximum ratio of decompressed to compressed size; applies from
+    /// [`ServerLimits::MIN_BYTES_FOR_RATIO`] on.
     pub unpacked_ratio: u64,
     /// Maximum number of open connections.
     pub connections: usize,
-    /// Maximum number of open connections per address, without those that have logged in. IPv6
+    /// Maximum number of open connections per address, not counting logged-in clients. IPv6
     /// addresses count by their /64. Trusted proxies and Unix sockets are not counted.
     pub connections_per_address: usize,
     /// Further connections per address for clients that log in: a team may share an address.

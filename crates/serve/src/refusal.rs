@@ -18,7 +18,7 @@ pub type ErrorRenderer = Arc<dyn Fn(&HttpError, &HeaderMap) -> Response + Send +
 pub struct HttpError {
     /// Status of the response.
     pub status: StatusCode,
-    /// What is wrong: a fragment in lower case.
+    /// The problem: a fragment in lower case.
     pub message: String,
     /// How to fix it.
     pub hint: Option<String>,

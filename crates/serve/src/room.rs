@@ -4,9 +4,10 @@
 //! silent first: browsers send their request at once. A connection that is being answered, or has
 //! been, keeps its slot.
 //!
-//! Each address has two quotas: one for any connection, and one for those that log in, because many
-//! people may share an address. [`ConnectionLimiter::acquire_slot`], [`ConnectionPermit::is_within_quota`] and [`ConnectionPermit::record_login`]
-//! decide which quota a connection counts towards.
+//! Each address has two quotas: one for any connection, and one for clients that log in, because
+//! many people may share an address. [`ConnectionLimiter::acquire_slot`],
+//! [`ConnectionPermit::is_within_quota`] and [`ConnectionPermit::record_login`] decide which quota
+//! a connection counts towards.
 
 use crate::options::{ServerLimits, address_group};
 use std::collections::{BTreeMap, HashMap};
@@ -57,8 +58,8 @@ pub(crate) struct ConnectionPermit {
 
 struct ConnectionSlot {
     address: Option<IpAddr>,
-    /// Whether it counts towards the quota for any connection; changed only while [`LimiterState`] is
-    /// locked.
+    /// Whether it counts towards the quota for any connection; changed only while [`LimiterState`]
+    /// is locked.
     is_within: AtomicBool,
     /// `None` after eviction.
     permit: Mutex<Option<OwnedSemaphorePermit>>,

@@ -93,7 +93,8 @@ impl HttpServer {
         self.stopper.clone()
     }
 
-    /// Serves until stopped, then waits for requests in flight, up to [`crate::ServerLimits::stop_timeout`].
+    /// Serves until stopped, then waits for requests in flight, up to
+    /// [`crate::ServerLimits::stop_timeout`].
     ///
     /// # Errors
     /// If the sockets cannot be used.

@@ -32,7 +32,7 @@ pub struct ClientPermit {
     place: QueuePlace,
 }
 
-/// A client's place among those that hold or wait, released on drop.
+/// Counts a client's request as running or waiting until dropped.
 #[derive(Debug)]
 struct QueuePlace {
     who: String,

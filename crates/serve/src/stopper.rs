@@ -29,7 +29,8 @@ impl ServerStopper {
         }))
     }
 
-    /// Stops accepting connections; requests in flight get the time of [`crate::ServerLimits::stop_timeout`].
+    /// Stops accepting connections; requests in flight get the time of
+    /// [`crate::ServerLimits::stop_timeout`].
     pub fn stop(&self) {
         self.0.is_over.send_replace(true);
         let others = std::mem::take(&mut *self.lock_listeners());
@@ -38,7 +39,7 @@ impl ServerStopper {
         }
     }
 
-    /// Whether [`ServerStopper::stop_timeout`] was called.
+    /// Whether [`ServerStopper::stop`] was called.
     pub fn is_stopped(&self) -> bool {
         *self.0.is_over.borrow()
     }
@@ -62,7 +63,7 @@ impl ServerStopper {
     /// Waits until the server stops.
     pub(crate) fn wait_until_stopped(&self) -> impl Future<Output = ()> + Send + 'static {
         let mut is_over = self.0.is_over.subscribe();
-        // The sender outlives the future: whoever waits holds a stopper too.
+        // The sender outlives the future: the waiting task holds a stopper, too.
         async move { drop(is_over.wait_for(|over| *over).await) }
     }
 }

@@ -109,7 +109,7 @@ pub fn ratio_of_medians(
 /// Geometric mean of the ratios of a suite, each member a separate blocked comparison.
 ///
 /// Resamples the members and the blocks within each: the suite counts as a sample of a larger
-/// population of workloads, so the interval tells what another such suite would show.
+/// population of workloads, to which the interval applies.
 ///
 /// # Errors
 ///

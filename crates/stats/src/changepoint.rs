@@ -69,7 +69,7 @@ struct SplitSearch {
     /// together.
     bound_of_all: f64,
     end_of_all: usize,
-    /// Young candidates, ascending, after those of all groups.
+    /// Young candidates, ascending, later than the candidates of all groups.
     young: Vec<usize>,
     /// Number of candidates in a group.
     group_size: usize,
@@ -200,7 +200,7 @@ impl SplitSearch {
     }
 
     /// Updates `least`, the minimum cost of `0..end` with the first index that has it, by these
-    /// candidates, and keeps only those that may still become best.
+    /// candidates, and drops candidates that cannot become best any more.
     fn thin_out(&self, candidates: &mut Vec<usize>, end: usize, least: &mut (f64, usize)) {
         let costs: Vec<f64> = candidates
             .iter()

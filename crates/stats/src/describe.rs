@@ -2,7 +2,7 @@
 //!
 //! Fixes which textbook definition each name means; does not compare groups. Functions return NaN
 //! where a quantity is undefined (R's NA), so that a table can show the gap. Values must not be NaN
-//! themselves. Start at [`mean_throughput`] and [`counted_quantile`].
+//! themselves. Start at [`mean`] and [`quantile`].
 
 // Moments: sums of powers about the mean, in a numerically stable way.
 
@@ -27,7 +27,7 @@ pub fn variance(values: &[f64]) -> f64 {
     central_sum(values, mean(values), 2) / (values.len() - 1) as f64
 }
 
-/// Square root of [`log_variance`]; NaN with fewer than 2 values.
+/// Square root of [`variance`]; NaN with fewer than 2 values.
 pub fn standard_deviation(values: &[f64]) -> f64 {
     variance(values).sqrt()
 }

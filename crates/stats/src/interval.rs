@@ -1,7 +1,7 @@
 //! The interval type, and intervals for one group of values.
 //!
 //! Intervals of a mean (Student), of a median (order statistics) and of a proportion (exact
-//! binomial). Those of comparisons live with their tests. Start at [`Interval`].
+//! binomial). Intervals of comparisons live with their tests. Start at [`Interval`].
 
 use crate::describe::{mean, standard_deviation};
 use crate::distribution::{binomial, decreasing_root, student_t};
@@ -16,7 +16,7 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Whether `value` lies in the range, ends included.
+    /// Whether the range contains `value`, ends included.
     pub fn contains(&self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }

@@ -29,7 +29,7 @@ pub struct VarianceComponents {
 /// Variance components of groups of values. Groups are compared only within their family: families
 /// may differ in level.
 ///
-/// The estimates are those of the analysis of variance, `(MSB - MSW) / n` and `MSW`, with the mean
+/// The estimates come from the analysis of variance: `(MSB - MSW) / n` and `MSW`, with the mean
 /// group size if sizes differ. The interval is Tukey's and Williams' (Searle, Casella and
 /// McCulloch, Variance Components, 1992, 3.6), with ends clamped to 0. `None` unless two groups of
 /// a family have values, and at least one group has two.

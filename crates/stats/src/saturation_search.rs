@@ -1,10 +1,11 @@
 //! Finds the number of workers at which throughput stops growing, despite noise.
 //!
-//! Each level of concurrency is visited several times, and each visit yields one throughput: the variation
-//! between visits, not within one, is the noise of a level. This module decides which level to visit next, when
-//! to stop, and what the answer is. It knows nothing about the workers and never waits: [`next_level`] and [`search_answer`]
-//! are pure functions of the visits so far, so that a stored session leads to the same decisions again.
-//! Start at [`next_level`]; [`VisitNoise`] compares two levels.
+//! Each level of concurrency is visited several times, and each visit yields one throughput: the
+//! variation between visits, not within one, is the noise of a level. This module decides which
+//! level to visit next, when to stop, and what the answer is. It knows nothing about the workers
+//! and never waits: [`next_level`] and [`search_answer`] are pure functions of the visits so far,
+//! so that a stored session leads to the same decisions again. Start at [`next_level`];
+//! [`VisitNoise`] compares two levels.
 
 use crate::Interval;
 use crate::describe;
@@ -377,8 +378,8 @@ impl VisitNoise {
         }
     }
 
-    /// Half of the width of the interval of the mean of so many visits, as a share of it. `None` where
-    /// nothing is known of the spread.
+    /// Half of the width of the interval of the mean of `visits` visits, as a share of the mean.
+    /// `None` where nothing is known of the spread.
     pub fn half_width(&self, visits: usize, confidence: f64) -> Option<f64> {
         self.interval_half_width(1.0 / visits as f64, confidence)
     }

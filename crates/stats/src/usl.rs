@@ -3,8 +3,8 @@
 //! X(N) = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)) (N. J. Gunther, "A Simple Capacity Model
 //! of Massively Parallel Transaction Systems", 1993): lambda is the throughput of one worker alone,
 //! sigma the fraction of work that cannot overlap, kappa the cost of keeping each pair of workers
-//! coherent. Fits the three, and rejects poor fits; [`fit_power_law`] describes how any quantity grows
-//! with another. Does not know what the workers do. Start at [`fit_usl`].
+//! coherent. Fits the three, and rejects poor fits; [`fit_power_law`] describes how any quantity
+//! grows with another. Does not know what the workers do. Start at [`fit_usl`].
 
 use crate::describe::mean;
 
@@ -70,7 +70,7 @@ pub enum UslError {
     NoFit,
     /// The curve explains less than [`MIN_R_SQUARED`].
     Poor {
-        /// What it explains.
+        /// The fraction it explains.
         r_squared: f64,
     },
 }
@@ -101,8 +101,8 @@ impl UslFit {
 ///
 /// Starts from the linearized law (N / X is linear in N - 1 and N (N - 1)) and continues by the
 /// Levenberg-Marquardt method (SIAM J. Appl. Math. 11, 1963). If a parameter would be negative, the
-/// best curve lies on that bound, and is searched there. Standard errors are those of R's `nls`:
-/// residual variance times the diagonal of the inverse of J'WJ, over the free parameters.
+/// best curve has it at zero, and is searched there. Standard errors equal R's `nls`: residual
+/// variance times the diagonal of the inverse of J'WJ, over the free parameters.
 ///
 /// # Errors
 /// Returns a [`UslError`] if the data cannot support a curve.

@@ -127,8 +127,8 @@ struct ConcurrencySearch<'a, 'l> {
 }
 
 impl ConcurrencySearch<'_, '_> {
-    /// Searches with one snippet; returns whether that succeeded. What was measured before a
-    /// failure is kept.
+    /// Searches with one snippet; returns whether that succeeded. Measurements before a failure are
+    /// kept.
     fn search_snippet(
         &mut self,
         job: &BenchmarkJob,

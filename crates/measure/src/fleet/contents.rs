@@ -117,8 +117,8 @@ fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<F
 struct PlanFolders {
     /// Folders to send: projects, and folders of files outside any project.
     sent: BTreeSet<PathBuf>,
-    /// All folders named in the plan. Such a folder may contain more than what is sent, like the
-    /// folder that groups are named after; only its name is rewritten.
+    /// All folders named in the plan. Some, like the folder that groups are named after, contain
+    /// files that are not sent; only their names are rewritten.
     named: BTreeSet<PathBuf>,
 }
 

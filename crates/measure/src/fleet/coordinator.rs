@@ -237,7 +237,7 @@ impl FleetCoordinator<'_, '_, '_> {
         format!("{place}.{}", self.shards[place as usize].attempt)
     }
 
-    /// Collects what is available and describes the state of the unfinished shards. Does not hand
+    /// Collects available results and describes the state of the unfinished shards. Does not hand
     /// out work.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Reattaches to sessions with detached workers: reports their progress, waits for their end or
-//! cancels them. Finds the workers by the shards recorded in the store. Start at [`reattach_session`].
+//! cancels them. Finds the workers by the shards recorded in the store. Start at
+//! [`reattach_session`].
 
 use super::coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled};
 use super::doubles::StaleAttempts;
@@ -164,8 +165,8 @@ fn shard_statuses(
 }
 
 /// Removes what a session left on its machines, or everything older than two weeks on all machines.
-/// Returns what was removed, by machine. A shared folder is listed once, under the first machine
-/// that uses it.
+/// Returns a summary per machine. A shared folder is listed once, under the first machine that uses
+/// it.
 ///
 /// # Errors
 /// Fails if the session is still being measured or a machine cannot be reached.

@@ -3,8 +3,8 @@
 //!
 //! With a machine lock, the replacement starts after the presumed-dead worker exits and takes over
 //! its blocks: [`earlier_blocks`]. Without a lock both may run; blocks of the old attempt are then
-//! rejected and reported: [`StaleAttempts::take_rejected`]. Only spools in a directly accessible folder can be
-//! read further; a broken connection delivers nothing more.
+//! rejected and reported: [`StaleAttempts::take_rejected`]. Only spools in a directly accessible
+//! folder can be read further; a broken connection delivers nothing more.
 
 use super::order::{ShardRequest, attempt_spool_path, expected_slots};
 use super::stream::SpoolSource;

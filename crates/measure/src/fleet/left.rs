@@ -45,7 +45,7 @@ pub fn launch_worker(folder: &Path) -> anyhow::Result<String> {
 /// Prints the name of this process, then performs the tasks.
 ///
 /// # Errors
-/// See [`perform`].
+/// See [`perform_tasks`].
 pub fn perform_detached(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     let mut output = io::stdout();
     writeln!(output, "{}", detached::own_worker_name())?;

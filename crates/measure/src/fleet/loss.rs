@@ -132,7 +132,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Restarts the unfinished cases of a shard on another machine with new slot numbers, and sets
-    /// aside what was measured of them.
+    /// their existing runs aside.
     fn move_shard(&mut self, place: u32, to: u32, from: &str, reason: &str) -> anyhow::Result<()> {
         let parcel = self.shards[place as usize].clone();
         let part = self.plan.extract_shard(&to_shard(&parcel))?;

@@ -1,5 +1,5 @@
-//! Measures a session on other machines: divides the plan among them, sends what they need, and
-//! merges the results into one session, as a single machine would have written it.
+//! Measures a session on other machines: divides the plan among them, sends the necessary files,
+//! and merges the results into one session, as a single machine would have written it.
 //!
 //! A comparison never spans machines: all blocks of a case are measured on the same one or, with
 //! [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks. Start at
@@ -39,8 +39,8 @@ use stream::{SpoolSource, SpoolStream};
 pub use detached::{DetachedAction, ShardStatus, clean_here, clean_up, reattach_session};
 pub use send::receive_bundle;
 
-/// With [`FleetRequest::on_each_machine`]: minimum runs per variant on one machine, and the target for all
-/// machines together.
+/// With [`FleetRequest::on_each_machine`]: minimum runs per variant on one machine, and the target
+/// for all machines together.
 const MIN_RUNS_PER_MACHINE: u32 = 8;
 const TARGET_RUNS: u32 = 32;
 

@@ -44,7 +44,7 @@ pub(crate) fn warn_of_left_out(
     Ok(())
 }
 
-/// Reports that a machine is sent what it needs, and how much.
+/// Reports that the necessary files are sent to a machine, and their size.
 ///
 /// # Errors
 /// Fails if the listener fails.
@@ -81,7 +81,7 @@ pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
     let (input, output) = (io::stdin(), io::stdout());
     let own = std::env::current_exe().context("cannot find this program")?;
     let then = |session: &Path, bundle: &Path| {
-        // A program that was sent lies in our folder; any other was configured for this machine.
+        // A program in our folder was sent; any other was configured for this machine.
         let folder = folder.canonicalize()?;
         if own.starts_with(folder) {
             link_program(session, bundle)

@@ -27,7 +27,8 @@ impl SpoolSource {
         SpoolSource::File { path, read: 0 }
     }
 
-    /// Reads what has been appended to the file. A [`SpoolStream`] reads its lines itself.
+    /// Reads the bytes appended to the file since the last read. A [`SpoolStream`] reads its lines
+    /// itself.
     ///
     /// # Errors
     /// Fails if the file exists but cannot be read.

@@ -26,8 +26,8 @@ const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 /// Shorter waits are not reported: shards of one session follow each other.
 const MIN_REPORTED_WAIT: Duration = Duration::from_secs(60);
 
-/// Performs the tasks with these numbers, or those that arrive as lines on stdin if the only word
-/// is `-`. The end of that input ends the worker.
+/// Performs the tasks with these numbers. A single `-` reads requests from stdin instead, one per
+/// line, until it is closed.
 ///
 /// # Errors
 /// Fails if a request cannot be read or a spool cannot be written. Failures while measuring are

@@ -1,6 +1,6 @@
 //! Manages experiments on several machines from outside the process that measures: shows which
 //! roles run where and whether they are being measured, waits for the end, cancels, and cleans up.
-//! Start at [`PlacedSession::find_session`].
+//! Start at [`PlacedSession::find`].
 
 use crate::fleet::detached::clean_machines;
 use anyhow::{Context, Result, ensure};
@@ -184,7 +184,7 @@ impl PlacedSession {
         Ok(())
     }
 
-    /// Removes the session's files from its machines; returns what was removed, by machine.
+    /// Removes the session's files from its machines; returns a summary per machine.
     ///
     /// # Errors
     /// Fails if it is still being measured or a machine cannot be reached.

@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// Poll interval for interrupts by the user.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How long a role may take to end, including what it started.
+/// Time in which a role, with everything it started, must end.
 const END_GRACE: Duration = Duration::from_secs(30);
 
 /// A role of an experiment on its machine. It ends when this value is dropped.
@@ -86,7 +86,7 @@ impl RoleConnection {
         }
     }
 
-    /// Why a service is no longer usable, if so.
+    /// Returns the failure that made a service unusable, if any.
     pub fn find_failure(&self) -> Option<StageFailure> {
         if !self.alarm.load(Ordering::Relaxed) {
             return None;

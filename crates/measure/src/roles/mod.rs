@@ -1,8 +1,8 @@
-//! Experiments whose roles run on different machines: selects the machines and sends each what it
-//! needs.
+//! Experiments whose roles run on different machines: selects the machines and sends each the
+//! necessary files.
 //!
-//! The machines are selected once, all or none, and keep their roles for all runs. [`perform`] is
-//! one run, seen from here; [`worker`] is the remote side. Start at [`prepare_machines`].
+//! The machines are selected once, all or none, and keep their roles for all runs. [`perform_run`]
+//! is one run, seen from here; [`worker`] is the remote side. Start at [`prepare_machines`].
 
 mod attend;
 mod choose;
@@ -33,11 +33,12 @@ use worker::{ProbeReport, WorkerEvent, WorkerRequest};
 /// Path of the definition file's folder in a bundle.
 const FILES_PATH: &str = "files/0";
 
-/// Selects a machine for every role and sends each what it needs: the folder of the definition
-/// file, `root`, and this program. The machines are held until the returned [`Held`] is dropped.
+/// Selects a machine for every role and sends it the necessary files: the folder of the definition
+/// file, `root`, and this program. The machines are held until the returned [`MachineLease`] is
+/// dropped.
 ///
 /// # Errors
-/// Fails if a role gets no machine, or one cannot be sent what it needs.
+/// Fails if a role gets no machine, or if the files cannot be sent to one.
 pub fn prepare_machines(
     place: &RolePlacement,
     root: &Path,
@@ -83,7 +84,7 @@ pub fn prepare_machines(
     Ok((placement, held))
 }
 
-/// Sends the machines of an interrupted session what they need, if it has been removed since.
+/// Sends files of an interrupted session to its machines again if they have been removed since.
 fn resend_missing(
     engine: &mut FleetEngine,
     placement: &mut MachinePlacement,
@@ -168,7 +169,7 @@ struct BundleSender<'a> {
 }
 
 impl BundleSender<'_> {
-    /// Sends a machine what it needs and queries its identity.
+    /// Sends the necessary files to a machine and queries its identity.
     fn prepare_machine(&mut self, machine: &FleetMachine) -> Result<PlacedMachine> {
         let (bundle, session) = (&self.bundle, self.session.as_str());
         let (folder, laid_out) = if send::is_shared(self.file) {

@@ -1,9 +1,9 @@
 //! Runs one role of an experiment on this machine: the target or a service. Everything it starts
 //! ends with its connection.
 //!
-//! Messages are lines of JSON: first an [`WorkerRequest`], then [`WorkerEvent`] in reply, and an [`LoadReply`] to
-//! each load requested. The target's role covers the whole life of a server (`runner/experiment`)
-//! except for its loads, which others send. Start at [`perform_role`].
+//! Messages are lines of JSON: first a [`WorkerRequest`], then [`WorkerEvent`] in reply, and a
+//! [`LoadReply`] to each load requested. The target's role covers the whole life of a server
+//! (`runner/experiment`) except for its loads, which others send. Start at [`perform_role`].
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};

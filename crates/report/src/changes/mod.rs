@@ -1,6 +1,7 @@
 //! The report of `history changes`: what changed along a line of revisions.
 //!
-//! Decides on columns; the wording for a change is in `changes/words.rs`. Start at [`report_changes`].
+//! Decides on columns; the wording for a change is in `changes/words.rs`. Start at
+//! [`report_changes`].
 
 pub(crate) mod words;
 

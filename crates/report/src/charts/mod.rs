@@ -8,7 +8,7 @@
 //! | histogram | how often values occur, a panel per case |
 //! | scatter | values in the order of execution, a panel per case; of a study: its points |
 //! | flame | where the time goes; drawn with the profiles (`profile/mod.rs`) |
-//! | line | a study: points with their intervals, joined, and single runs beside them |
+//! | line | a study: points with their intervals, joined, plus single runs |
 //! | trend | a series over revisions, with its changes |
 //!
 //! The gallery of a page has its own chart per case, [`draw_every_run`], which cannot be requested.
@@ -32,7 +32,7 @@ use speedwell_plot as plot;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Most runs drawn one by one, on pages and in the default charts beside tables.
+/// Maximum number of runs drawn one by one, on pages and in the default charts of tables.
 pub(crate) const MAX_DRAWN_RUNS: usize = 200_000;
 
 /// Counts the runs in the summaries of `findings`.

@@ -87,7 +87,7 @@ fn metric_panel<'a>(
 }
 
 /// The figures of both sides of each comparison, by metric, case and variant. A picture of medians
-/// over all runs could contradict the change beside it.
+/// over all runs could contradict the change shown with it.
 #[derive(Debug, Default)]
 pub struct ComparedSides(HashMap<(String, String, String), IntervalEstimate>);
 

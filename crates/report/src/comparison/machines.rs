@@ -1,6 +1,6 @@
 //! Results of cases that several machines measured: the machine, how much machines differ, and what
-//! to expect of other machines like them. Start at [`withdrawal_remark`], [`add_columns`] and [`machines_forest`];
-//! `analysis/machines.rs` computes the findings.
+//! to expect of other machines like them. Start at [`withdrawal_remark`], [`add_columns`] and
+//! [`machines_forest`]; `analysis/machines.rs` computes the findings.
 //!
 //! Circular on purpose: `rows.rs` adds these columns to its table, and they read its lines.
 

@@ -14,8 +14,8 @@ use speedwell_analysis::{
 };
 use speedwell_model::{Metric, StepFailure, Verdict};
 
-/// The answer of one comparison: one sentence, or two. `changed` names what the change of a single case is of; `ended_after`
-/// so many runs if measuring was cut short.
+/// The answer of one comparison, in one or two sentences. `changed` names the subject of a single
+/// case's change; `ended_after` is the number of runs if measuring was cut short.
 pub fn comparison_headline(
     comparison: &CandidateComparison,
     changed: &str,

@@ -222,7 +222,7 @@ pub fn variant_label(experiment: &Experiment, name: &str) -> String {
     }
 }
 
-/// The noise floor according to the control: differences up to this size appear without a cause.
+/// How large differences get without a cause, according to the control.
 fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<String> {
     let floor = metric.floor?;
     let control = metric

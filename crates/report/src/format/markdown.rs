@@ -1,7 +1,8 @@
 //! Documents in GitHub Flavored Markdown, for pull requests and notes: the answer first, then the
 //! threats to it, then the figures; reference matter is folded.
 //!
-//! Start at [`Markdown`]; [`write_table`] writes tables, [`escape_markdown`] escapes markup in names.
+//! Start at [`Markdown`]; [`write_table`] writes tables, [`escape_markdown`] escapes markup in
+//! names.
 
 use crate::document::{Document, Fact, ReportBlock, by_severity, group_blocks};
 use crate::figure::format_count;
@@ -291,8 +292,8 @@ fn format_cell(cell: &ReportCell, kind: ColumnKind) -> String {
     }
 }
 
-/// Formats a name as code. Runs of spaces are meant for fixed-width screens and collapse here. A
-/// bar must be escaped even inside code, because the table is split into cells first.
+/// Formats a name as code. Runs of spaces, which align names on fixed-width screens, collapse here.
+/// A bar must be escaped even inside code, because the table is split into cells first.
 pub fn format_code(text: &str) -> String {
     let text = escape_controls(text)
         .split_whitespace()

@@ -1,6 +1,7 @@
 //! Documents in AsciiDoc and Org: the answer first, as in Markdown. Charts are omitted.
 //!
-//! [`MarkupPage`] writes what both languages share, in the same order; [`MarkupLanguage`] has their syntax.
+//! [`MarkupPage`] writes what both languages share, in the same order; [`MarkupLanguage`] has their
+//! syntax.
 
 use crate::document::{Document, ReportBlock};
 use crate::format::{RenderDocument, escape_controls};

@@ -1,8 +1,8 @@
 //! Profiles as a document: the answer, the table of the extra cost, and four flame graphs; and a
 //! section per case of a session.
 //!
-//! Decides on wording; `analysis::profile` computes the costs. Start at [`report_profiles`]; the flame
-//! graphs are in `pictures.rs`.
+//! Decides on wording; `analysis::profile` computes the costs. Start at [`report_profiles`]; the
+//! flame graphs are in `pictures.rs`.
 
 mod pictures;
 

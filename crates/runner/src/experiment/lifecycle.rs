@@ -27,7 +27,7 @@ use std::time::{Duration, Instant, SystemTime};
 /// Performs the run of a server.
 ///
 /// # Errors
-/// The stage that failed. `done` holds what was measured before.
+/// Returns the stage that failed. `done` holds the earlier measurements.
 pub fn run_server(
     assignment: &RunAssignment,
     serving: &Serving,

@@ -1,8 +1,8 @@
 //! Loads of runs: the warm-up load, the measured load, and the short form, which does what
 //! `speedwell load` does, including its own server if it has one.
 //!
-//! Decides which metrics of a load the run gets, and when a load has failed. Start at [`send_load`] for
-//! the short form, at [`ServerLifecycle::warm_up`] for a server.
+//! Decides which metrics of a load the run gets, and when a load has failed. Start at [`send_load`]
+//! for the short form, at [`ServerLifecycle::warm_up`] for a server.
 
 use super::lifecycle::{ServerLifecycle, pick_port};
 use super::{RunReport, RunSite, StageResult, stage_failure, target};

@@ -2,9 +2,9 @@
 //! measures it, and stops all of it.
 //!
 //! Decides the order of stages and which failure belongs to which stage. Knows neither definition
-//! files nor plans: an [`RunAssignment`] is the whole input, [`StageReport`] the result. Needs a process
-//! of its own, since it may enter another network namespace. Start at [`perform_run`]; `lifecycle.rs`
-//! has the stages of a server.
+//! files nor plans: a [`RunAssignment`] is the whole input, a [`RunReport`] the result. Needs a
+//! process of its own, since it may enter another network namespace. Start at [`perform_run`];
+//! `lifecycle.rs` has the stages of a server.
 
 mod command;
 mod counters;
@@ -75,7 +75,7 @@ fn run_with_services(
 /// Runs a target at this site; its services are ready already.
 ///
 /// # Errors
-/// The stage that failed. `done` holds what was measured before.
+/// Returns the stage that failed. `done` holds the earlier measurements.
 pub fn run_target(
     assignment: &RunAssignment,
     site: &RunSite<'_>,

@@ -1,7 +1,8 @@
 //! Services a target depends on, such as a database: ready before the target starts, and stopped
 //! after it.
 //!
-//! Start at [`RunningService::run_tool`]; [`run_shared_services`] runs services that several runs share.
+//! Start at [`RunningService::start`]; [`run_shared_services`] runs services that several runs
+//! share.
 
 use super::lifecycle::{find_listener, pick_port};
 use super::{RunReport, RunSite, StageResult, stage_failure, target};

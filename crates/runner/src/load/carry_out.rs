@@ -108,7 +108,7 @@ impl PreparedLoad {
     }
 }
 
-/// Runs one load with a server of its own; see [`run_build::build_job`] and [`PreparedLoad::prepare`].
+/// Runs one load with a server of its own; see [`build::build_job`] and [`PreparedLoad::prepare`].
 ///
 /// # Errors
 /// The load could not begin. Later problems are part of the [`LoadRun`].

@@ -1,9 +1,10 @@
 //! Sends one load from several generator processes, started together and summed at the end.
 //!
-//! The protocol is line-based. A worker receives its [`WorkerAssignment`] as JSON and answers `ready`;
-//! it receives `go`, or `start NS` by its clock, and answers `began NS`, then `at SNAPSHOT`
-//! periodically, and `measured MEASURED` at the end; `stop` ends it early. If a worker dies, its
-//! part is lost and the others' results are kept. Start at [`run_workers`]; [`run_worker`] is the worker's side.
+//! The protocol is line-based. A worker receives its [`WorkerAssignment`] as JSON and answers
+//! `ready`; it receives `go`, or `start NS` by its clock, and answers `began NS`, then
+//! `at SNAPSHOT` periodically, and `measured MEASURED` at the end; `stop` ends it early. If a
+//! worker dies, its part is lost and the others' results are kept. Start at [`run_workers`];
+//! [`run_worker`] is the worker's side.
 
 use super::{LoadJob, LoadPart, StartSignal, UNLIMITED, build, target};
 use anyhow::{Context, bail};
@@ -57,7 +58,7 @@ fn one() -> u32 {
 }
 
 impl WorkerAssignment {
-    /// Builds the load, of which the worker sends its part.
+    /// Builds the worker's part of the load.
     ///
     /// # Errors
     /// It cannot be sent from this machine.

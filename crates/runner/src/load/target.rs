@@ -1,6 +1,7 @@
 //! Resolves a URL to the addresses that connections are made to.
 //!
-//! Decides how --unix-socket, --proxy, --connect-to and --resolve change them. Start at [`resolve_target`].
+//! Decides how --unix-socket, --proxy, --connect-to and --resolve change them. Start at
+//! [`resolve_target`].
 
 use anyhow::{Context, bail, ensure};
 use speedwell_load::load::{
@@ -309,8 +310,8 @@ impl TargetUrl {
         )
     }
 
-    /// Keeps name and password only for the place they are meant for: the same scheme, host and
-    /// port.
+    /// Takes over name and password from `from` if scheme, host and port are the same, unless it
+    /// has its own.
     fn inherit_credentials(self, from: &TargetUrl) -> TargetUrl {
         let place = |url: &TargetUrl| (url.is_tls, url.host.clone(), url.port);
         let own = self.credentials.clone();

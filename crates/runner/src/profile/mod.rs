@@ -2,9 +2,9 @@
 //! program.
 //!
 //! Decides which tool is used and how it is controlled; `foreign::profile` reads its output. Must
-//! not know why a program is recorded. Start at [`ProfileRecorder`]: [`ProfileRecorder::perf_record_command`] for a program
-//! that runs to its end, [`ProfileRecorder::prepare_slot`] and [`ProfileRecorder::attach_profiler`] for part of a server's
-//! lifetime.
+//! not know why a program is recorded. Start at [`ProfileRecorder`]: [`ProfileRecorder::record`]
+//! for a program that runs to its end, [`ProfileRecorder::prepare`] and [`ProfileRecorder::attach`]
+//! for part of a server's lifetime.
 
 mod attached;
 mod perf;
@@ -82,10 +82,10 @@ impl ProfileRecorder {
         self.record_while(spec, skip, &mut ())
     }
 
-    /// Records as [`ProfileRecorder::perf_record_command`] does, while holding a conversation with the program.
+    /// Records as [`ProfileRecorder::record`] does, while holding a conversation with the program.
     ///
     /// # Errors
-    /// As for [`ProfileRecorder::perf_record_command`].
+    /// As for [`ProfileRecorder::record`].
     pub fn record_while(
         &self,
         mut spec: ProcessSpec,
@@ -119,7 +119,7 @@ impl ProfileRecorder {
         Ok(ProfiledRun { profile, outcome })
     }
 
-    /// Prepares a program for [`ProfileRecorder::attach_profiler`] before it starts.
+    /// Prepares a program for [`ProfileRecorder::attach`] before it starts.
     pub fn prepare(&self, spec: &mut ProcessSpec) {
         if self.perf.is_ok() {
             enable_symbols(spec);

@@ -28,7 +28,8 @@ const SYMBOL_MAP_FOLDER: &str = "/tmp";
 /// Data file in a recording's folder.
 const DATA_FILE: &str = "perf.data";
 
-/// Builds a perf command that records into the scratch folder; the caller adds what it records.
+/// Builds a perf command that records into the scratch folder; the caller adds the program or
+/// process.
 pub fn perf_record_command(perf: &Path, scratch: &ScratchFolder) -> ProcessSpec {
     // -B and -N: build ids require reading every file at the end, and their cache grows in the
     // user's home.

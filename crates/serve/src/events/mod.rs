@@ -1,8 +1,8 @@
 //! Event streams to browsers (server-sent events, WHATWG HTML 9.2).
 //!
-//! A [`EventHub`] broadcasts each event to all viewers, encoding it once. A viewer that reconnects sends
-//! the id of the last event it has seen and gets those after it, if they are still kept; otherwise
-//! it gets the initial events like a new viewer. A viewer more than 64 events behind is
+//! An [`EventHub`] broadcasts each event to all viewers, encoding it once. A viewer that reconnects
+//! sends the id of the last event it has seen and gets those after it, if they are still kept;
+//! otherwise it gets the initial events like a new viewer. A viewer more than 64 events behind is
 //! disconnected and reconnects the same way.
 
 mod event;
@@ -182,7 +182,7 @@ impl EventHub {
         id
     }
 
-    /// Ends the streams of all viewers, and of those that connect later.
+    /// Ends the streams of all current and later viewers.
     pub fn end_streams(&self) {
         let mut wakers = Vec::new();
         {
@@ -202,8 +202,8 @@ impl EventHub {
         wakers.into_iter().for_each(Waker::wake);
     }
 
-    /// Returns the stream of one viewer as the response of a handler: [`EventHub::add_viewer`] for handlers
-    /// that can produce the initial events without waiting.
+    /// Returns the stream of one viewer as the response of a handler: [`EventHub::add_viewer`] for
+    /// handlers that can produce the initial events without waiting.
     pub fn stream_response(
         &self,
         asked: &HeaderMap,

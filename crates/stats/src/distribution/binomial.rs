@@ -1,7 +1,7 @@
 //! The binomial distribution: how many of `trials` independent events happen.
 //!
-//! Computes tail areas and quantiles by summing exact terms, so it is meant for counts up to some
-//! ten thousands. Start at [`cdf`].
+//! Computes tail areas and quantiles by summing exact terms, which suits counts up to some ten
+//! thousands. Start at [`cdf`].
 
 /// Probability that at most `count` of `trials` events of probability `share` happen.
 ///

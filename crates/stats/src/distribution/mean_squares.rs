@@ -5,7 +5,7 @@ use super::{decreasing_root, student_t::continued_fraction};
 
 /// Probability that a chi-squared variable with `df` degrees of freedom exceeds `x`; NaN without degrees of freedom.
 ///
-/// The sums for even and odd degrees are those of Abramowitz and Stegun 26.4.4 and 26.4.5.
+/// The sums for even and odd degrees follow Abramowitz and Stegun 26.4.4 and 26.4.5.
 pub fn chi_squared_upper_tail(x: f64, df: u32) -> f64 {
     if df == 0 || x.is_nan() {
         return f64::NAN;

@@ -13,7 +13,7 @@ pub mod student_t;
 
 /// Finds the zero of a decreasing function, starting from the bracket `low..high`.
 ///
-/// Widens the bracket upwards until the function is no longer positive there. Bisection rather than
+/// Widens the bracket upwards until the function is zero or negative there. Bisection rather than
 /// Newton: it cannot leave the bracket, and the callers are not time-critical.
 pub(crate) fn decreasing_root(low: f64, high: f64, f: impl Fn(f64) -> f64) -> f64 {
     let (mut low, mut high) = (low, high);

@@ -87,8 +87,8 @@ fn tail_quantile(outer: f64, df: f64) -> f64 {
     decreasing_root(0.0, 1.0, |t| tail_areas(t, df).0 - outer)
 }
 
-/// Initial guess of the quantile: the expansion about that of the normal distribution (Abramowitz
-/// and Stegun 26.7.5), which is close from about 3 degrees of freedom on.
+/// Initial guess of the quantile: the expansion about the normal quantile (Abramowitz and Stegun
+/// 26.7.5), which is close from about 3 degrees of freedom on.
 fn initial_guess(tail: f64, df: f64) -> f64 {
     let z = normal::upper_quantile(tail);
     let s = z * z;

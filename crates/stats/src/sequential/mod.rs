@@ -1,9 +1,9 @@
-//! Sequential designs: when a comparison may stop measuring, and what it may then claim.
+//! Sequential designs: when a comparison may stop measuring, and which claims it may then make.
 //!
 //! Computes the limits of each look so that all looks together reject equal sides with the
 //! requested probability, and applies them to blocked observations. Measures and schedules nothing.
-//! Start at [`SequentialDesign`], then [`decide_at_look`]; for many comparisons at once, [`RepeatedP`] and
-//! [`ComparisonFamily`].
+//! Start at [`SequentialDesign`], then [`decide_at_look`]; for many comparisons at once,
+//! [`RepeatedP`] and [`ComparisonFamily`].
 
 mod family;
 

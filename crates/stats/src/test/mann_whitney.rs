@@ -32,13 +32,13 @@ pub struct MannWhitney {
     pub u1: f64,
     /// Two-sided p-value; NaN when a group is empty.
     pub p: f64,
-    /// The distribution that was used; never [`PValueMethod::Auto`]. An exact method that would be too
-    /// expensive is replaced by [`PValueMethod::Asymptotic`].
+    /// The distribution that was used; never [`PValueMethod::Auto`]. An exact method that would be
+    /// too expensive is replaced by [`PValueMethod::Asymptotic`].
     pub method: PValueMethod,
 }
 
-/// Tests whether values of one group tend to be larger than those of the other
-/// (Mann and Whitney, Annals of Mathematical Statistics 18, 1947).
+/// Tests whether values of one group tend to be larger than values of the other (Mann and Whitney,
+/// Annals of Mathematical Statistics 18, 1947).
 pub fn mann_whitney(x: &[f64], y: &[f64], method: PValueMethod) -> MannWhitney {
     let pooled = [x, y].concat();
     let ranks = mid_ranks(&pooled);

@@ -1,7 +1,8 @@
 //! Serialization of a walk, so that another process can continue it: where its borders were placed,
 //! how they were described, and the walk as bytes.
 //!
-//! Decides whether cached results are still valid; computes none. Start at [`Walk::to_bytes`].
+//! Decides whether cached results are still valid; computes none. Start at
+//! [`ChangeDetector::to_bytes`].
 
 use super::known::WalkCache;
 use super::series::TrendSeries;
@@ -13,7 +14,7 @@ use crate::interval::Interval;
 const VERSION: u64 = 1;
 
 impl ChangeDetector {
-    /// Serializes what is needed to continue after these points, all of which the walk has seen:
+    /// Serializes the state for continuing after these points, which the walk must have seen:
     /// little-endian words of eight bytes, namely a version, the number of points, their digest,
     /// the state of the walk, and three lists, each preceded by its length: borders, places and
     /// looks.

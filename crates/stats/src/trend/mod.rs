@@ -3,7 +3,7 @@
 //! Finds where the level of a series changed, with the evidence and the size of each change; does
 //! not know commits, sessions or names of machines, only their order. The evidence is rank-based,
 //! so that one limit suits any shape of noise, and that limit accounts for every look at every
-//! point. Start at [`find_changes`]; [`Walk`] continues where the last look ended.
+//! point. Start at [`find_changes`]; [`ChangeDetector`] continues where the last look ended.
 //!
 //! ```
 //! use speedwell_stats::trend::{ChangeEvidence, MeasuredPoint, find_changes};

@@ -27,7 +27,7 @@ pub(super) struct BestBorder {
 pub(super) struct RankScan {
     /// Machine, value and index of every point, in the order of the ranks.
     order: Vec<(u32, f64, u32)>,
-    /// Rank of every point among those of its machine, minus their mean rank.
+    /// Rank of every point among its machine's points, minus their mean rank.
     deviations: Vec<f64>,
     /// Number of points of every machine, in total and left of the border.
     all: Vec<f64>,

@@ -113,7 +113,7 @@ impl TrendSeries {
         }
     }
 
-    /// A hash of what is searched of the first `count` points.
+    /// A hash of the searched data of the first `count` points.
     pub(super) fn digest(&self, count: usize) -> u64 {
         let mut hasher = DefaultHasher::new();
         let points = self.logs.iter().zip(&self.machines).zip(&self.positions);

@@ -19,8 +19,9 @@ use std::ops::RangeInclusive;
 const SUSPICION_LIMIT: f64 = 3.3;
 const FINDING_LIMIT: f64 = 4.5;
 const WITHDRAWAL_LIMIT: f64 = 2.5;
-/// Lengths of the stretches that end at the newest point: round(6 x 2^(j/2)), at most [`MAX_DISTANCE`].
-/// One of length L is examined whenever the number of points is divisible by L / [`DUE_FRACTION`].
+/// Lengths of the stretches that end at the newest point: round(6 x 2^(j/2)), at most
+/// [`MAX_DISTANCE`]. One of length L is examined whenever the number of points is divisible by L /
+/// [`DUE_FRACTION`].
 const STRETCH_LENGTHS: [usize; 11] = [6, 8, 12, 17, 24, 34, 48, 68, 96, 136, 192];
 const DUE_FRACTION: usize = 8;
 /// Maximum move of a border when it is placed, and when its evidence is reviewed.

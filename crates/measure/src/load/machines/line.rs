@@ -125,7 +125,7 @@ impl GeneratorConnection {
         Ok((line, BufReader::new(from)))
     }
 
-    /// Makes the machine send its part, and records what it reports.
+    /// Makes the machine send its part, and records its reports.
     pub(super) fn follow_load(
         &self,
         at: usize,
@@ -186,7 +186,7 @@ impl GeneratorConnection {
         }
     }
 
-    /// Queries its clock offset. Nothing else is sent meanwhile.
+    /// Queries its clock offset. The lock keeps other messages out of this exchange.
     fn query_offset(&self, from: &mut BufReader<ChildStdout>) -> Result<ClockOffset> {
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
         clock::query_clock(to.as_mut().context("the line is closed")?, from)
@@ -206,7 +206,7 @@ impl GeneratorConnection {
     /// Breaks the connection.
     pub fn kill_process(&self) {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        // It may have ended meanwhile.
+        // It may have exited already.
         let _ = child.kill();
     }
 

@@ -32,7 +32,7 @@ const MAX_SILENCE: Duration = Duration::from_secs(15);
 /// How long a machine may take to report after the load was stopped, including outstanding
 /// responses.
 const REPORT_GRACE: Duration = Duration::from_secs(60);
-/// Maximum number of ssh connections, each of which is a local process of 8 MiB.
+/// Maximum number of ssh connections. Each is a local process of 8 MiB.
 pub(crate) const MAX_MACHINES: usize = 64;
 
 /// Machines that send loads.

@@ -48,7 +48,7 @@ fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
         ReportBlock::Heading { level, text } => write_heading(*level, text, top, writer),
         ReportBlock::Headline(text) => writer.push_element("p", "headline", text),
         ReportBlock::Paragraph(text) => writer.push_element("p", "", text),
-        // `write` renders these in groups.
+        // `write_blocks` renders these in groups.
         ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Chart(_) => {}
         ReportBlock::List(items) => write_list(items.iter().map(String::as_str), writer),
         ReportBlock::Table(table) => table::add_table(table, top, writer),

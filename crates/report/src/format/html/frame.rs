@@ -56,7 +56,7 @@ pub struct AssetPaths {
     pub style: String,
     /// [`EARLY_SCRIPT`](super::EARLY_SCRIPT).
     pub early_script: String,
-    /// [`BATCH_SCRIPT`](super::SERVED_SCRIPT).
+    /// [`SCRIPT`](super::SERVED_SCRIPT).
     pub script: String,
 }
 

@@ -1,7 +1,7 @@
 //! Renders individual cases with their charts: of runs, or of trends below a list of sparklines.
 //!
-//! Decides which charts there is room for. [`prepare_gallery`] draws them before the tables whose rows link
-//! to them; charts on separate pages (`apart.rs`) are not drawn.
+//! Decides which charts there is room for. [`prepare_gallery`] draws them before the tables whose
+//! rows link to them; charts on separate pages (`apart.rs`) are not drawn.
 
 use crate::document::{CaseGallery, CaseView, Document, GalleryKind, by_severity, severity};
 use crate::figure::format_count;

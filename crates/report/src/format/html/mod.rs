@@ -2,12 +2,12 @@
 //! and styles inline.
 //!
 //! Everything is readable without the script, which only sorts, filters and copies. What would make
-//! the page too large is omitted, and the page says so. Start at [`render_page`]; `blocks.rs` renders
-//! blocks, `gallery.rs` the charts of all cases, `table.rs` tables; `frame.rs` has what a server
-//! puts around them, `apart.rs` what it puts on separate pages.
+//! the page too large is omitted, and the page says so. Start at [`render_page`]; `blocks.rs`
+//! renders blocks, `gallery.rs` the charts of all cases, `table.rs` tables; `frame.rs` has the
+//! frame that a server adds, `apart.rs` the charts on separate pages.
 
 // Circular on purpose: the page calls `frame.rs` and the blocks, which use `TopOfPage` and the
-// helpers of `writer.rs`, which names a `Choice` of the frame. Other code uses only this module.
+// helpers of `writer.rs`, which names a `RowChoice` of the frame. Other code uses only this module.
 mod apart;
 mod blocks;
 mod frame;

@@ -1,9 +1,9 @@
 //! Fits a table to the screen width: the columns shown, their widths, and the lines.
 //!
-//! Rows show their full names while every important column still fits, otherwise their short ones;
-//! those are shortened further only if even the required columns do not fit beside them. Expendable
-//! columns fill the remaining room. Omissions are stated below the table. Text from outside is
-//! printed without terminal control sequences.
+//! Rows show their full names while every important column still fits, otherwise their short ones,
+//! which are shortened further only if even the required columns do not fit. Expendable columns
+//! fill the remaining room. Omissions are stated below the table. Text from outside is printed
+//! without terminal control sequences.
 
 use crate::table::{
     ColumnKind, ReportCell, ReportColumn, ReportRow, ReportTable, RowName, TextEmphasis,

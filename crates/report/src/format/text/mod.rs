@@ -161,7 +161,7 @@ impl TextFormat {
         }
     }
 
-    /// Writes names on the left and their values beside them.
+    /// Writes names on the left and their values on the right.
     fn write_facts(&self, facts: &[Fact], indent: usize, out: &mut String) {
         let widest = facts
             .iter()

@@ -3,7 +3,7 @@
 //! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
 //! out. Ranks are taken over all values together and labels are permuted only within blocks, so the
 //! analysis matches the randomisation whatever drifts between blocks. Does not know when to stop
-//! measuring ([`follow_sequential`](crate::follow_sequential) does). Start at [`stratified_rank`].
+//! measuring ([`sequential`](crate::sequential) does). Start at [`stratified_rank`].
 
 mod blocks;
 mod permutation;
@@ -65,13 +65,13 @@ impl StratifiedRank {
     /// Interval of the ratio: every ratio that this test would not reject at `confidence`, for
     /// instance 0.95.
     ///
-    /// It holds 1 exactly when [`p_value`](StratifiedRank::p) is above 1 - confidence.
+    /// It holds 1 exactly when [`p`](StratifiedRank::p) is above 1 - confidence.
     pub fn interval(&self, confidence: f64) -> Interval {
         self.interval_at(1.0 - confidence)
     }
 
     /// Interval of the ratio: every ratio that this test would not reject at a p-value of at most
-    /// `p_limit`, such as that of a look of a [`SequentialDesign`](crate::follow_sequential::SequentialDesign).
+    /// `p_limit`, such as that of a look of a [`SequentialDesign`](crate::sequential::SequentialDesign).
     ///
     /// Too few blocks cannot reject any ratio on one side or both: that end is then 0 or infinite.
     pub fn interval_at(&self, p_limit: f64) -> Interval {
@@ -103,7 +103,7 @@ impl StratifiedRank {
 // The shift of logarithms, and its interval, by inverting the test. The tails of the permutation
 // distribution are monotone in the shift: lowering the candidate raises no candidate's rank and
 // lowers no baseline's, so that every rearrangement gains on the observed one. Hence the shifts
-// that are not rejected form one interval, and zero lies in it exactly when the test of zero does
+// that are not rejected form one interval, which contains zero exactly when the test of zero does
 // not reject.
 
 /// First bracket of theta: ratios from 0.55 to 1.82, beyond which a change needs no fine search.

@@ -2,8 +2,9 @@
 //!
 //! Computes the distribution of the candidate's rank sum over all assignments of the labels:
 //! exactly, by convolving the distributions of the blocks, or by the normal approximation where
+//! exactly, by convolving the distributions of the blocks, or by the normal approximation where
 //! that would cost too much. Does not know logarithms or how shifts are searched. Start at
-//! [`PermutationDistribution::tails`].
+//! [`tail_probabilities`].
 
 use super::blocks::{BlockSide, BlockSize, RankedBlocks};
 use crate::distribution::normal;
