@@ -1,10 +1,9 @@
 //! Import, exchange and storage of sessions.
 //!
 //! [`store`] is Speedwell's own database. [`formats`] reads and writes files: result files of other
-//! programs and Speedwell's own JSON Lines. [`spool_path`] is the log a fleet machine writes while it
+//! programs and Speedwell's own JSON Lines. [`spool`] is the log a fleet machine writes while it
 //! measures. [`foreign`] parses the output of other programs into plain figures and knows nothing
-//! of sessions.
-//! [`output_files`] keeps results from being written over what they are made of.
+//! of sessions. [`output_files`] keeps outputs from overwriting the files they are computed from.
 
 pub mod foreign;
 pub mod formats;

@@ -1,8 +1,9 @@
-//! Refuses to destroy a file: an output that replaces an input, and two outputs that are one file.
+//! Rejects outputs that would destroy a file: an output that replaces an input, and two outputs to
+//! one file.
 //!
-//! Decides by the identity of files (device and inode), so that links and other spellings of a path are found, also of
-//! files that do not exist yet. It does not know command lines; whoever reads one says which files it writes. Start at
-//! [`OutputFile`].
+//! Compares files by identity (device and inode), so that links and other spellings of a path are
+//! detected, even for files that do not exist yet. It does not know command lines: callers pass the
+//! files that a command writes. Start at [`OutputFile`].
 
 use anyhow::{Context, bail};
 use std::ffi::OsStr;
@@ -10,14 +11,15 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-/// Symbolic links that are followed to a file that does not exist yet; the kernel follows as many.
+/// Maximum number of symbolic links to follow to a file that does not exist yet, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// The longest word that is searched for names of files, and the most places at which a name may begin or end in it.
+/// Maximum length of a word that is searched for file names, and the maximum number of positions in
+/// it where a name may begin or end.
 const LONGEST_WORD: usize = 4096;
 const MOST_PLACES: usize = 16;
 
-/// What tells a file from all others.
+/// Identity of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum FileIdentity {
     /// A file that exists, by device and inode.
@@ -29,17 +31,17 @@ enum FileIdentity {
 /// A file that a command writes.
 #[derive(Debug, Clone)]
 pub struct OutputFile {
-    /// How it was asked for: `-o x.svg`.
+    /// The option as typed: `-o x.svg`.
     words: String,
     path: PathBuf,
     identity: FileIdentity,
-    /// Whether further files beside it are written, which are numbered: `a.svg`, `a-2.svg`.
+    /// Whether the command may write further, numbered files: `a.svg`, `a-2.svg`.
     is_numbered: bool,
 }
 
 impl FileIdentity {
-    /// The identity of a regular file, or of one that could be created. Devices and pipes have none: what is written
-    /// to them replaces nothing.
+    /// Returns the identity of a regular file, or of one that could be created; `None` for devices
+    /// and pipes, where a write replaces nothing.
     fn of(path: &Path) -> Option<FileIdentity> {
         match fs::metadata(path) {
             Ok(data) => (data.is_file()).then(|| FileIdentity::Existing(data.dev(), data.ino())),
@@ -61,7 +63,8 @@ impl FileIdentity {
 }
 
 impl OutputFile {
-    /// The file at `path`, which was asked for with `words`; `None` for devices and pipes, and where its folder is missing.
+    /// Creates the output at `path`, requested by `words`; `None` for devices and pipes, and if its
+    /// folder is missing.
     pub fn new(words: impl Into<String>, path: &Path) -> Option<OutputFile> {
         Some(OutputFile {
             words: words.into(),
@@ -71,7 +74,7 @@ impl OutputFile {
         })
     }
 
-    /// The first of several files: further ones have numbers behind their names.
+    /// Marks this as the first of several files; the names of the others end in a number.
     pub fn numbered(self) -> OutputFile {
         OutputFile {
             is_numbered: true,
@@ -79,18 +82,18 @@ impl OutputFile {
         }
     }
 
-    /// How it was asked for.
+    /// Returns the option as typed.
     pub fn words(&self) -> &str {
         &self.words
     }
 
-    /// Whether writing this output would write the file at `other`.
+    /// Returns whether this output would write the file at `other`.
     pub fn writes(&self, other: &Path) -> bool {
         let identity = FileIdentity::of(other);
         identity.is_some_and(|other| other == self.identity) || self.has_numbered(other)
     }
 
-    /// Whether `other` is named like a further file of this output: `a-2.svg` for `a.svg`.
+    /// Returns whether `other` is named like a further file of this output: `a-2.svg` for `a.svg`.
     fn has_numbered(&self, other: &Path) -> bool {
         if !self.is_numbered {
             return false;
@@ -110,7 +113,7 @@ impl OutputFile {
     }
 }
 
-/// The folder that a file is in, or would be in.
+/// Returns the folder of a file, whether or not the file exists.
 fn folder_of(path: &Path) -> &Path {
     let folder = path
         .parent()
@@ -118,10 +121,10 @@ fn folder_of(path: &Path) -> &Path {
     folder.unwrap_or(Path::new("."))
 }
 
-/// Refuses outputs of which two are one file.
+/// Rejects two outputs to the same file.
 ///
 /// # Errors
-/// Names both.
+/// Two outputs are one file; the message names both.
 pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
     for (at, output) in outputs.iter().enumerate() {
         let earlier = outputs[..at]
@@ -138,10 +141,11 @@ pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses a word that names an existing file which an output would replace; names are looked up from `folder`.
+/// Rejects a word with the name of an existing file that an output would replace. Names are
+/// relative to `folder`.
 ///
 /// # Errors
-/// Names both.
+/// As for [`refuse_file`].
 pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow::Result<()> {
     for name in names_in(word) {
         let path = folder.join(name);
@@ -152,10 +156,12 @@ pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow:
     Ok(())
 }
 
-/// Refuses a file that an output would replace, and files that are named in it, if it is a definition file.
+/// Rejects an input that an output would replace. In a definition file, checks the files it names
+/// as well.
 ///
 /// # Errors
-/// Names both. The definition file cannot be read.
+/// An output would replace an input, and the message names both; or the definition file cannot be
+/// read.
 pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
     if let Some(output) = outputs.iter().find(|output| output.writes(input)) {
         bail!(
@@ -185,8 +191,9 @@ pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What in a word may be the name of a file: the word itself, the words of a command line, and what is left of them without
-/// `NAME=`, `@`, `SUITE:`, `[VARIANT]`, `::PART` and what is separated by commas.
+/// Returns the parts of a word that may be file names: the word itself, the words of a command
+/// line, each item of a comma-separated list, and all of these without `NAME=`, `@`, `SUITE:`,
+/// `[VARIANT]` and `::PART`.
 fn names_in(word: &str) -> Vec<&str> {
     if word.len() > LONGEST_WORD {
         return Vec::new();

@@ -82,7 +82,7 @@ fn answer_refused(
     command: &Command,
     arguments: &[OsString],
 ) -> CommandStatus {
-    // Write errors are ignored: nobody is reading.
+    // Ignore write errors: the reader is gone.
     let _ = match error.kind() {
         ErrorKind::DisplayHelp if !asks_for_long_help(arguments) => {
             status::write_stdout(for_stdout(&short_help::short_help(command)))

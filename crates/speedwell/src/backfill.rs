@@ -1,6 +1,6 @@
 //! `speedwell backfill`: measures old revisions that have no point in the history.
 //!
-//! Handles the options; `measure::backfill` measures. Start at [`perform_run`].
+//! Handles the options; `measure::backfill` measures. Start at [`run`].
 
 use super::options::{
     BuildArgs, ExecutionArgs, MachineArgs, OriginArgs, OutputArgs, SamplingArgs, SelectionArgs,

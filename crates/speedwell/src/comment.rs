@@ -1,7 +1,7 @@
 //! `speedwell comment`: posts the result as a pull-request comment and as a commit status.
 //!
-//! Decides what is posted where. A refused post is a warning, never a failure, because the results
-//! are stored anyway. `speedwell_forge` finds the existing comment. Start at [`perform_run`].
+//! Decides which texts are posted where. A refused post is a warning, never a failure, because the
+//! results are stored anyway. `speedwell_forge` finds the existing comment. Start at [`run`].
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, env_variable};
 use super::pull_answer::{self, PullAnswer};

@@ -1,6 +1,6 @@
 //! `speedwell confirm`: measures both sides of a suspected change again.
 //!
-//! Handles the options and records the outcome in the store. Start at [`perform_run`].
+//! Handles the options and records the outcome in the store. Start at [`run`].
 
 use super::options::{FailOn, MeasureTask, RunArgs};
 use super::{CommandStatus, run as measuring, status};

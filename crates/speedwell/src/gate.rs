@@ -95,8 +95,8 @@ impl CommandGate {
     }
 }
 
-/// Returns settings that cover every metric, to name those that differ but are not in the gate.
-/// Returns `None` if `settings` covers them all already.
+/// Returns settings that cover every metric, to report differences outside the gate; `None` if
+/// `settings` covers them all already.
 pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
     (!settings.wants_all_metrics()).then(|| AnalysisSettings {
         metrics: vec!["all".to_owned()],

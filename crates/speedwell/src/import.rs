@@ -104,7 +104,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
             status = CommandStatus::COULD_NOT;
         }
     }
-    // Without findings there is nothing to print, unless an output was asked for.
+    // Print a document without findings only if the user requested an output.
     let is_asked_for = args.output.output_format().is_some() || !args.output.output.is_empty();
     if !document.blocks.is_empty() || is_asked_for {
         args.output.print_document(&document)?;
@@ -154,7 +154,7 @@ fn is_of_file(session: &Session) -> bool {
     origin.is_some_and(|origin| origin.source == OriginSource::File)
 }
 
-/// What was imported of the sessions of a file.
+/// Totals of importing a file.
 #[derive(Default)]
 pub(super) struct ImportSummary {
     /// Numbers of the sessions that were added.
@@ -235,7 +235,7 @@ impl ImportSummary {
         self.failed += session.failures.len() - skipped;
     }
 
-    /// Reports on stderr what was imported.
+    /// Prints the totals to stderr.
     pub(super) fn report_import(&self, label: &str, is_quiet: bool) {
         if self.differs {
             status::print_warning(&format!(

@@ -1,7 +1,7 @@
 //! `speedwell iterations`: finds how many iterations make benchmark files long and steady enough.
 //!
 //! Handles the options and the form of the answer; `measure::search_iterations` searches. Start at
-//! [`perform_run`].
+//! [`run`].
 
 use super::options::{ExecutionArgs, OutputArgs, SelectionArgs, VariantArgs, parse};
 use super::progress::ProgressDisplay;

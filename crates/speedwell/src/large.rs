@@ -22,7 +22,7 @@ pub struct SessionSelection<'a> {
 }
 
 impl SessionSelection<'_> {
-    /// Removes what is not selected.
+    /// Removes cases that are not selected.
     fn apply_to(&self, stored: &mut SessionByCases<'_>) -> Result<()> {
         if let Some(part) = self.part {
             stored.retain_cases(|case: &Case| part.contains(&case.id()), |_| true);

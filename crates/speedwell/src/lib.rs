@@ -2,7 +2,7 @@
 //! and parsed in `arguments.rs`.
 //!
 //! stdout is data; progress, warnings and hints go to stderr. Exit status: 0 done, 1 the answer is
-//! no, 2 could not do it, 130 interrupted after saving what was measured.
+//! no, 2 could not do it, 130 interrupted after saving the completed runs.
 
 mod arguments;
 mod as_tool;
@@ -147,8 +147,8 @@ enum InternalCommand {
     },
 }
 
-/// Arguments of a command, built only if that command was typed: building those of all commands
-/// dominated the start-up time.
+/// Arguments of a command, built only if that command was typed: building the arguments of all
+/// commands dominated the start-up time.
 #[derive(Debug)]
 struct DeferredArgs<T>(Box<T>);
 
@@ -172,7 +172,7 @@ impl<T: FromArgMatches> FromArgMatches for DeferredArgs<T> {
     }
 }
 
-/// Parses the arguments, of which the first is the program's name, and runs the command.
+/// Parses the arguments, starting with the program's name, and runs the command.
 pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
     let arguments: Vec<OsString> = arguments.into_iter().collect();
     let name = arguments.get(1).and_then(|name| name.to_str());

@@ -40,7 +40,7 @@ pub fn run(args: &ManArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Writes the page of a command and those of its subcommands.
+/// Writes the pages of a command and all its subcommands.
 fn write_pages(command: &Command, folder: &Path) -> std::io::Result<()> {
     for inner in command.get_subcommands() {
         if inner.get_name() != "help" && !inner.is_hide_set() {

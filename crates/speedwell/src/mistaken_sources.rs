@@ -1,7 +1,8 @@
 //! Explains sources of `compare` that are not results: benchmark files, folders of them, and
 //! commands.
 //!
-//! Suggests how to measure them. It does not know how anything is measured. Start at [`explain_mistake`].
+//! Suggests how to measure them. It does not know how anything is measured. Start at
+//! [`explain_mistake`].
 
 use super::operand::SourceOperand;
 use anyhow::anyhow;

@@ -42,7 +42,7 @@ pub fn parse_stored(words: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
     Ok(operands)
 }
 
-/// Parses all arguments; `is_file` tells which are, as a whole, the name of a file.
+/// Parses all arguments; `is_file` returns whether a whole argument is the name of a file.
 fn parse_among(words: &[String], is_file: fn(&str) -> bool) -> anyhow::Result<Vec<SourceOperand>> {
     let mut operands: Vec<(bool, SourceOperand)> = Vec::new();
     for word in words {

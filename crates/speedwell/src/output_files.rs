@@ -1,8 +1,9 @@
 //! Rejects command lines that would destroy a file: an output that replaces an input, or two
 //! outputs to one file.
 //!
-//! Decides which arguments are outputs and which may name inputs. It does not know what the commands do: every argument that
-//! names an existing file counts as an input. Start at [`check_outputs`]; inputs that only reading the arguments reveals are checked by
+//! Decides which arguments are outputs and which may name inputs. It does not know what the
+//! commands do: every argument that names an existing file counts as an input. Start at
+//! [`check_outputs`]; inputs that only reading the arguments reveals are checked by
 //! [`check_inputs`].
 
 use super::options::env_variable;
@@ -123,7 +124,7 @@ fn database_path(command: &clap::Command, matches: &ArgMatches) -> Option<PathBu
     Some(Store::locate(explicit.as_deref(), &here))
 }
 
-/// Returns the file of a database and those that SQLite keeps beside it.
+/// Returns the file of a database and SQLite's auxiliary files.
 fn parts_of_database(path: &Path) -> impl Iterator<Item = PathBuf> {
     ["", "-wal", "-shm", "-journal"]
         .into_iter()

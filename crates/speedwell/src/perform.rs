@@ -1,7 +1,7 @@
 //! Hidden commands that run in a process of their own: one run of an experiment, and work for a
 //! machine of a fleet.
 //!
-//! `runner/experiment` decides what is done. Requests and responses use the private channel
+//! `runner/experiment` does the work. Requests and responses use the private channel
 //! (docs/reference/protocol.md, "Transport"); the other side is `harness/experiment/mod.rs`. Start
 //! at [`perform_run`], [`perform_parcel`] and [`answer_check`].
 

@@ -1,8 +1,8 @@
 //! `speedwell push`: uploads sessions of the local store to a team's server.
 //!
-//! Decides what is sent when, how long to retry an unavailable server, and what the user sees.
+//! Decides which sessions to send, how long to retry an unavailable server, and what to print.
 //! Unsent sessions stay in the store's outbox until the server has them; `speedwell_push` sends
-//! them. Start at [`perform_run`]; measuring commands end with [`push_pending`].
+//! them. Start at [`run`]; measuring commands end with [`push_pending`].
 
 use super::import::ImportSummary;
 use super::options::{OutputArgs, PushTarget, StoreArgs, env_variable, parse};
@@ -490,7 +490,7 @@ enum UploadText {
 }
 
 impl SessionUpload {
-    /// Writes a session of any size; returns a [`Failure`] if it cannot be sent.
+    /// Writes a session of any size; returns an [`UploadError`] if it cannot be sent.
     ///
     /// # Errors
     /// Fails if the store or the file fails.
@@ -569,8 +569,8 @@ fn now_unix_ms() -> i64 {
     process::unix_time_ms()
 }
 
-/// Uploads what is due to the server. A failed upload is only a warning, because the results are
-/// stored.
+/// Uploads pending sessions to the server. A failed upload is only a warning, because the results
+/// are stored.
 ///
 /// # Errors
 /// Fails if the store cannot be written.

@@ -124,8 +124,7 @@ fn shorten_plan(plan: &SessionPlan) -> SessionPlan {
     }
 }
 
-/// Returns the metrics of the made-up runs: the requested ones, and those that snippets always
-/// have.
+/// Returns the metrics of the made-up runs: the requested ones, plus the ones every snippet has.
 fn made_up_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Vec<Metric> {
     let asked = settings.metrics.iter().map(String::as_str);
     let mut names: Vec<&str> = asked.filter(|name| *name != "all").collect();

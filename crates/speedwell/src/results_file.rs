@@ -1,7 +1,7 @@
 //! Reads a results file, or stdin, as sessions.
 //!
 //! Decides how to report a file that cannot be read, or is only partly understood. It does not know
-//! what the sessions are for. The entry point is [`read_sources`].
+//! what the sessions are for. The entry point is [`read`].
 
 use super::status;
 use anyhow::{Context, Result, ensure};
@@ -12,7 +12,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-/// Maximum size of a file, all of which is held in memory.
+/// Maximum size of a file; files are read into memory as a whole.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
 /// Warnings about files, with the files that each is about.
@@ -68,10 +68,10 @@ pub fn read(place: &Path, remarks: &mut FileWarnings) -> Result<Vec<Session>> {
     read_with(place, &MetricDirections::default(), remarks)
 }
 
-/// Like [`read_sources`], with the user's directions of metrics.
+/// Like [`read`], with the user's directions of metrics.
 ///
 /// # Errors
-/// As for [`read_sources`].
+/// As for [`read`].
 pub fn read_with(
     place: &Path,
     better: &MetricDirections,

@@ -1,7 +1,8 @@
 //! Prints `-h`: the most useful options, on one screen. `--help` prints all of them under their
 //! headings.
 //!
-//! Decides which options those are. Their texts are the first lines of their help. Start at [`short_help`].
+//! Decides which options those are. Their texts are the first lines of their help. Start at
+//! [`short_help`].
 
 use clap::Command;
 use clap::builder::StyledStr;

@@ -18,7 +18,7 @@ impl CommandStatus {
     pub const NO: CommandStatus = CommandStatus(1);
     /// Failed: invalid arguments, a missing program, a failing benchmark.
     pub const COULD_NOT: CommandStatus = CommandStatus(2);
-    /// Interrupted; what was measured is stored.
+    /// Interrupted; completed runs are stored.
     pub const INTERRUPTED: CommandStatus = CommandStatus(130);
 
     /// The status of a measurement that ended this way. Stopping at the first failure was

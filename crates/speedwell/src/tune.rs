@@ -1,8 +1,8 @@
 //! `speedwell tune`: changes settings of this machine that make measurements noisy, and restores
 //! them.
 //!
-//! Decides when settings change and what is reported; `environment::tune` knows the settings. Start
-//! at [`perform_run`].
+//! Decides when to change settings, and reports the changes; `environment::tune` knows the
+//! settings. Start at [`run`].
 
 use super::options::{OutputArgs, parse};
 use super::{CommandStatus, status};
@@ -318,7 +318,7 @@ fn execute_command(
     })
 }
 
-/// Restores the settings after the command, and reports those that differ from before.
+/// Restores the settings after the command, and reports settings that could not be restored.
 fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
     let lock = TuneLock::acquire(machine)?;
     match lock.current_journal()?.filter(TuneJournal::is_own) {
@@ -440,7 +440,7 @@ fn outcome_words(outcome: KnobOutcome) -> &'static str {
     }
 }
 
-/// Reports what was changed, in a line beside the output of the command.
+/// Prints the changes in one line, in addition to the output of the command.
 fn report_changes(plan: &TunePlan, output: &OutputArgs) {
     if output.quiet {
         return;

@@ -1,7 +1,7 @@
-//! `speedwell warmup`: finds which processes become steady, when, and what that costs.
+//! `speedwell warmup`: finds which processes become steady, after what time, and at what cost.
 //!
-//! Handles the options; `measure::as_series` plans, `analysis::warmup` classifies, `conclude.rs`
-//! reports. Start at [`perform_run`].
+//! Handles the options; `measure::plan_series` plans, `analysis::warmup` classifies, `conclude.rs`
+//! reports. Start at [`run`].
 
 use super::eval::snippets;
 use super::options::{

@@ -2,8 +2,8 @@
 //! one by one, and read.
 //!
 //! Decides what such a table may contain and checks all of it. Knows nothing of how processes are
-//! started or what outputs mean. Start at [`SuiteAdapter::parse_all`]; docs/reference/suites.md describes the
-//! keys.
+//! started or what outputs mean. Start at [`SuiteAdapter::parse_all`]; docs/reference/suites.md
+//! describes the keys.
 
 use super::part::{FilePart, nearest_hint};
 use super::tree;

@@ -79,8 +79,8 @@ impl PartialEq for LazyDefinition {
     }
 }
 
-/// Reads the text of a definition file. The names and values in `set` replace those of `[params]`
-/// and of parameters of groups; several pairs with one name are several values.
+/// Reads the text of a definition file. The pairs in `set` override `[params]` and the parameters
+/// of groups; several pairs with one name are several values.
 ///
 /// # Errors
 /// The file cannot be read.

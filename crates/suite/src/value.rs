@@ -2,7 +2,7 @@
 //!
 //! Each rejects invalid values with a message that continues `the key 'x' of [y]`, and has a JSON
 //! Schema that gives editors the same rule: a number may be a text, because texts may contain
-//! placeholders and calculations. Start at [`PlainValue`] and [`check_complete`].
+//! placeholders and calculations. Start at [`PlainValue`] and [`checked`].
 
 use super::expression;
 use regex::Regex;

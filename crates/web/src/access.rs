@@ -308,7 +308,7 @@ pub(crate) fn caller_by_token(
         .first
         .with_reader(|store| Ok(store.find_token_with_digest(token.id(), presented.as_bytes())?));
     let stored = match found.map_err(store_error)? {
-        // The digest is that of the presented token.
+        // Found by the digest of the presented token, so the caller has its secret.
         Some(token) if !token.is_valid(unix_ms()) => {
             return Err(expired_token_error(site, client, &token));
         }
@@ -327,7 +327,7 @@ pub(crate) fn caller_by_token(
     }
 }
 
-/// Rejects a token that was revoked or has expired. Whoever has its secret is not guessing, so it
+/// Rejects a token that was revoked or has expired. A caller with its secret is not guessing, so it
 /// does not count as a failure: a forgotten job must not lock out everyone else at its address.
 fn expired_token_error(site: &SiteState, client: &ClientInfo, token: &StoredToken) -> HttpError {
     let now = Instant::now();
@@ -350,7 +350,7 @@ fn record_use(site: &SiteState, token: &StoredToken) {
     const HOUR_MS: i64 = 3_600_000;
     let now = unix_ms();
     if token.used_unix_ms.is_none_or(|used| now - used >= HOUR_MS) {
-        // Failing to record the use is no reason to reject the token.
+        // Accept the token even if its use cannot be recorded.
         let _ = site.with_writer(|store| store.record_token_use(token, now));
     }
 }

@@ -65,7 +65,7 @@ pub enum PageKind {
     /// One machine, by its number.
     Machine(String),
     Calibration,
-    /// Changes that nobody has judged.
+    /// Changes without triage.
     Alerts,
     /// Sessions that are being measured.
     Live,

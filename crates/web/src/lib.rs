@@ -3,7 +3,7 @@
 //!
 //! Decides which pages exist and where their links lead. It knows neither options nor sockets;
 //! whatever needs a repository or the command line is delegated to the surrounding program
-//! ([`CommandLookups`]). Start with [`test_router`], then `page/mod.rs`.
+//! ([`CommandLookups`]). Start with [`router`], then `page/mod.rs`.
 
 mod access;
 mod address;

@@ -1,7 +1,7 @@
 //! Streams sessions that are being measured to viewers, as events.
 //!
 //! The recorder commits every slot, so the store itself signals progress: a database server
-//! notifies at once, a file is polled four times a second, and both only while somebody watches. A
+//! notifies at once, a file is polled four times a second, and both only while there are viewers. A
 //! page is rendered once for all its viewers. Start at [`stream_updates`].
 
 use crate::access::CallerIdentity;
@@ -36,7 +36,7 @@ const IDLE_UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 /// Name of all sessions in the address of a stream.
 const ALL_SESSIONS: &str = "any";
 
-/// Viewers, keyed by what they watch.
+/// Viewers, keyed by stream.
 #[derive(Debug)]
 pub struct LiveViewers {
     hubs: Mutex<HashMap<String, EventHub>>,
@@ -172,7 +172,7 @@ fn render_live_page(
     )))
 }
 
-/// Sends the page again after each change, until nobody watches or the session is over.
+/// Sends the page again after each change, until the last viewer leaves or the session ends.
 fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &EventHub) {
     let place = live_page_kind(id);
     // A store that cannot be read now is opened again in the next iteration.

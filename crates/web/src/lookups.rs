@@ -27,8 +27,8 @@ pub struct CommandLookups {
     /// Computes missing summary points for sessions of the store at a path, as many as fit into a
     /// request; returns how many sessions are left.
     pub summarize: fn(&Path) -> anyhow::Result<usize>,
-    /// Returns results over time from the store at a path, caching what is derived from sessions,
-    /// as `speedwell history` does. The last argument is the number of sessions that lack points.
+    /// Returns results over time from the store at a path. Caches data derived from sessions, as
+    /// `speedwell history` does. The last argument is the number of sessions that lack points.
     pub history: fn(&Path, &TrendQuery, usize) -> anyhow::Result<ProjectHistory>,
 }
 

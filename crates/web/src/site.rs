@@ -1,7 +1,7 @@
 //! The whole site: its projects, access to them, and limits on concurrent computation.
 //!
-//! The first project is that of the store given at startup; the stores of further projects lie
-//! beside it. Start with [`SiteState::new`].
+//! The first project uses the store given at startup; the stores of further projects lie next to
+//! it. Start with [`SiteState::new`].
 
 use crate::access::{AccessRules, CallerIdentity, SiteAccess};
 use crate::lookups::CommandLookups;
@@ -101,8 +101,8 @@ impl SiteState {
             .any(|count| count.load(Ordering::Relaxed) > 0)
     }
 
-    /// Returns the number of sessions pushed since startup, including those that have begun to
-    /// arrive. Background jobs watch it to notice new sessions.
+    /// Returns the number of sessions pushed since startup, including uploads in progress.
+    /// Background jobs watch it to notice new sessions.
     pub fn upload_count(&self) -> u64 {
         self.arrived.load(Ordering::Acquire)
     }

@@ -1,10 +1,10 @@
 //! Parses a line of `go test -bench` output.
 //!
-//! Decides what a line is, without context. Start at [`GoBenchLine::parse_line`]. The format is Go's "Benchmark
-//! Data Format" (golang.org/design/14313-benchmark-format); other lines come from cmd/go and
-//! package testing. [`measure_for_unit`] decides what the units of a line measure, [`case_from_name`] what its
-//! name means. With `-json` the lines are wrapped in events (`go doc test2json`), and packages that
-//! are tested concurrently are interleaved.
+//! Decides what a line is, without context. Start at [`GoBenchLine::parse`]. The format is Go's
+//! "Benchmark Data Format" (golang.org/design/14313-benchmark-format); other lines come from cmd/go
+//! and package testing. [`measure_for_unit`] decides what the units of a line measure,
+//! [`case_from_name`] what its name means. With `-json` the lines are wrapped in events
+//! (`go doc test2json`), and packages that are tested concurrently are interleaved.
 
 use crate::foreign::json::JsonContent;
 use crate::foreign::require_utf8;

@@ -1,8 +1,8 @@
 //! JSON of other programs: detects formats, and reads values together with their locations.
 //!
-//! Decides what is accepted as JSON: tolerates non-finite numbers and raw control characters, which
-//! C++ programs write. Knows no format. Start at [`JsonContent`] to detect formats, at [`parse_line`] and
-//! [`JsonNode`] to read; at [`JsonText`] for files that are too large for that.
+//! Accepts more than the standard: non-finite numbers and raw control characters, which C++
+//! programs write. Knows no format. Start at [`JsonContent`] to detect formats, at [`parse`] and
+//! [`JsonNode`] to read, or at [`JsonText`] for files that are too large for that.
 
 use anyhow::{Context, Error, Result, anyhow};
 use serde::Deserialize;
@@ -104,7 +104,7 @@ pub const NOT_FINITE: &str = "\0not finite";
 /// Parses a whole text. A non-finite number becomes the string [`NOT_FINITE`].
 ///
 /// # Errors
-/// As for [`parse_line`].
+/// As for [`parse`].
 pub fn parse_marking_not_finite(bytes: &[u8]) -> Result<Value> {
     let text = super::require_utf8(bytes)?;
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -142,7 +142,7 @@ fn explain_error(error: serde_json::Error) -> Error {
     }
 }
 
-/// A JSON text from which parsed values may borrow. Tolerates what [`parse_line`] tolerates.
+/// A JSON text from which parsed values may borrow. Tolerates what [`parse`] tolerates.
 #[derive(Debug)]
 pub struct JsonText {
     written: String,

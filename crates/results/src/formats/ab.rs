@@ -4,8 +4,8 @@
 //! Decides where a report begins and what its lines mean. Does not know where the text comes from.
 //! A line is recognized by the words before its colon, because pasted reports have lost their
 //! columns. Start at [`read`], or at [`read_percentages`] and [`read_requests`] for the tables that
-//! ab writes to files (`-e`, `-g`), which do not name the address. The lines are those of httpd 2.2
-//! and 2.4, support/ab.c.
+//! ab writes to files (`-e`, `-g`), which do not name the address. It matches the lines of httpd
+//! 2.2 and 2.4, support/ab.c.
 
 use crate::foreign::file_beginning;
 use crate::formats::imported::{ImportedProcess, SessionBuilder, value_sample};
@@ -110,7 +110,7 @@ const CONNECTION_COLUMNS: [&[&str]; 2] = [
     &["min", "mean", "max"],
 ];
 
-/// Lines that are stored as facts about what was measured.
+/// Lines that are stored as facts about the measured server.
 const FACT_LINES: [(&str, &str); 3] = [
     ("Server Software", "server_software"),
     ("Document Length", "document_length"),
@@ -307,7 +307,7 @@ const REQUESTS_HEADER: &str = "starttime\tseconds\tctime\tdtime\tttime\twait";
 /// Number of rows in a percentile table: 0 to 100.
 const PERCENTILE_ROWS: usize = 101;
 
-/// Percentiles that become metrics: those of ab's own report, and both ends.
+/// Percentiles that become metrics: the ones in ab's own report, plus minimum and maximum.
 const KEPT_PERCENTILES: [&str; 10] = ["0", "50", "66", "75", "80", "90", "95", "98", "99", "100"];
 
 /// Benchmark name for a file without an address.

@@ -1,10 +1,10 @@
-//! Results of asv (airspeed velocity): one file per machine, revision and environment, beside files
+//! Results of asv (airspeed velocity): one file per machine, revision and environment, plus files
 //! that describe the benchmarks and the machine.
 //!
 //! Decides how asv's values are mapped: a number is one run, null a failed benchmark, NaN a skipped
 //! one, according to "Benchmark suite layout and file formats" in asv's developer documentation
-//! (API 1 and 2). Does not know where the files are. Start at [`read_file`], or at [`AsvRow`] for the
-//! two layouts of results.
+//! (API 1 and 2). Does not know where the files are. Start at [`read_file`], or at [`AsvRow`] for
+//! the two layouts of results.
 
 use super::imported::{
     DroppedEntries, ImportedProcess, ONLY_VARIANT, SessionBuilder, unknown_directions_warning,
@@ -22,7 +22,7 @@ use speedwell_model::{
 };
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-/// Content of the files beside the result files.
+/// Descriptions of the benchmarks and the machine, from the files next to the results.
 #[derive(Debug, Clone, Default)]
 pub struct AsvMetadata {
     /// From `benchmarks.json`.

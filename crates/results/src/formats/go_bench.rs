@@ -285,8 +285,8 @@ fn processors_by_package<'a>(
         .collect()
 }
 
-/// Adds all entries to a session. `directions` are those that the text states for units. Returns
-/// messages for the user.
+/// Adds all entries to a session. `directions` holds the good direction of each unit, where the
+/// text states one. Returns messages for the user.
 fn add_entries(
     entries: Vec<GoBenchEntry<'_>>,
     directions: &HashMap<&str, bool>,

@@ -1,4 +1,4 @@
-//! Reads logs of HdrHistogram (`.hlog`), ours and those of other programs, as percentiles.
+//! Reads logs of HdrHistogram (`.hlog`), our own and other programs', as percentiles.
 //!
 //! Decides what the tag of a line means: `service/ok` in our own logs is a quantity and an outcome;
 //! any other tag names a case. Lines with the same tag are intervals of one measurement and are

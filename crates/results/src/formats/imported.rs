@@ -1,8 +1,8 @@
 //! Builds the session for an imported file.
 //!
 //! Decides the session's design: one variant, and an unknown order. Knows no format. Start at
-//! [`SessionBuilder`], or at [`merge_sessions`] for several files with results of the same thing: there, values
-//! from one process, such as repetitions inside a program, are samples of one run
+//! [`SessionBuilder`], or at [`merge_sessions`] for several files with results of the same thing:
+//! there, values from one process, such as repetitions inside a program, are samples of one run
 //! (docs/why/statistics.md, "One value per process"). A single file would have only one run, so
 //! each repetition counts as a run, with a note.
 
@@ -62,8 +62,7 @@ pub struct ImportedProcess {
 }
 
 impl SessionBuilder {
-    /// Declares a metric, the first of which is the primary one. Returns its shared name for
-    /// samples.
+    /// Declares a metric; the first one is primary. Returns its shared name for samples.
     pub fn declare_metric(&mut self, metric: Metric) -> Arc<str> {
         if let Some(known) = self.names.iter().find(|known| ***known == *metric.name) {
             return known.clone();
@@ -407,7 +406,7 @@ impl DroppedEntries {
     /// Returns a warning about the dropped entries, if there are any.
     ///
     /// # Errors
-    /// No entry could be read: returns the first error as that of the file.
+    /// No entry could be read: returns the first entry's error.
     pub fn into_warning(self, is_all: bool) -> Result<Option<String>> {
         let Some(first) = self.first else {
             return Ok(None);

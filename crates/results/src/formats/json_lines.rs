@@ -417,8 +417,8 @@ fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
 /// Highest version that can be read.
 const MAX_VERSION: u64 = 2;
 
-/// Returns the version to write. A reader of version 1 would treat the runs of all machines as
-/// those of one.
+/// Returns the version to write. A reader of version 1 would attribute the runs of all machines to
+/// one.
 fn format_version(session: &Session) -> u64 {
     if session.machines.len() > 1 { 2 } else { 1 }
 }

@@ -1,14 +1,14 @@
 //! Converts our own HTTP loads into a session, and reads the JSON of their report.
 //!
-//! Decides the case and variant names of a load, and which of its figures become metrics. Names are
-//! those of `load_report`, so that a load can be compared with reports of other tools. All other
+//! Decides the case and variant names of a load, and which of its figures become metrics. Names
+//! match `load_report`, so that a load can be compared with reports of other tools. All other
 //! facts about a load stay with its run. Start at [`load_session`].
 //!
 //! Several addresses in a single round are separate cases: one run of each says nothing about a
 //! difference. In several rounds they are variants of one case, because comparing is the reason to
 //! alternate them; the first one is the baseline. Times that `analysis` would not show are dropped
-//! here as well: a stored figure would be compared without its warning. [`merge_load_parts`] adds up the
-//! parts of one load that several manually started generators sent at the same time.
+//! here as well: a stored figure would be compared without its warning. [`merge_load_parts`] adds
+//! up the parts of one load that several manually started generators sent at the same time.
 
 use crate::foreign::json::{self, JsonContent};
 use crate::formats::imported::{ONLY_VARIANT, SessionBuilder};
@@ -307,7 +307,7 @@ fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
 }
 
 /// Returns parameters that distinguish cases of one address, except concurrency. Defaults are
-/// omitted, so that ids agree with those of other tools.
+/// omitted, so that the ids match imported reports of other tools.
 fn load_parameters(load: &LoadRun) -> Vec<(String, ParameterValue)> {
     let requested = &load.requested;
     let mut parameters = Vec::new();

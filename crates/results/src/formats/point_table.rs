@@ -2,8 +2,8 @@
 //! column per metric.
 //!
 //! Decides the role of each column by its name: `branch` and `machine` describe the point,
-//! `benchmark` names what was measured, and every other numeric column is a metric. Such files do
-//! not state the direction of a metric, so the user does. Does not know how the points are used.
+//! `benchmark` is the name of the benchmark, and every other numeric column is a metric. Such files
+//! do not state the direction of a metric, so the user does. Does not know how the points are used.
 //! Start at [`read`].
 
 use super::imported::{DroppedEntries, ImportedProcess, value_sample};

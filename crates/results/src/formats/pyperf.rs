@@ -145,7 +145,7 @@ fn add_benchmark(
     Ok(())
 }
 
-/// Metadata that describe what was measured, not the outcome.
+/// Metadata that describe the benchmark and its environment, not the outcome.
 const DETAIL_KEYS: [&str; 8] = [
     "description",
     "command",

@@ -2,7 +2,7 @@
 //!
 //! Decides how to distinguish such results: by the other facts the file states (a prepare command,
 //! `extra`, a label), which become parameters. Results that nothing distinguishes are dropped with
-//! a warning: merging them would invent a benchmark that nobody measured, and a running number
+//! a warning: merging them would invent a benchmark that does not exist, and a running number
 //! would mean something else in the next file. Repetitions of one benchmark are handled by the
 //! readers and not listed here individually. Start at [`distinguish_results`].
 

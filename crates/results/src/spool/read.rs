@@ -31,7 +31,7 @@ pub enum SpoolItem {
         job: u32,
         /// Last block of the case in this attempt; `None` if earlier attempts settled the case.
         after: Option<u32>,
-        /// Planned runs that are no longer needed.
+        /// Number of planned runs that the decision made unnecessary.
         saved: usize,
     },
     /// A message for the user.
@@ -191,8 +191,7 @@ impl SpoolReader {
         SpoolItem::Block(block)
     }
 
-    /// Returns the metrics reported in the open block and those of its runs that an earlier block
-    /// reported.
+    /// Returns the metrics first reported in the open block, plus earlier ones that its runs use.
     fn block_metrics(&self, runs: &[Run]) -> Vec<(i64, Metric)> {
         let samples = runs.iter().flat_map(|run| &run.samples);
         let names: HashSet<&str> = samples.map(|sample| &*sample.metric).collect();

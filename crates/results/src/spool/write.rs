@@ -91,7 +91,7 @@ impl SpoolWriter {
     }
 
     /// Ends the spool. `reason` says why part of the parcel was not measured, if so. An `.ended`
-    /// file beside the spool, created atomically, marks it as complete.
+    /// file, created atomically next to the spool, marks it as complete.
     ///
     /// # Errors
     /// The file cannot be written.

@@ -1,10 +1,11 @@
 //! Dumps all tables as JSON Lines, and restores them into either back end.
 //!
-//! A backup consists of what [`parse_json_lines`] writes for every session, interleaved with lines for
-//! data outside sessions: token digests, triage, lines of revisions, deletions. So any program that
-//! reads sessions can read a backup, and so can later versions. Derived data, points and detector
-//! states, is left out. The last line counts projects and sessions, so that a file that was cut
-//! between two sessions is detected. Start at [`Store::write_backup`]; the kinds of lines are [`BackupLine`].
+//! A backup consists of what [`json_lines`](crate::formats::json_lines) writes for every session,
+//! interleaved with lines for data outside sessions: token digests, triage, lines of revisions,
+//! deletions. So any program that reads sessions can read a backup, and so can later versions.
+//! Derived data, points and detector states, is left out. The last line counts projects and
+//! sessions, so that a file that was cut between two sessions is detected. Start at
+//! [`Store::write_backup`]; the kinds of lines are [`BackupLine`].
 
 mod rows;
 
@@ -31,7 +32,7 @@ const FIRST_WITH_END: u64 = 2;
 /// numbers.
 const MAX_NUMBER_GAP: i64 = 1_000_000;
 
-/// Kinds of lines besides those of sessions.
+/// Kinds of lines, other than lines of sessions.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "speedwell", rename_all = "kebab-case")]
 enum BackupLine {
@@ -139,8 +140,8 @@ impl<R: BufRead> BackupLines<R> {
         Ok(lines)
     }
 
-    /// Whether the file says how much it holds. Those of older versions do not, and one that was cut between two sessions
-    /// looks whole.
+    /// Returns whether the file ends with its totals. Files of older versions do not; if one was
+    /// cut between two sessions, that cannot be detected.
     pub fn has_end(&self) -> bool {
         self.version >= FIRST_WITH_END
     }
@@ -250,7 +251,7 @@ fn write_line(out: &mut dyn Write, line: &BackupLine) -> anyhow::Result<()> {
 }
 
 impl Store {
-    /// Writes a snapshot of these tables as those of a project; returns the number of sessions.
+    /// Writes a snapshot of this project's tables; returns the number of sessions.
     ///
     /// # Errors
     /// The database fails, or `out` does.

@@ -1,6 +1,6 @@
 //! Read-only queries for browsing: filtered lists, a page at a time.
 //!
-//! Every list reads only tables that are small compared with those of runs and samples. Start at
+//! Lists read only tables that are small compared with runs and samples. Start at
 //! [`Store::open_to_view`].
 
 use super::database::{Error, SqlParam, SqlRow, sql, sql_params};
@@ -264,8 +264,8 @@ impl Store {
         self.query_rows(sql, sql_params![unix_ms], |row| row.get(0))
     }
 
-    /// Returns the titles of the machines of [`Store::list_machines`] with their numbers, in the same
-    /// order.
+    /// Returns the titles of the machines of [`Store::list_machines`] with their numbers, in the
+    /// same order.
     ///
     /// # Errors
     /// The database fails.
@@ -400,7 +400,7 @@ impl Store {
     }
 }
 
-/// Reads a machine from the columns id, name, label and class, the first of which is `at`.
+/// Reads a machine from the columns id, name, label and class, starting at column `at`.
 pub(super) fn read_machine(row: SqlRow<'_>, at: usize) -> Result<Machine, Error> {
     Ok(Machine {
         id: row.get(at)?,

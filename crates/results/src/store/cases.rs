@@ -1,7 +1,7 @@
 //! Reads a session case by case: a session with ten million runs would take 15 GB of memory.
 //!
-//! Decides how many runs are in memory at once: those of a few whole cases, in the order in which
-//! cases first appear. Start at [`Store::with_session_by_cases`].
+//! Keeps the runs of only a few cases in memory at a time. Cases are read whole, in the order in
+//! which they first appear. Start at [`Store::with_session_by_cases`].
 
 use super::Store;
 use super::database::{Database, TransactionPurpose, sql, sql_params};
@@ -69,8 +69,8 @@ impl Store {
 }
 
 impl Store {
-    /// Writes a session of any size as JSON Lines, like [`parse_json_lines::write`] after
-    /// [`Store::session`].
+    /// Writes a session of any size as JSON Lines, like [`json_lines::write`] after
+    /// [`Store::load_session`].
     ///
     /// # Errors
     /// No such session, or the file or `out` fails.
@@ -144,7 +144,7 @@ impl<'s> SessionByCases<'s> {
         self.total_runs() > LARGE_SESSION
     }
 
-    /// Loads the session like [`Store::session`], restricted to these cases.
+    /// Loads the session like [`Store::load_session`], restricted to these cases.
     ///
     /// # Errors
     /// The database fails, or holds data that this version cannot read.

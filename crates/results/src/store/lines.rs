@@ -42,9 +42,9 @@ impl Store {
         })
     }
 
-    /// Stores as line `name` all measured revisions, or those of a branch, in the order in which
-    /// they were first measured or imported. Does nothing if no session was added or removed since
-    /// the last call.
+    /// Stores the measured revisions of a branch, or all of them, as line `name`, ordered by their
+    /// first measurement or import. Does nothing if no session was added or removed since the last
+    /// call.
     ///
     /// # Errors
     /// The database fails.
@@ -130,7 +130,7 @@ impl Store {
         Ok(Some(found))
     }
 
-    /// Returns those of the given revisions that lie on a line, in line order.
+    /// Returns the given revisions that lie on a line, in line order.
     ///
     /// # Errors
     /// The database fails.
@@ -159,7 +159,8 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns all measured revisions, or those of `branch`, in the order of their first sessions.
+    /// Returns the measured revisions, of `branch` if one is given, in the order of their first
+    /// sessions.
     ///
     /// # Errors
     /// The database fails.
@@ -222,8 +223,8 @@ impl Store {
         branch: &str,
         numbers: &[i64],
     ) -> anyhow::Result<Vec<(i64, PlacedRevision)>> {
-        // Join from the revisions with the same tree: starting from the line, each revision beside
-        // it would scan the whole line.
+        // Join from the revisions with the same tree: starting from the line, each revision off the
+        // line would scan all of it.
         let sql = sql!(
             "SELECT id, tree, parents, committed_unix_ms, subject, coalesce(
                  (SELECT position FROM line WHERE line.revision = known.number

@@ -101,7 +101,7 @@ impl Store {
     /// Inserts a session that other machines will measure: its plan, its machines and the parcels.
     ///
     /// # Errors
-    /// As for [`Store::begin`].
+    /// As for [`Store::begin_recording`].
     pub fn begin_merging(
         &mut self,
         session: &Session,
@@ -294,8 +294,8 @@ impl SessionMerger<'_> {
         })
     }
 
-    /// Stores a machine's report about itself. If it is the only machine, its environment becomes
-    /// that of the session, except for the programs, which are already known.
+    /// Stores a machine's report about itself. If it is the only machine, its
+    /// environment also becomes the session's, except for the programs, which are already known.
     ///
     /// # Errors
     /// The database fails.

@@ -2,7 +2,8 @@
 //!
 //! A row stays until its session was sent: only the server's confirmation makes it `sent`. Several
 //! processes may send at once; each claims a row for a limited time, so that a killed process does
-//! not block it for long. The transfer itself is implemented elsewhere. Start at [`Store::queue_upload`].
+//! not block it for long. The transfer itself is implemented elsewhere. Start at
+//! [`Store::queue_upload`].
 
 use super::Store;
 use super::database::{Error, SqlRow, sql, sql_params};

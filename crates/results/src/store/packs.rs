@@ -83,7 +83,7 @@ impl Store {
         Ok(self.load_newest_points(series, usize::MAX)?.points)
     }
 
-    /// Returns up to `most` points of a series, those of the latest sessions.
+    /// Returns up to `most` points of a series, from the latest sessions.
     ///
     /// # Errors
     /// The database fails.
@@ -196,7 +196,8 @@ fn store_pack(file: &Database, pack: &PointPack) -> anyhow::Result<()> {
 }
 
 /// Packs points: the works, each preceded by its length and terminated by a length of 0, then
-/// [`WORDS_PER_POINT`] words per point. `None` if there are too many works or one with an empty name.
+/// [`WORDS_PER_POINT`] words per point. `None` if there are too many works or one with an empty
+/// name.
 fn encode_points(points: &[StoredPoint]) -> Option<Vec<u8>> {
     let mut works: Vec<&str> = Vec::new();
     let mut words = Vec::with_capacity(points.len() * WORDS_PER_POINT);

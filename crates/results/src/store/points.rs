@@ -20,8 +20,9 @@ use std::collections::HashMap;
 /// How far clocks of machines may be ahead, in milliseconds, before one of them is wrong.
 const MAX_AHEAD_MS: i64 = 86_400_000;
 
-/// When a session counts as begun that says it began at `started_unix_ms`. A machine whose clock is years ahead must not have
-/// the newest point until then, so its session counts as of `now_unix_ms`, when it is looked at first.
+/// Returns the start time to use for a session that claims to have started at `started_unix_ms`. If
+/// that is in the future, returns `now_unix_ms`, the time of the first read: a machine whose clock
+/// is years ahead must not have the newest point until then.
 pub fn credible_start(started_unix_ms: i64, now_unix_ms: i64) -> i64 {
     if is_in_future(started_unix_ms, now_unix_ms) {
         now_unix_ms
@@ -320,7 +321,8 @@ impl Store {
     }
 }
 
-/// Reads a point from a row with the columns of [`Store::load_newest_points`](super::Store::load_newest_points).
+/// Reads a point from a row with the columns of
+/// [`Store::load_newest_points`](super::Store::load_newest_points).
 pub(super) fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, Error> {
     let low: Option<f64> = row.get(5)?;
     Ok(StoredPoint {

@@ -1,5 +1,5 @@
-//! The projects of a server. Each has its own tables, in a file or schema beside those the server
-//! was started with, so that no statement can access another project.
+//! The projects of a server. Each has its own tables, in a separate file or schema, so that no
+//! statement can access another project.
 //!
 //! The first project has no name and uses the tables the server was started with; a local file has
 //! only this one.
@@ -102,7 +102,7 @@ impl Store {
         })
     }
 
-    /// Returns the folder of a file's other projects: `results.projects` beside `results.db`.
+    /// Returns the folder of a file's other projects: `results.projects` next to `results.db`.
     pub fn projects_folder(path: &Path) -> PathBuf {
         path.with_extension("projects")
     }
@@ -110,7 +110,7 @@ impl Store {
     /// Returns the path or address of a project's tables, for [`Store::open`].
     ///
     /// # Errors
-    /// The server cannot be asked for the schema of its address.
+    /// The query for the schema of the server's address fails.
     pub fn project_path(&self, project: &StoredProject) -> anyhow::Result<PathBuf> {
         if project.number == 1 {
             return Ok(self.path.clone());
@@ -132,7 +132,7 @@ fn read_project(row: SqlRow<'_>) -> Result<StoredProject, super::database::Error
     })
 }
 
-/// Returns `results.projects/core.db` beside `results.db`.
+/// Returns the path of a project's file, such as `results.projects/core.db` for `results.db`.
 fn project_file(path: &Path, name: &str) -> PathBuf {
     Store::projects_folder(path).join(format!("{name}.db"))
 }

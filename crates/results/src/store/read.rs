@@ -28,7 +28,7 @@ impl Store {
         read.map_err(|error| self.to_user_error(error))
     }
 
-    /// Loads a session without its runs, of which there may be millions.
+    /// Loads a session without its runs; there may be millions.
     ///
     /// # Errors
     /// As for [`Store::load_session`].
@@ -76,7 +76,7 @@ impl Store {
         Ok(session)
     }
 
-    /// Returns the plan passed to [`Store::begin`]; `None` for imported sessions.
+    /// Returns the plan passed to [`Store::begin_recording`]; `None` for imported sessions.
     ///
     /// # Errors
     /// No such session, or the database fails.

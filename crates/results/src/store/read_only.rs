@@ -1,7 +1,7 @@
 //! Reads a results file that cannot be written: one of another user, on a read-only mount, in an
 //! archive.
 //!
-//! A database with write-ahead logging needs files beside it even for reading, and one of an
+//! A database with write-ahead logging needs auxiliary files even for reading, and one of an
 //! earlier version needs migration. Decides what to do if that is impossible. Start at
 //! [`Store::open_to_read`].
 
@@ -82,8 +82,8 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
         path: path.to_owned(),
         _copy: copy,
     };
-    // With a writer's files beside it, SQLite can read the database. Without pending changes in the
-    // log, treat it as immutable (<https://sqlite.org/wal.html#read_only_databases>).
+    // With a writer's files next to it, SQLite can read the database. Without pending changes in
+    // the log, treat it as immutable (<https://sqlite.org/wal.html#read_only_databases>).
     let has_changes = fs::metadata(sibling_path(path, "-wal")).is_ok_and(|data| data.len() > 0);
     let forms: &[&str] = if has_changes {
         &["mode=ro"]
@@ -99,7 +99,7 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
                     return Ok(store(file, None));
                 }
                 DatabaseOwner::Ours(_) => break,
-                // Report what is wrong as for any other file.
+                // Fail with the same error as for any other file.
                 DatabaseOwner::Newer(_) | DatabaseOwner::Foreign => {
                     return Ok(store(SqliteConnection::open(path, LOCK_TIMEOUT)?, None));
                 }
@@ -111,7 +111,7 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
     Ok(store(file, Some(copy)))
 }
 
-/// Makes a copy that can be migrated, again if the original changed meanwhile.
+/// Copies the database for migration; starts over if the original changes meanwhile.
 fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
     let files = [
         (path.to_owned(), "results.db"),
@@ -143,7 +143,7 @@ fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
     bail!("somebody writes to it all the time\nhint: wait until that program has ended")
 }
 
-/// Returns the path of SQLite's file with this suffix beside the database.
+/// Returns the path of SQLite's auxiliary file with this suffix.
 fn sibling_path(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);

@@ -13,9 +13,9 @@ use std::collections::BTreeMap;
 /// Observes a session and stores each slot as soon as it is complete.
 ///
 /// The rows of a slot (its runs or its failure, and the mark that it is done) stay in memory until
-/// [`TestEvent::SlotsDone`] and are then committed together. So a killed session holds only complete
-/// slots, and resuming it repeats exactly the missing ones. Slots may overlap, as they do when
-/// variants run in parallel.
+/// [`SessionEvent::SlotsDone`] and are then committed together. So a killed session holds only
+/// complete slots, and resuming it repeats exactly the missing ones. Slots may overlap, as they do
+/// when variants run in parallel.
 #[derive(Debug)]
 pub struct SessionRecorder<'a> {
     pub(super) store: &'a mut Store,

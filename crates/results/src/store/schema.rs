@@ -113,7 +113,7 @@ const HISTORY: SchemaStep = SchemaStep {
 
 /// Tables of a team server: tokens and the audit log, sessions that are being uploaded, queued for
 /// upload or deleted, posted comments. Each project has its own set of all tables; tokens and their
-/// audit log live in the set the server was started with.
+/// audit log exist only in the first set.
 const SERVER: SchemaStep = SchemaStep::same(include_str!("steps/11-server.sql"));
 
 /// Sessions on several machines: the machines, the parcels assigned to each, and the origin of

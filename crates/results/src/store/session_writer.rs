@@ -1,5 +1,5 @@
 //! Inserts the parts of one session. Every function expects an open transaction, so that callers
-//! decide what is atomic.
+//! control atomicity.
 
 use super::database::{Database, Error, SqlParam, sql, sql_params};
 use super::samples;

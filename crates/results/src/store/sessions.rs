@@ -292,8 +292,8 @@ impl Store {
         Ok(recorder.is_some_and(|process| process.has_ended() == Some(false)))
     }
 
-    /// Returns the process that records or recorded a session; `None` for imported sessions and
-    /// those of earlier versions.
+    /// Returns the process that records or recorded a session; `None` if it was imported or
+    /// recorded by an earlier version.
     ///
     /// # Errors
     /// The store cannot be read.

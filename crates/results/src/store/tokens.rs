@@ -1,7 +1,7 @@
 //! Access tokens, stored as digests only, and the append-only audit log.
 //!
-//! This module stores permissions; callers enforce them. Both tables are among those the server was
-//! started with, not those of its projects.
+//! This module stores permissions; callers enforce them. Both tables exist once, not per project:
+//! in the database the server was started with.
 
 use super::Store;
 use super::database::{Error, SqlRow, sql, sql_params};
@@ -16,7 +16,7 @@ const HOUR_MS: i64 = 3_600_000;
 pub enum TokenScope {
     /// Read.
     Read,
-    /// Upload, and read what was uploaded.
+    /// Upload sessions, and read them.
     Push,
     /// Triage changes, and read.
     Judge,

@@ -69,7 +69,7 @@ pub fn read(
 
 /// If one of several commands needs a shell, runs all of them in one, so that every side has the
 /// same overhead. Whether a command needs one is known only with the values of a case filled in;
-/// `rows` holds those of all cases.
+/// `rows` holds the values of all cases.
 fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, ParameterValue)>]) {
     let needs_one = |one: &NamedSnippet| {
         let filled = |row: &Vec<(String, ParameterValue)>| one.snippet.with_defaults(row);

@@ -1,7 +1,7 @@
 //! `eval --watch`: prints a line per second with throughput, the runtime's own gauges, and the
 //! machine's load.
 //!
-//! Lines are data: they go to standard output as text, CSV or JSON. Start at [`perform_run`].
+//! Lines are data: they go to standard output as text, CSV or JSON. Start at [`run`].
 
 use super::snippets::on_one_line;
 use crate::options::EvalArgs;
@@ -178,7 +178,7 @@ fn open_process(
     Ok((live, gauges.unwrap_or_default(), first))
 }
 
-/// What was received since the last line.
+/// Samples received since the last line.
 struct WatchState {
     /// `None` if the measured process runs on another machine.
     machine: Option<ProcessWatch>,

@@ -72,7 +72,7 @@ pub fn collect_session(
     Ok(ended.worse_of(report_stored((store, number), task)?))
 }
 
-/// Ends a session, and says what is kept.
+/// Cancels a session, and prints the next step.
 pub fn cancel_session(
     store: &Store,
     number: i64,

@@ -2,7 +2,7 @@
 //!
 //! Prints one line of JSON with the figures that HTTP tools have in common. Sends no probe request
 //! before the load, which these programs do not expect, and stores nothing, because the caller
-//! does. Start at [`perform_run`].
+//! does. Start at [`run`].
 
 use crate::options::LoadArgs;
 use crate::status::{self, CommandStatus};

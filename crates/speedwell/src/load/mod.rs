@@ -1,7 +1,7 @@
 //! `speedwell load`: from options to loads, their progress on the terminal, and the results.
 //!
-//! Decides what is printed meanwhile. Start at [`perform_run`]; `measure/load/` decides which loads run in
-//! which order, and `runner/load/build.rs` fills in defaults.
+//! Prints intermediate results while a load runs. Start at [`run`]; `measure/load/` decides which
+//! loads run in which order, and `runner/load/build.rs` fills in defaults.
 
 mod benchmarker;
 mod live;

@@ -1,8 +1,8 @@
 //! `speedwell new`: creates starter files that work as they are and are explained in comments.
 //!
-//! Decides what is written and suggests the next step; it measures nothing. Start at [`perform_run`]. Each
-//! kind of file has a module that builds its text, and `written.rs` writes the files. `--schema`
-//! prints the JSON Schema of definition files.
+//! Suggests the next step; measures nothing. Start at [`run`]. Each kind of file has a module that
+//! builds its text, and `written.rs` writes the files. `--schema` prints the JSON Schema of
+//! definition files.
 
 mod overhead;
 mod servers;
@@ -38,8 +38,8 @@ enum StarterKind {
     Adapter(AdapterArgs),
 }
 
-/// Writes the files and suggests the next step. Returns what was written if the user wants a first
-/// look at it.
+/// Writes the files and suggests the next step. Returns the files if the user wants a first look at
+/// them.
 ///
 /// # Errors
 /// Fails if a file exists already or cannot be written.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 const TEMPLATE: &str = include_str!("templates/overhead.toml");
 const SITECUSTOMIZE: &str = include_str!("templates/sitecustomize.py");
 
-/// Folder beside the definition file from which Python preloads modules.
+/// Folder from which Python preloads modules, next to the definition file.
 const PRELOAD: &str = "preload";
 
 /// Write an experiment: what does loading a module cost a program?
@@ -84,8 +84,8 @@ pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     })
 }
 
-/// Decides how to load a module. `root` is what the definition file calls the folder `here`, if it
-/// lies in it.
+/// Decides how to load a module. `root` is the placeholder for `here` in the definition file, if
+/// that file lies in `here`.
 fn module_loading(module: &str, root: Option<&str>, here: &Path) -> Result<ModuleLoading> {
     let path = here.join(module);
     let is_file = path.is_file();

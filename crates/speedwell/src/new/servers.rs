@@ -122,7 +122,7 @@ pub struct TopologyArgs {
     pub place: PlaceArgs,
 }
 
-/// Builds the definition file, and `server.js` beside it.
+/// Builds the definition file and `server.js`.
 pub fn topology_files(args: &TopologyArgs) -> StarterFiles {
     let file = args.place.definition_file("topology.toml");
     let name = shell_words::quote(&file.to_string_lossy()).into_owned();

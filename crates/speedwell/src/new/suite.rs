@@ -17,7 +17,7 @@ pub struct SuiteArgs {
     pub force: bool,
 }
 
-/// Programs, any one of which a language needs, with the name and text of its benchmark.
+/// Languages: alternative programs that execute one, and the name and text of its benchmark.
 const LANGUAGES: [(&[&str], &str, &str); 3] = [
     (
         &["node"],

@@ -55,7 +55,7 @@ impl SeriesArgs {
     }
 }
 
-/// Returns the default threshold: that of the project file, or 0, so that any sure change counts.
+/// Returns the default threshold from the project file, or 0, so that any sure change counts.
 ///
 /// # Errors
 /// If the project file cannot be read.

@@ -36,7 +36,7 @@ pub fn percentage(text: &str) -> Result<f64, String> {
 /// Parses a percentage as a fraction: `5%` and `5` are 0.05.
 ///
 /// # Errors
-/// As for [`format_percentage`].
+/// As for [`percentage`].
 pub fn percent(text: &str) -> Result<f64, String> {
     Ok(percentage(text)? / 100.0)
 }
@@ -108,7 +108,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
         .ok_or_else(|| format!("'{text}' is not a duration such as 500ms, 3s or 2m"))
 }
 
-/// Parses a duration as in [`format_duration`], or `0`.
+/// Parses a duration as in [`duration`], or `0`.
 ///
 /// # Errors
 /// For anything else, with an example.

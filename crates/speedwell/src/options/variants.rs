@@ -126,7 +126,7 @@ impl TypedRevision {
             None => (rest, None),
         };
         let (typed, program) = match program.filter(|_| typed == BASE_REVISION) {
-            // The name of a branch comes first; if it is empty, the default branch is meant.
+            // The name of a branch comes first; an empty one stands for the default branch.
             Some(of) if !of.is_empty() => {
                 let (branch, program) = of
                     .split_once(':')
@@ -189,7 +189,7 @@ fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
     Ok((variant, revision))
 }
 
-/// Parses a program alone, whose name becomes that of the variant.
+/// Parses a program alone; the variant gets the program's name.
 fn program_alone(text: &str) -> anyhow::Result<TypedVariant> {
     let path = Path::new(text);
     let name = path.file_name().map(|name| name.to_string_lossy());

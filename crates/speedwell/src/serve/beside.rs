@@ -1,5 +1,5 @@
 //! The dashboard of a command that measures (`--dashboard`): it starts with the command, and stops
-//! once nobody watches any more.
+//! some time after the last viewer has left.
 
 use super::served::ReadyServer;
 use crate::options::{DashboardArgs, DatabaseArgs};

@@ -1,7 +1,7 @@
 //! `speedwell serve forge`: where the server comments on the pull requests of a project.
 //!
 //! Only users with access to the server's command line can change that: no page and no session can
-//! name another place. Start at [`perform_run`].
+//! name another place. Start at [`run`].
 
 use super::backup::open_project_store;
 use super::lookups::parse_comparison;
@@ -178,7 +178,7 @@ pub fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullRe
     })
 }
 
-/// Reads the token from a file that nobody else may read.
+/// Reads the token from a file that is readable only by its owner.
 ///
 /// # Errors
 /// If the file cannot be read, is empty, or is readable by others.

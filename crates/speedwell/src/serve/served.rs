@@ -1,6 +1,6 @@
 //! Starts the dashboard: address, access and lookups.
 //!
-//! `web` builds the pages, `serve` enforces limits. Start at [`perform_run`].
+//! `web` builds the pages, `serve` enforces limits. Start at [`run`].
 
 use super::lookups::LOOKUPS;
 use super::{background, commenting};
@@ -65,7 +65,7 @@ pub struct ReadyServer {
 
 impl ReadyServer {
     /// # Errors
-    /// As for [`perform_run`].
+    /// As for [`run`].
     pub fn from_args(args: &DashboardArgs) -> anyhow::Result<ReadyServer> {
         let path = args.store.database_path()?;
         if path.is_file() || Store::server_address(&path).is_some() {
@@ -276,7 +276,7 @@ impl ListenPlan {
 }
 
 /// Rejects a public URL that names another machine, if everyone who reaches the socket counts as a
-/// user of this machine: whatever forwards requests under that name forwards those of everyone.
+/// user of this machine: a proxy under that name would make everyone such a user.
 fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
     let hosts = AllowedHosts::public(url)?;
     let Some(name) = hosts.public_name() else {

@@ -83,7 +83,7 @@ pub const ON_ONE_MACHINE: [(&str, &str); 2] = [
     ("on = \"store\"\n", ""),
 ];
 
-/// A project with four names of this machine, and [`REPLACED_LIST`] with these changes.
+/// A project with four names of this machine, and [`PLACED`] with these changes.
 pub fn placed_project(changes: &[(&str, &str)]) -> TempProject {
     let project = TempProject::new()
         .with("pids/of", "")

@@ -1,5 +1,5 @@
 //! Gates of every command: exit status and line. The table is in docs/reference/gates.md; its cells
-//! are tested in `analysis/tests/gates.rs`.
+//! are tested in `analysis/src/tests/gates.rs`.
 
 use super::project::{CommandResult, TempProject};
 use super::run::TWO_CASES;

@@ -70,7 +70,7 @@ pub fn session(commit: u32, [revision, tree]: [&str; 2], edit: impl Fn(&mut Valu
     lines
 }
 
-/// [`repository_root`] with a session of every commit in its store. `edit` changes each by its commit
+/// [`repository`] with a session of every commit in its store. `edit` changes each by its commit
 /// number, or omits it by returning false.
 pub fn measured_repository(edit: impl Fn(u32, &mut Value) -> bool) -> Option<TestRepository> {
     let repository = repository()?;

@@ -2,9 +2,10 @@
 //!
 //! One table replaces several of `[[group]]`, and its server is started by a shell command or runs
 //! already. It becomes the [`LoadSpec`] that `speedwell load` executes. What differs between its
-//! cases is read once, by [`resolve`]; everything else for each case, with its placeholders filled
-//! (`assignment.rs`). Variants have the form that harnesses use, because the command line may
-//! replace them. A server and URL of a variant in the file apply to every variant of that name.
+//! cases is read once, by [`resolve_benchmark`]; everything else for each case, with its
+//! placeholders filled (`assignment.rs`). Variants have the form that harnesses use, because the
+//! command line may replace them. A server and URL of a variant in the file apply to every variant
+//! of that name.
 
 use super::group::{BenchmarkGroup, SeedSource};
 use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, header_lines, load_end};

@@ -36,8 +36,8 @@ pub struct ComparePlan {
 }
 
 impl ComparePlan {
-    /// Returns the same comparison with another reference for all `variants`, or for those that are
-    /// listed.
+    /// Returns the same comparison with another reference. The candidates are its other variants,
+    /// or all other `variants` if it lists none.
     pub fn with_baseline(&self, baseline: &str, variants: &[ExperimentVariant]) -> ComparePlan {
         let listed = |name: &String| {
             self.candidates.is_empty() || self.candidates.contains(name) || *name == self.baseline

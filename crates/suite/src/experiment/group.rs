@@ -257,7 +257,7 @@ pub fn resolve_group(
     })
 }
 
-/// Returns the tables whose texts have placeholders; rejects those that the kind does not support.
+/// Returns the tables whose texts have placeholders; rejects tables that the kind does not support.
 fn read_sections(part: &FilePart, kind: GroupKind) -> Result<NodeTable> {
     let (allowed, needed): (&[&str], &[&str]) = match kind {
         GroupKind::Server => (&OVERRIDABLE_SECTIONS, &["target", "load"]),
@@ -378,7 +378,7 @@ impl BenchmarkGroup {
         }
     }
 
-    /// Returns the sections for one case. A key of an override replaces that of the group,
+    /// Returns the sections for one case. A key of an override replaces the same key of the group,
     /// including everything below it; a metric keeps the keys that the override does not name.
     pub(super) fn sections_of(&self, case: &Case) -> NodeTable {
         let mut patched = self.sections.clone();

@@ -56,8 +56,8 @@ impl BenchmarkGroup {
                 }
             }
         }
-        // Metrics of the target and those of `also` are always reported, whether or not the list
-        // repeats them.
+        // The target's own metrics and `also` are always reported, whether or not the list repeats
+        // them.
         for metric in own.iter().chain(&also) {
             if !found.iter().any(|known| known.name == metric.name) {
                 found.push(metric.clone());
@@ -89,7 +89,7 @@ impl BenchmarkGroup {
         })
     }
 
-    /// Returns the current names; those of the target's own metrics and of counters stay.
+    /// Returns the current names. The target's own metrics and counters keep their names.
     fn current_names(&self, names: &[String]) -> Vec<String> {
         let today = |name: &String| self.current_name(name).unwrap_or_else(|| name.clone());
         names.iter().map(today).collect()

@@ -41,7 +41,7 @@ impl SetValues {
         own.map(|(_, value)| value.as_str()).collect()
     }
 
-    /// Returns the values set for a parameter, else those that the file declares.
+    /// Returns the values set for a parameter, else the values declared in the file.
     pub fn replace_values(&self, name: &str, declared: Vec<ParameterValue>) -> Vec<ParameterValue> {
         let kind = declared.first().map(ParameterValue::kind);
         let set = self.values_of(name).into_iter().map(|text| match kind {
@@ -63,8 +63,8 @@ impl SetValues {
     }
 }
 
-/// Resolves the parameters of the file, each of which may use earlier ones. `cpus` is the number of
-/// usable processors.
+/// Resolves the parameters of the file; each may use earlier ones. `cpus` is the number of usable
+/// processors.
 pub fn file_parameters(
     params: &IndexMap<String, PlainValue>,
     top: &FilePart,
@@ -151,8 +151,7 @@ pub fn group_parameters(
     Ok(found)
 }
 
-/// Returns all combinations except those that match an entry of `exclude`, the last parameter
-/// changing fastest.
+/// Returns all combinations, without matches of `exclude`. The last parameter changes fastest.
 pub fn combine_cases(
     exclude: &[ValueTable],
     group: &FilePart,
@@ -174,7 +173,7 @@ pub fn combine_cases(
     Ok(cases.collect())
 }
 
-/// Resolves names of parameters with one or more values, each of which must exist.
+/// Resolves names of parameters with one or more values; every name and value must exist.
 pub fn resolve_matching(
     entry: &ValueTable,
     part: &FilePart,

@@ -3,7 +3,7 @@
 //!
 //! Decides what a file may contain; machines are chosen elsewhere. Values known only when a run
 //! begins stay placeholders: `{host}`, `{target.host}`, `{NAME.host}` and `{NAME.port}`. Start at
-//! [`resolve`].
+//! [`resolve_placement`].
 
 use super::command::{CommandText, EnvironmentKeys, environment_changes};
 use super::target::{self, GroupKind, StopKeys};
@@ -300,7 +300,7 @@ impl SharedServices {
         }
     }
 
-    /// Adds the services of a case under a variant, and rejects those that differ.
+    /// Adds the services of a case under a variant; rejects services that differ from earlier ones.
     pub fn add_run(&mut self, case: (usize, usize), own: Vec<BackingService>) -> Result<()> {
         if self
             .declared

@@ -155,8 +155,9 @@ pub fn normalize_path(path: &Path) -> PathBuf {
     path.components().collect()
 }
 
-/// Returns the variant's command, or that of the target with the variant's program as the first
-/// argument, unless a placeholder marks the program's position; the variant's arguments come last.
+/// Returns the variant's command. Without one, returns the target's command, with the variant's
+/// program as the first argument unless a placeholder marks its position. The variant's arguments
+/// come last.
 fn resolve_command(
     keys: &TargetKeys,
     part: &FilePart,

@@ -1,6 +1,6 @@
 //! Limits on uploaded sessions: nesting, number of keys, length of names, range of numbers.
 //!
-//! The raw text is scanned before it is parsed, so that what is rejected takes no memory. Checks
+//! The raw text is scanned before it is parsed, so that rejected input takes no memory. Checks
 //! that depend on the meaning of a value run after parsing. Errors of the scan name the line,
 //! counted from 1.
 
@@ -14,7 +14,7 @@ const MAX_LINE_BYTES: usize = 16 << 20;
 const MAX_DEPTH: usize = 64;
 /// Maximum number of keys in a data line; 250,000 samples have that many.
 const MAX_KEYS: usize = 1_000_000;
-/// Maximum number of keys in a header, each of which may become a variant or a program.
+/// Maximum number of keys in a header; each may become a variant or a program.
 const MAX_HEADER_KEYS: usize = 100_000;
 /// Maximum bytes of a name.
 pub const MAX_NAME_BYTES: usize = 4 << 10;

@@ -2,7 +2,7 @@
 //!
 //! Decides which endpoints exist and which permission each needs. The table in `routes.rs` defines
 //! them; the OpenAPI document is generated from it. v1 is only ever extended. Responses are JSON,
-//! errors are [`problem_schema::ApiError`]s. Start at [`test_router`].
+//! errors are [`problem::ApiError`]s. Start at [`router`].
 
 mod call;
 mod check;

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 #[derive(Debug, Clone, PartialEq)]
 pub struct ApiError {
     pub status: StatusCode,
-    /// What is wrong.
+    /// The error message.
     pub error: String,
     /// How to fix it.
     pub hint: Option<String>,

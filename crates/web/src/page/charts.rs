@@ -38,7 +38,7 @@ impl ChartPart {
         Ok((ChartPart(Some(number)), query.without_name(QUERY_KEY)))
     }
 
-    /// Cuts the part from a page; `query` is that of the page.
+    /// Cuts the part from a page with that query.
     ///
     /// # Errors
     /// If the page has no parts, or fewer.

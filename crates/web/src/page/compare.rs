@@ -128,7 +128,8 @@ fn comparison_page(visit: PageContext<'_>, words: &[String]) -> Result<PageConte
         links,
         filters: Some(compare_form(visit)),
         sessions,
-        // `@base`, `@base:main` and `@rev:REVISION` also depend on the repository, which changes independently of the store.
+        // `@base`, `@base:main` and `@rev:REVISION` also depend on the repository, which changes
+        // independently of the store.
         is_lasting: !found.iter().any(is_running) && !words.iter().any(|word| depends_on_git(word)),
         ..PageContent::from_document(document)
     })

@@ -78,7 +78,7 @@ fn progress_page(
     let finished = visit.store.finished_slots(known.number)?;
     let mut session = visit.store.load_session(known.number)?;
     if !finished.is_empty() {
-        // Those that have ended since would be in the table, and not in the headline.
+        // Runs that have ended since would be in the table, but not in the headline.
         session.runs.retain(|run| finished.contains(&run.slot));
     }
     let decided = visit.store.decided_cases(known.number)?;
@@ -138,7 +138,7 @@ fn count_case_runs(session: &Session, verdicts: &BTreeMap<String, String>) -> Ve
     cases
 }
 
-/// Returns the verdicts of decided cases, which are those of the look that decided them.
+/// Returns the verdicts of decided cases, each from the look that decided it.
 fn decided_verdicts(
     visit: PageContext<'_>,
     session: &Session,

@@ -3,9 +3,9 @@
 //! A page calls the same functions as the corresponding command and computes nothing itself. Start
 //! at [`build_page`].
 
-// These files depend on each other: every page takes a `Visit` and returns a `Page` defined here,
-// and `page` calls each of them. `site.rs` is part of the cycle, because a site holds the viewers
-// of live pages (`live.rs`), which render pages.
+// These files depend on each other: every page takes a `PageContext` and returns a `PageContent`
+// defined here, and `page` calls each of them. `site.rs` is part of the cycle, because a site holds
+// the viewers of live pages (`live.rs`), which render pages.
 mod alerts;
 mod benchmarks;
 mod branch;
@@ -110,7 +110,7 @@ pub struct PageContext<'v> {
 }
 
 impl PageContext<'_> {
-    /// Returns options for reports, some of which depend on the format.
+    /// Returns options for reports; some depend on the format.
     pub fn report_options(&self) -> OutputOptions {
         use speedwell_report::ReportFormat as Kind;
         OutputOptions {

@@ -101,7 +101,7 @@ fn link_tables(document: &mut Document, visit: PageContext<'_>) {
     });
 }
 
-/// Filter for the points shown. Levels and changes are still those of the whole series.
+/// Filter for the points shown. Levels and changes are still computed from the whole series.
 #[derive(Debug, Default)]
 struct PointFilter {
     machine: Option<u32>,

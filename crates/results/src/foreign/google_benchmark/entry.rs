@@ -2,7 +2,7 @@
 //!
 //! Decides which keys of an entry matter for `compare.py`. Nothing is converted, judged or dropped,
 //! and strings are borrowed from the file, so that large files stay cheap. The meaning of an entry
-//! is decided by [`Row`](super::Row). Start at [`ResultFile`].
+//! is decided by [`GoogleBenchmarkRow`](super::GoogleBenchmarkRow). Start at [`ResultFile`].
 
 use super::context;
 use crate::foreign::google_benchmark::check_version;

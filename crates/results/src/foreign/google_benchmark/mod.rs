@@ -1,8 +1,8 @@
 //! JSON of google/benchmark programs, `json_schema_version` 1 of the library's JSON reporter.
 //!
 //! Decides the meaning of the keys of a row and of the context, for imported files and measured
-//! programs alike. Bounds the memory for large files by reading rows one by one. Start at [`GoogleBenchmarkFile`],
-//! or at [`ResultFile`] for an unconverted file.
+//! programs alike. Bounds the memory for large files by reading rows one by one. Start at
+//! [`GoogleBenchmarkFile`], or at [`ResultFile`] for an unconverted file.
 
 use crate::foreign::json::{self, JsonNode};
 use anyhow::{Context, Result, anyhow, ensure};

@@ -75,7 +75,7 @@ pub fn read(text: &str, names: &FrameNames) -> Result<StackProfile> {
     Ok(profile)
 }
 
-/// Returns the paths of the program's own files, without those of its packages, which may be
+/// Returns the paths of the program's own files. Installed packages are excluded: they may be
 /// anywhere.
 fn own_files(nodes: &[CpuProfileNode]) -> impl Iterator<Item = &str> {
     let urls = nodes.iter().map(|node| node.call_frame.url.as_str());

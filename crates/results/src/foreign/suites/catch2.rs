@@ -1,8 +1,8 @@
 //! XML of Catch2 (`--reporter xml`), versions 2 and 3. It contains the mean of a benchmark, not the
 //! samples.
 //!
-//! A test case is selected on the command line and may contain several benchmarks, each of which is
-//! a case here. Start at [`read`].
+//! The command line selects test cases. A test case may contain several benchmarks; each becomes a
+//! case here. Start at [`read`].
 
 use super::{ReportedResult, first_line, nanoseconds_measure};
 use crate::foreign::require_utf8;

@@ -14,7 +14,7 @@ use std::collections::HashMap;
 /// status.
 ///
 /// # Errors
-/// Never fails; the signature is that of the other readers.
+/// Never fails; all readers have this signature.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let text = String::from_utf8_lossy(bytes);
     let mut reading = GoProcessParser::default();

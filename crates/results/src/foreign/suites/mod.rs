@@ -85,7 +85,7 @@ impl ReportedResult {
         Ok(())
     }
 
-    /// Returns what is wrong with samples that were not added individually, if anything.
+    /// Returns the first error in samples that were added in bulk, without validation.
     pub fn find_fault(&self) -> Option<String> {
         self.samples.iter().find_map(|sample| {
             let metric = self
@@ -100,7 +100,8 @@ impl ReportedResult {
     /// Adds a number from a JSON document.
     ///
     /// # Errors
-    /// The value is not a number, or as for [`ReportedResult::add_value`]; the message names the location.
+    /// The value is not a number, or as for [`ReportedResult::add_value`]; the message names the
+    /// location.
     pub fn add_node(
         &mut self,
         measure: &UnitMeasure,

@@ -1,8 +1,8 @@
 //! Finds the tables in a Markdown text, and the headings above them.
 //!
-//! Decides what is a row and a cell, following GitHub's extension of CommonMark (GFM 0.29, section
+//! Splits tables into rows and cells, following GitHub's extension of CommonMark (GFM 0.29, section
 //! 4.10), and parses numbers with units. Knows no metrics. Start at [`parse_tables`] and
-//! [`PrintedNumber::parse_line`].
+//! [`PrintedNumber::parse`].
 
 use crate::foreign::unit::MeasuredUnit;
 

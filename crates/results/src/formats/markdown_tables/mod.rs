@@ -171,7 +171,7 @@ enum HeadingKind {
 
 /// Returns all tables of figures.
 fn all_figure_tables(tables: &[MarkdownTable]) -> Vec<FigureTable> {
-    // `Throughput` beside `Requests` means bytes; alone it is a rate.
+    // If there is also a table of `Requests`, `Throughput` means bytes; alone it is a rate.
     let counts = |table: &MarkdownTable| -> bool {
         let heading = table.headings.last();
         heading.is_some_and(|words| heading_kind(words) == Some(HeadingKind::Requests))

@@ -1,10 +1,10 @@
 //! Formats and parses values and figures as the Node.js drivers write them.
 //!
-//! [`format_json`] matches `JSON.stringify` and [`format_inspected`] matches `util.inspect`, so that rows are
-//! byte-identical to the originals. [`parse_configuration`] reads both (`n=1000 encoding='utf8'`);
-//! splitting at blanks would be wrong, because values may contain blanks (`s='x y'`). Times are
-//! whole nanoseconds, as they were measured; their text is the exact decimal form. The layout of a
-//! result file is decided by its writer.
+//! [`format_json`] matches `JSON.stringify` and [`format_inspected`] matches `util.inspect`, so
+//! that rows are byte-identical to the originals. [`parse_configuration`] reads both
+//! (`n=1000 encoding='utf8'`); splitting at blanks would be wrong, because values may contain blanks
+//! (`s='x y'`). Times are whole nanoseconds, as they were measured; their text is the exact decimal
+//! form. The layout of a result file is decided by its writer.
 
 use speedwell_model::ParameterValue;
 
@@ -313,7 +313,7 @@ fn parse_hex(text: &str, start: usize, digits: usize) -> Option<u16> {
     all_hex.then(|| u16::from_str_radix(digits, 16).ok())?
 }
 
-/// Shortens a text to what is needed to find it, for messages.
+/// Shortens a text for messages; the beginning is enough to find it.
 fn shorten(text: &str) -> String {
     text.chars().take(40).collect()
 }

@@ -61,7 +61,7 @@ impl<R: Read> RowReader<R> {
         self.layout.as_ref()
     }
 
-    /// Returns what was skipped so far.
+    /// Returns the lines skipped so far.
     pub fn skipped(&self) -> &SkippedLines {
         &self.skipped
     }

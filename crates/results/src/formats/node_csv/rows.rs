@@ -1,7 +1,7 @@
-//! Writes rows byte-identical to those of the Node.js drivers.
+//! Writes rows exactly as the Node.js drivers do, byte for byte.
 //!
-//! Decides spacing, quoting and number formats of each layout; the caller decides what to write and
-//! when. `run.js` and `scatter.js` separate columns by comma and blank, `compare.js` by a comma.
+//! Decides spacing, quoting and number formats of each layout; the caller chooses the rows and the
+//! time. `run.js` and `scatter.js` separate columns by comma and blank, `compare.js` by a comma.
 
 use super::javascript;
 use speedwell_model::ParameterValue;

@@ -15,7 +15,7 @@ pub(super) enum ColumnValue {
     Bytes { hex: String },
 }
 
-/// A table with the statements that read its rows and insert those that are missing.
+/// A table, with statements that read its rows and insert missing ones.
 struct BackupTable {
     name: &'static str,
     read: &'static SqlStatement,

@@ -1,6 +1,6 @@
 //! Access to the tables: statements, their parameters and the rows they return.
 //!
-//! Decides nothing about what is stored. A [`SqlStatement`] is one text in the common SQL dialect of
+//! Knows nothing about the stored data. A [`SqlStatement`] is one text in the common SQL dialect of
 //! the back ends (`statement.rs`); all differences between back ends are handled below this module.
 //! Start at [`Database`].
 

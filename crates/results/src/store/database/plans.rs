@@ -150,7 +150,7 @@ fn sessions_that_a_filter_lets_pass_are_found_by_its_index_and_not_among_all() {
     }
 }
 
-/// A session may have ten million runs, of which a case has a thousand.
+/// A session may have ten million runs and a case only a thousand of them.
 #[test]
 fn runs_of_a_case_are_found_by_its_index_and_not_among_all_of_the_session() {
     let file = SqliteConnection::in_memory().unwrap();
@@ -194,7 +194,7 @@ fn no_statement_on_a_server_scans_a_large_table() {
         for (line, next) in plan.iter().zip(plan[1..].iter().chain([&String::new()])) {
             let (scan, table) = line.rsplit_once(" on ").unwrap_or_default();
             let table = table.split(' ').next().unwrap_or_default();
-            // Scanning an index from end to end is no better.
+            // Scanning a whole index is just as slow.
             let is_scan = scan.ends_with("Seq Scan")
                 || (scan.contains("Index")
                     && scan.contains("Scan using")

@@ -3,7 +3,7 @@
 //! Statements use the common subset of SQLite and PostgreSQL: placeholders `$1 $2 ...` numbered in
 //! order of first use, `ON CONFLICT (...)`, `RETURNING`, `coalesce`, `CASE` instead of `min(a, b)`,
 //! `<> 0` instead of booleans, and `CAST(... AS BIGINT)` where no column determines the type. JSON
-//! is text that the program parses; times are milliseconds. Five macros stand for what has no
+//! is text that the program parses; times are milliseconds. Five macros cover constructs without a
 //! common form:
 //!
 //! | macro | SQLite | PostgreSQL |
@@ -26,7 +26,7 @@ pub(in crate::store) struct SqlStatement {
     postgres: OnceLock<String>,
 }
 
-/// Creates the statement with that text, as a static beside the code that uses it.
+/// Creates a static statement from the text, at the place of use.
 macro_rules! sql {
     ($text:literal) => {{
         static STATEMENT: $crate::store::database::SqlStatement =

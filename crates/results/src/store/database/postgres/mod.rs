@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 /// How long to try to reconnect to a lost server when waiting does no harm.
 const RECONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// The same when somebody waits for a page and can reload it.
+/// The same limit for a page request: the viewer is waiting, and can reload.
 const VIEWER_RECONNECT_TIMEOUT: Duration = Duration::from_millis(500);
 const RECONNECT_PAUSE: Duration = Duration::from_millis(100);
 
