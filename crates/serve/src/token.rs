@@ -272,10 +272,10 @@ mod tests {
     #[test]
     fn nothing_prints_a_secret() {
         let token = AccessToken::new().unwrap();
-        assert_eq!(format!("{token:?}"), "Token(Secret(..))");
+        assert_eq!(format!("{token:?}"), "AccessToken(Secret(..))");
         assert_eq!(
             format!("{:?}", PresentedToken::Token(token)),
-            "Token(Token(Secret(..)))"
+            "Token(AccessToken(Secret(..)))"
         );
     }
 

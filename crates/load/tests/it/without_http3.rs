@@ -2,13 +2,13 @@
 
 use super::server::load_to;
 use speedwell_load::generator;
-use speedwell_load::load::{Http, Load};
+use speedwell_load::load::{HttpVersion, LoadConfig};
 use std::sync::atomic::AtomicBool;
 
 #[test]
 fn a_build_without_http3_says_so_before_anything_is_sent() {
-    let load = Load {
-        http: Http::Three,
+    let load = LoadConfig {
+        http: HttpVersion::Three,
         ..load_to("127.0.0.1:9".parse().unwrap(), 1, 1)
     };
     let never = AtomicBool::new(false);
@@ -17,6 +17,6 @@ fn a_build_without_http3_says_so_before_anything_is_sent() {
         why.to_string(),
         "HTTP/3 is not in this build: it was built without the feature 'http3'"
     );
-    let why = generator::probe(&load, &never).unwrap_err();
+    let why = generator::send_probe(&load, &never).unwrap_err();
     assert!(why.to_string().starts_with("HTTP/3 is not in this build"));
 }

@@ -179,11 +179,11 @@ impl Store {
     }
 
     #[cfg(not(feature = "postgres"))]
-    fn on_server(address: &str) -> anyhow::Result<Store> {
+    fn open_server(address: &str) -> anyhow::Result<Store> {
         anyhow::bail!(
             "cannot open the results database '{}': this speedwell was built without PostgreSQL\n\
              hint: cargo install speedwell --features postgres",
-            shown(address)
+            redact_address(address)
         )
     }
 
