@@ -1,8 +1,9 @@
-//! JSON of other programs: detects formats, and reads values together with their locations.
+//! JSON written by other programs: detects formats, and reads values together with their locations.
 //!
 //! Accepts more than the standard: non-finite numbers and raw control characters, which C++
-//! programs write. Knows no format. Start at [`JsonContent`] to detect formats, at [`parse`] and
-//! [`JsonNode`] to read, or at [`JsonText`] for files that are too large for that.
+//! programs write. Independent of any particular format. Start at [`JsonContent`] to detect
+//! formats, at [`parse`] and [`JsonNode`] to read, or at [`JsonText`] for files that are too large
+//! for that.
 
 use anyhow::{Context, Error, Result, anyhow};
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use std::cell::OnceCell;
 /// Number of bytes that are inspected to detect the format of a file.
 const MAX_INSPECTED_BYTES: usize = 64 * 1024;
 
-/// Returns the keys of objects in the beginning of a JSON text, each with the number of open
+/// Returns the keys of objects near the beginning of a JSON text, each with the number of open
 /// brackets around it: 1 for the outermost object, 3 for objects in its arrays.
 fn find_keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
     let bytes = &bytes[..bytes.len().min(MAX_INSPECTED_BYTES)];
@@ -53,7 +54,7 @@ impl<'a> JsonContent<'a> {
         JsonContent { bytes, keys }
     }
 
-    /// Returns whether an object in the beginning has this key at this depth of brackets.
+    /// Returns whether an object near the beginning has this key at this nesting depth.
     pub fn has_key(&self, depth: u32, key: &str) -> bool {
         self.keys().contains(&(depth, key.as_bytes()))
     }
@@ -63,7 +64,7 @@ impl<'a> JsonContent<'a> {
         self.keys().first() == Some(&(1, key.as_bytes()))
     }
 
-    /// Returns no keys unless the file begins like JSON: JSON below other text cannot be read.
+    /// Returns no keys unless the file starts with JSON: JSON after other text is not supported.
     fn keys(&self) -> &[(u32, &'a [u8])] {
         let is_json = matches!(self.bytes.trim_ascii_start().first(), Some(b'{' | b'['));
         let keys = || {
@@ -98,7 +99,7 @@ pub fn parse(bytes: &[u8]) -> Result<Value> {
     read_lenient(bytes, |text| serde_json::from_str(text))
 }
 
-/// Stands for a non-finite number, where that differs from null.
+/// Marks a non-finite number where it must be told apart from null.
 pub const NOT_FINITE: &str = "\0not finite";
 
 /// Parses a whole text. A non-finite number becomes the string [`NOT_FINITE`].

@@ -1,7 +1,7 @@
 //! A file to read, and the facts about it that the user provides.
 //!
-//! Decides how these facts are parsed. Knows no format. Start at [`InputFile`], or at
-//! [`MetricDirections`] for files that do not say which direction of a metric is better.
+//! Decides how these facts are parsed. Independent of the file format. Start at [`InputFile`], or
+//! at [`MetricDirections`] for files that do not say which direction of a metric is better.
 
 use anyhow::{Context, Result, bail};
 use speedwell_model::MetricDirection;

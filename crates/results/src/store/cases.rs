@@ -1,7 +1,7 @@
 //! Reads a session case by case: a session with ten million runs would take 15 GB of memory.
 //!
-//! Keeps the runs of only a few cases in memory at a time. Cases are read whole, in the order in
-//! which they first appear. Start at [`Store::with_session_by_cases`].
+//! Keeps the runs of only a few cases in memory at a time. Cases are read completely, in the order
+//! in which they first appear. Start at [`Store::with_session_by_cases`].
 
 use super::Store;
 use super::database::{Database, TransactionPurpose, sql, sql_params};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Number of runs above which a session is not loaded as a whole (300 MB).
 pub const LARGE_SESSION: usize = 200_000;
 
-/// Number of runs in memory from which no further case is added to a part.
+/// Once a part holds this many runs, no further case is added to it.
 const MIN_RUNS_PER_PART: usize = 5_000;
 
 /// A stored session whose runs are read a few cases at a time.
@@ -51,10 +51,10 @@ impl Store {
         Ok(of_cases.into_iter().sum::<i64>() as usize)
     }
 
-    /// Calls `work` with a consistent snapshot of a session whose runs are not loaded at once.
+    /// Calls `work` with a consistent snapshot of a session whose runs are not all loaded at once.
     ///
     /// # Errors
-    /// No such session, the database fails, or `work` fails.
+    /// Fails if there is no such session, on database errors, or if `work` fails.
     pub fn with_session_by_cases<T>(
         &self,
         number: i64,
@@ -73,7 +73,7 @@ impl Store {
     /// [`Store::load_session`].
     ///
     /// # Errors
-    /// No such session, or the file or `out` fails.
+    /// Fails if there is no such session, on database errors, or if `out` cannot be written.
     pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> anyhow::Result<()> {
         self.with_session_by_cases(number, |stored| stored.write_lines(out))
     }
@@ -190,8 +190,8 @@ impl<'s> SessionByCases<'s> {
         json_lines::write_streaming(counted, out, |each| self.for_each_run(each))
     }
 
-    /// Returns the runs of a case, each with its index in the order of execution; sorted within
-    /// each order of its parameters.
+    /// Returns the runs of a case, each with its index in the order of execution; sorted only among
+    /// runs that list the parameters in the same order.
     fn case_runs(
         &self,
         stored: &StoredRuns,
