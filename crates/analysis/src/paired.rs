@@ -4,7 +4,7 @@
 //! Decides which values are compared: with randomized blocks only complete ones, since a lost run
 //! unbalances its block; otherwise all. A block counts for a pair if both its sides are complete,
 //! whatever happened to a third variant: the order of these two within the block is random all the
-//! same. Knows no tests. Start at [`PairedRuns`].
+//! same. Independent of the tests used. Start at [`PairedRuns`].
 
 use speedwell_model::RunValue;
 use speedwell_stats::BlockObservation;

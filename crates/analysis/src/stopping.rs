@@ -1,7 +1,7 @@
 //! Decides when a case needs no more runs.
 //!
 //! Uses the same interim analyses as the analysis of the finished session, so that what ended the
-//! measuring is what will be reported. Does not know what a run costs. Start at
+//! measuring is what will be reported. Independent of what a run costs. Start at
 //! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;

@@ -2,7 +2,7 @@
 //!
 //! Classifies each word as an option, a value, or neither, by three grammars: getopt for ab and
 //! erlperf ([`parse_getopt`]), the scripts of Node.js core ([`parse_node`]) and its R scripts
-//! ([`parse_r`]); `compare.py` uses argparse's (`compare_py/arguments.rs`). Does not know the
+//! ([`parse_r`]); `compare.py` uses argparse's (`compare_py/arguments.rs`). Independent of the
 //! meaning of options. All reject unknown options, whereas Node.js's originals silently swallow the
 //! next argument. A crate such as lexopt would suit only ab: erlperf names whole clusters in
 //! messages and has the option `-pa`; in R and Node.js one dash equals two.

@@ -2,7 +2,7 @@
 //!
 //! Decides how a drop-in talks to its user: results on standard output as the original prints them;
 //! everything else on standard error, each line prefixed with the tool's name and free of terminal
-//! control sequences. Knows no particular tool.
+//! control sequences. Independent of any particular tool.
 
 use rustix::termios::tcgetwinsize;
 use speedwell_measure::ScriptsRequest;

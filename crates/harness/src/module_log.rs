@@ -1,7 +1,7 @@
 //! The files of the user's checkout from which processes of Python and Node.js load modules.
 //!
 //! Decides how a process records them: two scripts, which environment variables make the
-//! interpreters execute first. Does not know the purpose of the process. Measured runs are not
+//! interpreters execute first. Independent of the purpose of the process. Measured runs are not
 //! observed. Start at [`ModuleLog::new`].
 
 use crate::sources::MODULES;

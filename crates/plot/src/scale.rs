@@ -1,5 +1,5 @@
-//! Maps values to distances: the extent that an axis shows, and the position of each value. Knows
-//! nothing about SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start at
+//! Maps values to distances: the extent that an axis shows, and the position of each value.
+//! Independent of SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start at
 //! [`AxisMapping`].
 
 use crate::{AxisScale, ChartAxis};

@@ -96,7 +96,7 @@ pub fn spawn_detached(command: &mut Command) -> io::Result<ChildStdout> {
         .stderr(Stdio::null())
         .current_dir("/");
     // SAFETY: the calls are async-signal-safe and touch no memory; the intermediate process exits
-    // at once.
+    // immediately.
     unsafe {
         command.pre_exec(|| {
             setsid()?;

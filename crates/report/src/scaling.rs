@@ -1,6 +1,6 @@
 //! Where throughput stops growing: the answer in words, the figures of a level, the law, the chart.
 //!
-//! Shared by loads and snippets; does not know what a worker does. Start at [`scaling_headline`].
+//! Shared by loads and snippets; independent of what a worker does. Start at [`scaling_headline`].
 
 use crate::charts::point_series;
 use crate::document::ReportChart;

@@ -2,7 +2,7 @@
 //! one file.
 //!
 //! Compares files by identity (device and inode), so that links and other spellings of a path are
-//! detected, even for files that do not exist yet. It does not know command lines: callers pass the
+//! detected, even for files that do not exist yet. Independent of command lines: callers pass the
 //! files that a command writes. Start at [`OutputFile`].
 
 use anyhow::{Context, bail};

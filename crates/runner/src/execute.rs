@@ -1,7 +1,7 @@
 //! Executes the slots of a plan in order and decides after each block which cases are settled.
 //!
-//! Knows neither the store nor the terminal: everything leaves as a [`SessionEvent`]. Start reading
-//! at [`execute`].
+//! Independent of the store and the terminal: everything leaves as a [`SessionEvent`]. Start
+//! reading at [`execute`].
 
 use crate::pairs;
 use crate::unchanged::CodeChangeGuard;

@@ -1,7 +1,7 @@
 //! Thread pools for blocking work, such as database queries, with a short queue in front.
 //!
 //! A longer queue would only make every client wait. Requests that find the queue full are rejected
-//! at once with `Retry-After`, and [`BlockingPool::run_within`] also rejects requests that have
+//! immediately with `Retry-After`, and [`BlockingPool::run_within`] also rejects requests that have
 //! waited too long. Work whose client has disconnected is not started.
 
 use crate::error::Error;

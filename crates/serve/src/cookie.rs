@@ -1,7 +1,7 @@
 //! Browser logins: a session cookie that scripts cannot read and other sites cannot send, the data
 //! kept for each login, and the one-time key printed at startup.
 //!
-//! The data stay on the server, not in the cookie, so ending a login takes effect at once.
+//! The data stay on the server, not in the cookie, so ending a login takes effect immediately.
 
 use crate::error::Error;
 use crate::token::{SecretDigest, SecretText};

@@ -1,7 +1,8 @@
 //! Fieller's interval of a ratio of means.
 //!
 //! Interval of mean(candidate) / mean(baseline) for two independent groups with unequal variances.
-//! Does not know blocks; [`bootstrap`](crate::bootstrap) does. Start at [`fieller_interval`].
+//! Ignores blocks; [`bootstrap`](crate::bootstrap) takes them into account. Start at
+//! [`fieller_interval`].
 
 use crate::describe::{mean, variance};
 use crate::distribution::student_t;

@@ -1,8 +1,8 @@
 //! Adapters: tables `[suite.NAME]` that define how benchmarks of another suite are listed, executed
 //! one by one, and read.
 //!
-//! Decides what such a table may contain and checks all of it. Knows nothing of how processes are
-//! started or what outputs mean. Start at [`SuiteAdapter::parse_all`]; docs/reference/suites.md
+//! Decides what such a table may contain and checks all of it. Independent of how processes are
+//! started and what outputs mean. Start at [`SuiteAdapter::parse_all`]; docs/reference/suites.md
 //! describes the keys.
 
 use super::part::{FilePart, nearest_hint};

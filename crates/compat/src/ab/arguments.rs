@@ -1,7 +1,7 @@
 //! The command line of ab.
 //!
 //! Parses it as getopt does: letters may be clustered (`-kq`) and values attached (`-n100`). Unlike
-//! in the original, options may also follow the URL. Knows no effect of an option. Start at
+//! in the original, options may also follow the URL. Independent of what an option does. Start at
 //! [`AbCommand::parse`].
 
 use crate::arguments::{self, ArgumentError};

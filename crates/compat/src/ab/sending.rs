@@ -1,7 +1,7 @@
 //! Builds the load that a command line describes.
 //!
 //! Decides the bytes on the wire: ab's header fields in ab's order, as HTTP/1.1 or, with
-//! `--http1.0`, byte for byte as ab writes them. Knows nothing of how a load is run. Start at
+//! `--http1.0`, byte for byte as ab writes them. Independent of how a load is run. Start at
 //! [`build_load`].
 
 use crate::ab::arguments::AbRequest;
@@ -77,7 +77,7 @@ fn connection_rules(request: &AbRequest) -> ConnectionRules {
             first_byte_ns: None,
             total_ns: limit_ns,
         },
-        // Every response has its own time in the report, so none waits for others.
+        // Every response has its own time in the report, so none waits for another.
         batching: BatchingMode::Off,
         ..ConnectionRules::default()
     }

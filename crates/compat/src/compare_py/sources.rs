@@ -1,9 +1,9 @@
 //! Resolves the two inputs to result files, which are opened or measured now.
 //!
 //! Decides the checks before measuring, and the order of programs: as in the original the baseline
-//! completely, then the contender. Knows nothing of the contents of results. The content of an
-//! input decides whether it is a program (machine code, or an executable file that does not begin
-//! like JSON) or a result file. A program runs as one process with live output, as in the original.
+//! completely, then the contender. Independent of the contents of results. The content of an input
+//! decides whether it is a program (machine code, or an executable file that does not begin like
+//! JSON) or a result file. A program runs as one process with live output, as in the original.
 //! Start at [`ComparedSources::open_sides`].
 
 use crate::compare_py::arguments::{ComparePyRequest, TOOL};

@@ -1,7 +1,7 @@
 //! The table, byte for byte as the original prints it.
 //!
-//! Decides widths, order and colors of its parts; knows nothing of where the figures come from.
-//! Start at [`ComparisonTable::write`], and at [`write_json`] for the comparison as JSON.
+//! Decides widths, order and colors of its parts; independent of where the figures come from. Start
+//! at [`ComparisonTable::write`], and at [`write_json`] for the comparison as JSON.
 
 use crate::compare_py::figures::{
     ComparedPair, ComparedRow, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair, UTest, UTestTable,

@@ -1,7 +1,7 @@
 //! Erlang VMs and the snippets measured in them: one VM for all, or one for each.
 //!
 //! Decides which commands the harness gets, and which snippets are lost on an error: a snippet that
-//! fails affects no other, a VM that ends takes its snippets along. Does not know the purpose of
+//! fails affects no other, a VM that ends takes its snippets along. Independent of the purpose of
 //! samples. Start at [`ErlangMachines::start_all`].
 
 use crate::erlperf::arguments::ErlperfRequest;

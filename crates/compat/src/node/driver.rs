@@ -1,7 +1,7 @@
 //! Common parts of the three drivers: streams, scripts, and the reporting of failures.
 //!
-//! Decides the order of messages on standard error and the exit status; knows nothing of how a
-//! result is written. Each driver owns one [`NodeDriver`] and adds its own rows.
+//! Decides the order of messages on standard error and the exit status; independent of how a result
+//! is written. Each driver owns one [`NodeDriver`] and adds its own rows.
 
 use crate::arguments::ParsedArguments;
 use crate::console::{DropInConsole, EXIT_INTERRUPTED};

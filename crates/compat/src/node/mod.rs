@@ -2,8 +2,8 @@
 //! and the folder of benchmark scripts.
 //!
 //! Decides which scripts are selected, and the output before measuring; the originals use their own
-//! folder. Knows nothing of the use of results: `node/driver.rs` follows the session.
-//! Start at [`CommandLine::run_with`].
+//! folder. Independent of the use of results: `node/driver.rs` follows the session. Start at
+//! [`CommandLine::run_with`].
 
 pub mod driver;
 pub mod progress;

@@ -1,8 +1,7 @@
 //! Charts of Node.js core's R scripts, and the files that hold them.
 //!
 //! Decides what a chart shows (the same as the original's, not pixel by pixel) and the format of
-//! the file, by its extension. Knows nothing of where the figures come from. Start at
-//! [`ChartFile`].
+//! the file, by its extension. Independent of where the figures come from. Start at [`ChartFile`].
 
 use anyhow::{Context, Result, bail};
 use speedwell_plot::{

@@ -1,6 +1,6 @@
 //! Reads responses from received data in any pieces.
 //!
-//! Decides where a response ends and how large it was; does not know who asked, when, or what
+//! Decides where a response ends and how large it was; independent of who asked, when, and what
 //! happens to the connection. A response in one piece is read in place; only a split head is
 //! buffered until the rest arrives. Start at [`ResponseReader::feed`].
 

@@ -93,7 +93,7 @@ pub(super) enum WorkerEvent {
     Done(Box<RoleOutcome>),
 }
 
-/// A load for others to send.
+/// A load that other workers are to send.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RequestedLoad {
     pub spec: LoadSpec,

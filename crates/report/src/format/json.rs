@@ -61,8 +61,8 @@ enum ListItem<'a> {
 }
 
 impl JsonMember<'_> {
-    /// Writes one list element per line: so that diffs show single rows. Lists of plain values stay
-    /// on few lines.
+    /// Writes one list element per line, so that rows stay apart in diffs, without spending a line
+    /// on every value of a row.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
             JsonMember::List(items) if !items.is_empty() => {

@@ -1,7 +1,7 @@
 //! Parses the output of other programs into plain figures.
 //!
 //! Decides the meaning of their words, units and names, both for imported files and for measured
-//! programs. Knows neither where the bytes come from nor how the figures are used.
+//! programs. Independent of where the bytes come from and of how the figures are used.
 
 pub mod go_bench;
 pub mod google_benchmark;

@@ -1,7 +1,7 @@
 //! Reports of ApacheBench: its text, also pasted with collapsed whitespace, or its HTML (`-w`), one
 //! or several in a file.
 //!
-//! Decides where a report begins and what its lines mean. Does not know where the text comes from.
+//! Decides where a report begins and what its lines mean. Independent of where the text comes from.
 //! A line is recognized by the words before its colon, because pasted reports have lost their
 //! columns. Start at [`read`], or at [`read_percentages`] and [`read_requests`] for the tables that
 //! ab writes to files (`-e`, `-g`), which do not name the address. It matches the lines of httpd

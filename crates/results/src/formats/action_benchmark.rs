@@ -2,8 +2,8 @@
 //! around the JSON.
 //!
 //! Decides the direction of a metric by the measuring tool, like the action (`src/write.ts`),
-//! except for rates in the output of tools that print both times and rates. Does not know where the
-//! file is. Start at [`read`].
+//! except for rates in the output of tools that print both times and rates. Independent of where
+//! the file is. Start at [`read`].
 
 use super::imported::{DroppedEntries, ImportedProcess, value_sample};
 use super::input::{InputFile, MetricDirections};

@@ -3,7 +3,7 @@
 //!
 //! Decides how asv's values are mapped: a number is one run, null a failed benchmark, NaN a skipped
 //! one, according to "Benchmark suite layout and file formats" in asv's developer documentation
-//! (API 1 and 2). Does not know where the files are. Start at [`read_file`], or at [`AsvRow`] for
+//! (API 1 and 2). Independent of where the files are. Start at [`read_file`], or at [`AsvRow`] for
 //! the two layouts of results.
 
 use super::imported::{

@@ -2,7 +2,7 @@
 //!
 //! Decides that a report is a session, its testbed the machine, each iteration of the report a run,
 //! and each measure a metric. Responses do not state the direction of a measure, so the user does.
-//! Does not know where the response comes from. Start at [`read`].
+//! Independent of where the response comes from. Start at [`read`].
 
 use super::imported::{DroppedEntries, ImportedProcess, value_sample};
 use super::input::InputFile;

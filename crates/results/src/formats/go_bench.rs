@@ -2,7 +2,7 @@
 //!
 //! Decides which lines belong together, and how other lines are reported. Lines of one benchmark
 //! (`-count`) come from one process; each becomes a run with that note, as for google/benchmark.
-//! Does not know where the text comes from. Start at [`read`].
+//! Independent of where the text comes from. Start at [`read`].
 
 use crate::foreign::file_beginning;
 use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};

@@ -1,6 +1,6 @@
 //! Results of `hyperfine --export-json`.
 //!
-//! Decides how rows are mapped: each measured time is one process and thus one run. Does not know
+//! Decides how rows are mapped: each measured time is one process and thus one run. Independent of
 //! where the file comes from. Start at [`read`]. The format is described in hyperfine's README
 //! ("JSON"); unknown keys are ignored.
 

@@ -1,9 +1,9 @@
 //! Builds the session for an imported file.
 //!
-//! Decides the session's design: one variant, and an unknown order. Knows no format. Start at
-//! [`SessionBuilder`], or at [`merge_sessions`] for several files with results of the same thing:
-//! there, values from one process, such as repetitions inside a program, are samples of one run
-//! (docs/why/statistics.md, "One value per process"). A single file would have only one run, so
+//! Decides the session's design: one variant, and an unknown order. Independent of the file format.
+//! Start at [`SessionBuilder`], or at [`merge_sessions`] for several files with results of the same
+//! thing: there, values from one process, such as repetitions inside a program, are samples of one
+//! run (docs/why/statistics.md, "One value per process"). A single file would have only one run, so
 //! each repetition counts as a run, with a note.
 
 use anyhow::{Error, Result, bail, ensure};

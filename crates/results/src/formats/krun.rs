@@ -2,7 +2,7 @@
 //! (Barrett et al., OOPSLA 2017): the wall-clock times of all iterations of every process.
 //!
 //! Decides how entries are mapped: a key `BENCHMARK:VM:VARIANT` is a case, each of its lists a
-//! process, each number the time of one iteration in seconds. Does not know how they are analyzed.
+//! process, each number the time of one iteration in seconds. Independent of how they are analyzed.
 //! Start at [`read`]. Processor counters, and what `warmup_stats` adds to such files, are ignored.
 
 use super::imported::{ImportedProcess, SessionBuilder, value_sample};

@@ -1,6 +1,6 @@
 //! Reads result files of other programs, and our own exchange format, as sessions.
 //!
-//! Detects the format by content, never by file name. Knows neither where the bytes come from nor
+//! Detects the format by content, never by file name. Independent of where the bytes come from and
 //! where the sessions go. To add a format, add a file here and an entry in [`FORMATS`]. Start at
 //! [`read`].
 

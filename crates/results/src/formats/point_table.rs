@@ -3,8 +3,8 @@
 //!
 //! Decides the role of each column by its name: `branch` and `machine` describe the point,
 //! `benchmark` is the name of the benchmark, and every other numeric column is a metric. Such files
-//! do not state the direction of a metric, so the user does. Does not know how the points are used.
-//! Start at [`read`].
+//! do not state the direction of a metric, so the user does. Independent of how the points are
+//! used. Start at [`read`].
 
 use super::imported::{DroppedEntries, ImportedProcess, value_sample};
 use super::input::InputFile;

@@ -1,7 +1,7 @@
 //! Results of pyperf, as written by `pyperf timeit -o` and its runners.
 //!
 //! Decides how entries are mapped: each `run` with values is one process and thus one run;
-//! calibration runs and warm-up values are ignored. Does not know where the file comes from. Start
+//! calibration runs and warm-up values are ignored. Independent of where the file comes from. Start
 //! at [`read`]. The format is version 1.0 of pyperf's "JSON" documentation.
 
 use super::imported::{ImportedProcess, ONLY_VARIANT, SessionBuilder, value_sample};

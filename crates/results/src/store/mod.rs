@@ -2,7 +2,7 @@
 //!
 //! Decides where the file is, what its tables look like and when data counts as stored: a slot of
 //! the plan is stored as a whole once its `SlotsDone` was observed, whatever happens to the process
-//! afterwards. Knows neither where runs come from nor how they are analyzed. Start with [`Store`],
+//! afterwards. Independent of where runs come from and how they are analyzed. Start with [`Store`],
 //! then [`SessionRecorder`]; the tables are in `schema.rs`.
 
 use anyhow::{Context, anyhow};

@@ -243,8 +243,8 @@ fn kill_and_compare(slurm: &SlurmCluster, undisturbed: &TempProject, kills: u32,
         }
         if !done.status.success() {
             let resumed = resumed(&project, slurm, after);
-            // Without a controller nobody knows the machines or accepts the work: that is reported
-            // at once.
+            // Without a controller, the machines are unknown and no work is accepted, which is
+            // reported immediately.
             assert!(
                 matches!(victim, KillTarget::Coordinator | KillTarget::Controller),
                 "{victim:?} after {after:?}: {said}"

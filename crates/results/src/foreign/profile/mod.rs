@@ -2,7 +2,7 @@
 //!
 //! Detects the format by content: text of `perf script`, `.cpuprofile` of V8, or folded stacks, the
 //! format of B. Gregg's stackcollapse programs and their successors: one stack per line,
-//! `outermost;...;innermost WEIGHT`. Does not know how recordings are made. Start at
+//! `outermost;...;innermost WEIGHT`. Independent of how recordings are made. Start at
 //! [`read_profile`]; [`FrameNames::shorten_function`] shortens the names of frames.
 
 use crate::foreign::{file_beginning, require_utf8};

@@ -2,7 +2,7 @@
 //! a name and times; or text with lines that match a pattern.
 //!
 //! A path consists of keys separated by dots; `[*]` after a key selects every element of its list.
-//! Knows no framework. Start at [`ResultPaths::read`] and [`read_lines`].
+//! Independent of any framework. Start at [`ResultPaths::read`] and [`read_lines`].
 
 use super::{ReportedResult, first_line, shorten_line};
 use crate::foreign::json::{self, JsonNode};

@@ -1,7 +1,7 @@
 //! Results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
 //!
 //! Decides how rows are mapped: each repetition becomes a run, because compare.py treats them as
-//! replicates too, with the note that they share a process. Does not know where the file comes
+//! replicates too, with the note that they share a process. Independent of where the file comes
 //! from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
 use crate::foreign::google_benchmark::{

@@ -1,8 +1,8 @@
 //! Rates of a compare file by case and side, for comparison tables.
 //!
-//! Decides how to store a million rows compactly: one name per case, eight bytes per row. Knows no
-//! statistics. Names are the exact bytes of the file, because such a table compares texts, not
-//! cases. Start at [`CompareRates::read`].
+//! Decides how to store a million rows compactly: one name per case, eight bytes per row. Does not
+//! compute statistics. Names are the exact bytes of the file, because such a table compares texts,
+//! not cases. Start at [`CompareRates::read`].
 
 use super::reader::RowReader;
 use crate::foreign::readable::plain_source;

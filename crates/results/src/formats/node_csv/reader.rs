@@ -1,7 +1,7 @@
 //! Streaming reader for the rows of a Node.js benchmark CSV, in constant memory.
 //!
 //! Decides which lines are rows. All other lines (output of benchmarks, repeated headers in
-//! concatenated files) are skipped, and counted unless they are headers. Knows neither cases nor
+//! concatenated files) are skipped, and counted unless they are headers. Independent of cases and
 //! sessions. Start at [`RowReader::next_row`].
 
 use super::javascript;

@@ -1,7 +1,7 @@
 //! Converts a Node.js benchmark CSV into a session.
 //!
 //! Decides how rows map to runs, variants and failures. Each row is one process, because the
-//! drivers start a new one per row. Does not know how rows are found in the file.
+//! drivers start a new one per row. Independent of how rows are found in the file.
 
 use crate::formats::imported::{ONLY_VARIANT, empty_session};
 use crate::formats::node_csv::reader::{CsvRow, RowReader};

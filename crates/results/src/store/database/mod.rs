@@ -1,7 +1,7 @@
 //! Access to the tables: statements, their parameters and the rows they return.
 //!
-//! Knows nothing about the stored data. A [`SqlStatement`] is one text in the common SQL dialect of
-//! the back ends (`statement.rs`); all differences between back ends are handled below this module.
+//! Independent of the stored data. A [`SqlStatement`] is one text in the common SQL dialect of the
+//! back ends (`statement.rs`); all differences between back ends are handled below this module.
 //! Start at [`Database`].
 
 // Circular modules: `error.rs` and `row.rs` are shared by the back ends and name each of them, and

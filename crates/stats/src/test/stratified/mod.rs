@@ -2,8 +2,8 @@
 //!
 //! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
 //! out. Ranks are taken over all values together and labels are permuted only within blocks, so the
-//! analysis matches the randomisation whatever drifts between blocks. Does not know when to stop
-//! measuring ([`sequential`](crate::sequential) does). Start at [`stratified_rank`].
+//! analysis matches the randomisation whatever drifts between blocks. Does not decide when to stop
+//! measuring; [`sequential`](crate::sequential) does. Start at [`stratified_rank`].
 
 mod blocks;
 mod permutation;

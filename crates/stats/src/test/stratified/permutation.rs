@@ -3,7 +3,7 @@
 //! Computes the distribution of the candidate's rank sum over all assignments of the labels:
 //! exactly, by convolving the distributions of the blocks, or by the normal approximation where
 //! exactly, by convolving the distributions of the blocks, or by the normal approximation where
-//! that would cost too much. Does not know logarithms or how shifts are searched. Start at
+//! that would cost too much. Independent of logarithms and of how shifts are searched. Start at
 //! [`tail_probabilities`].
 
 use super::blocks::{BlockSide, BlockSize, RankedBlocks};
