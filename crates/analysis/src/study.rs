@@ -32,8 +32,8 @@ pub const MAX_AGGREGATED_SHARE: f64 = 0.5;
 /// A session of several variants gets one line per variant unless `by` is given.
 ///
 /// # Errors
-/// If `x_axis` or `by` is not a parameter of any case, the metric is unknown, or there are no runs;
-/// the message lists what exists.
+/// Fails if `x_axis` or `by` is not a parameter of any case, the metric is unknown, or there are no
+/// runs; the message lists what exists.
 pub fn study_parameter(
     session: &Session,
     x_axis: &str,

@@ -52,7 +52,7 @@ impl<'a> ParsedArguments<'a> {
 /// option, dashes included, to its canonical name and whether it takes a value.
 ///
 /// # Errors
-/// An option is unknown, lacks its value, or has one that it does not take.
+/// Fails if an option is unknown, lacks its value, or has one that it does not take.
 pub fn parse_getopt<'a>(
     arguments: &'a [String],
     find: impl Fn(&str) -> Option<(&'static str, bool)>,
@@ -102,7 +102,7 @@ pub fn parse_getopt<'a>(
 /// `--x`. The word `test`, unless it is a value, is an option.
 ///
 /// # Errors
-/// An option is in neither list, or lacks its value.
+/// Fails if an option is in neither list, or lacks its value.
 pub fn parse_node<'a>(
     arguments: &'a [String],
     valued: &[&str],

@@ -99,7 +99,7 @@ static CHANGED: Condvar = Condvar::new();
 /// changed since: one session measures one program.
 ///
 /// # Errors
-/// The compiler cannot be started, or rejects the file.
+/// Fails if the compiler cannot be started, or rejects the file.
 pub(super) fn build_program(recipe: &BuildRecipe) -> Result<PathBuf, CompileFailure> {
     let mut guard = lock_builds();
     loop {
@@ -187,7 +187,7 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
 /// Runs a compiler; `shown` is the equivalent command to show to the user.
 ///
 /// # Errors
-/// It cannot be started, or rejects its input.
+/// Fails if it cannot be started, or rejects its input.
 pub(super) fn run_compiler(spec: &ProcessSpec, shown: &ProcessSpec) -> Result<(), CompileFailure> {
     let failed = |cause, output: String, interrupted| CompileFailure {
         cause,
@@ -383,7 +383,7 @@ impl GeneratedBuild {
     /// Returns the folder with the sources and the compiler's output.
     ///
     /// # Errors
-    /// The compiler cannot be started, or rejects the sources.
+    /// Fails if the compiler cannot be started, or rejects the sources.
     pub fn compile(&self) -> Result<PathBuf, CompileFailure> {
         self.compile_below(&cache_folder().join("code"))
     }

@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Checks whether instructions of this kind of benchmark can be counted.
 ///
 /// # Errors
-/// The reason why not.
+/// Returns the reason why not.
 pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
     use SnippetLanguage::*;
     match kind {

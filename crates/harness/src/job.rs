@@ -156,7 +156,7 @@ impl BenchmarkSource {
     /// Returns the parsed definition file.
     ///
     /// # Errors
-    /// It is not a definition file, or has not been read.
+    /// Fails if it is not a definition file, or has not been read.
     pub fn definition(&self) -> anyhow::Result<&LazyDefinition> {
         let definition = self.definition.as_deref();
         definition.with_context(|| format!("'{}' has not been read", self.file.display()))

@@ -30,7 +30,7 @@ const POLL_INTERVAL: Timespec = Timespec {
 /// program gets one SIGTERM and is killed if it has not ended after `grace`.
 ///
 /// # Errors
-/// The program could not be started or waited for.
+/// Fails if the program could not be started or waited for.
 pub fn run_attached<S: AsRef<OsStr>>(
     program: &Path,
     arguments: &[S],
@@ -89,7 +89,7 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
 /// terminal's signals nor our end affect it. Returns its stdout.
 ///
 /// # Errors
-/// It could not be started.
+/// Fails if it could not be started.
 pub fn spawn_detached(command: &mut Command) -> io::Result<ChildStdout> {
     command
         .stdout(Stdio::piped())

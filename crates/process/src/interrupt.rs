@@ -21,7 +21,7 @@ static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 /// calls have no effect.
 ///
 /// # Errors
-/// The handlers could not be installed.
+/// Fails if the handlers could not be installed.
 pub fn install_handlers() -> io::Result<()> {
     if IS_REGISTERED.swap(true, Ordering::Relaxed) {
         return Ok(());
@@ -55,7 +55,7 @@ pub struct InterruptedEarly;
 /// be useless.
 ///
 /// # Errors
-/// The user has interrupted.
+/// Fails if the user interrupted.
 pub fn check_interrupted() -> Result<(), InterruptedEarly> {
     if is_interrupt_requested() {
         Err(InterruptedEarly)

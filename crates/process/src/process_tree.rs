@@ -455,7 +455,7 @@ impl ProcessIdentity {
     /// Sends it SIGINT, as Ctrl-C would, if it lives on this machine.
     ///
     /// # Errors
-    /// It belongs to another user.
+    /// Fails if it belongs to another user.
     pub fn interrupt(&self) -> io::Result<()> {
         match Pid::from_raw(self.pid) {
             Some(process) if self.has_ended() == Some(false) => {

@@ -38,7 +38,7 @@ impl ProcessStopwatch {
     /// Executes `command` and waits for its end.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Fails if it cannot be started.
     pub fn time_process(&self, command: &mut Command) -> io::Result<TimedExecution> {
         let begin = Instant::now();
         let child = command.spawn()?;

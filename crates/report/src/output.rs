@@ -124,9 +124,9 @@ impl OutputOptions {
 /// with several charts produces `FILE.svg`, `FILE-2.svg` and so on.
 ///
 /// # Errors
-/// If a file's kind or the sort column is unknown (before anything is written), if a chart file is
-/// requested for a document without a chart, or if a file cannot be written. A reader of `stdout`
-/// that closes it early (`| head`) is not an error.
+/// Fails if a file's kind or the sort column is unknown (before anything is written), if a chart
+/// file is requested for a document without a chart, or if a file cannot be written. A reader of
+/// `stdout` that closes it early (`| head`) is not an error.
 pub fn print_document(
     document: &Document,
     output: &OutputOptions,
@@ -177,7 +177,7 @@ fn check_sort(document: &Document, output: &OutputOptions) -> anyhow::Result<()>
 /// Checks that the requested sort column exists.
 ///
 /// # Errors
-/// If it does not exist; the error lists the valid ones.
+/// Fails if it does not exist; the error lists the valid ones.
 pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     let Some(sort) = sort else {
         return Ok(());

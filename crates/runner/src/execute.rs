@@ -75,8 +75,8 @@ pub enum SessionEnd {
 /// Executes the remaining slots of `plan` in order, sending events to `observers`.
 ///
 /// # Errors
-/// An observer failed, for example because the disk is full. Failures of measured programs are
-/// events, not errors.
+/// Fails if an observer failed, for example because the disk is full. Failures of measured programs
+/// are events, not errors.
 pub fn execute(
     plan: &SessionPlan,
     mut orders: ExecuteOptions,

@@ -62,7 +62,7 @@ impl BlockingPool {
     /// Creates a pool of `threads` threads named `name`, with a queue of length `queue`.
     ///
     /// # Errors
-    /// If the system cannot start more threads.
+    /// Fails if the system cannot start more threads.
     pub fn new(name: &str, threads: usize, queue: usize) -> Result<BlockingPool, Error> {
         let (queue, waiting) = sync_channel::<PoolJob>(queue);
         let waiting = Arc::new(Mutex::new(waiting));

@@ -53,7 +53,7 @@ impl LazyDefinition {
     /// Returns the parsed experiment.
     ///
     /// # Errors
-    /// The file is invalid; messages name the line.
+    /// Fails if the file is invalid; messages name the line.
     pub fn experiment(&self) -> Result<&Experiment> {
         let parse = || Experiment::parse(&self.source).map_err(|error| format!("{error:#}"));
         let parsed = self.experiment.get_or_init(parse);
@@ -83,7 +83,7 @@ impl PartialEq for LazyDefinition {
 /// of groups; several pairs with one name are several values.
 ///
 /// # Errors
-/// The file cannot be read.
+/// Fails if the file cannot be read.
 pub fn read_source(file: &Path, set: &[(String, String)]) -> Result<DefinitionFile> {
     let shown = file.display();
     let text = std::fs::read_to_string(file)

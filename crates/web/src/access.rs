@@ -58,7 +58,7 @@ impl SiteAccess {
     /// Creates an access state without logins.
     ///
     /// # Errors
-    /// If the system has no random bytes.
+    /// Fails if the system has no random bytes.
     pub fn new(rules: AccessRules) -> anyhow::Result<SiteAccess> {
         // Servers on several ports of one host share their cookies.
         let name = if rules.has_tls {

@@ -25,7 +25,7 @@ use std::time::Instant;
 /// Applies a form and redirects to its result.
 ///
 /// # Errors
-/// If the caller lacks the permission, or the form is invalid.
+/// Fails if the caller lacks the permission, or the form is invalid.
 pub fn apply_form(
     site: &SiteState,
     client: &ClientInfo,

@@ -17,7 +17,7 @@ impl PageQuery {
     /// Parses the text after the `?`.
     ///
     /// # Errors
-    /// If there are too many names, or a part does not decode to text.
+    /// Fails if there are too many names, or a part does not decode to text.
     pub fn parse(text: &str) -> Result<PageQuery, PageError> {
         let mut all = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
@@ -54,7 +54,7 @@ impl PageQuery {
     /// Returns the value of a name as a number.
     ///
     /// # Errors
-    /// If it is not a number.
+    /// Fails if it is not a number.
     pub fn get_number(&self, name: &str) -> Result<Option<i64>, PageError> {
         let parsed = self.get(name).map(|text| {
             text.trim_start_matches('@').parse::<i64>().map_err(|_| {
@@ -68,7 +68,7 @@ impl PageQuery {
     /// Rejects parameters that the page does not have.
     ///
     /// # Errors
-    /// If there is an unknown name.
+    /// Fails if there is an unknown name.
     pub fn check_names(&self, known: &[&str]) -> Result<(), PageError> {
         let unknown = self
             .0

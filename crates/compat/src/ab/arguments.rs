@@ -197,7 +197,7 @@ impl AbCommand {
     /// Parses a command line.
     ///
     /// # Errors
-    /// The command line is invalid; a sentence fragment says why.
+    /// Fails if the command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<AbCommand, String> {
         let read = arguments::parse_getopt(arguments, find_option).map_err(explain_mistake)?;
         let mut request = AbRequest::with_defaults();

@@ -91,7 +91,7 @@ impl ComparePyCommand {
     /// Parses a command line.
     ///
     /// # Errors
-    /// The command line is invalid; a sentence fragment says why.
+    /// Fails if the command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<ComparePyCommand, String> {
         let mut reading = ArgumentReader::new(arguments);
         while let Some(word) = reading.rest.next() {

@@ -94,7 +94,7 @@ impl NameFilter {
     /// Creates a filter from a pattern that is searched for in names.
     ///
     /// # Errors
-    /// The pattern is not a valid regular expression; the message gives the position.
+    /// Fails if the pattern is not a valid regular expression; the message gives the position.
     pub fn new(text: &str) -> Result<NameFilter> {
         Ok(NameFilter {
             text: text.to_owned(),

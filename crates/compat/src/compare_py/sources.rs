@@ -49,7 +49,7 @@ impl ComparedSources {
     /// no results for a reason already reported.
     ///
     /// # Errors
-    /// An input cannot be used, or a stream is closed.
+    /// Fails if an input cannot be used, or a stream is closed.
     pub fn open_sides(
         request: &ComparePyRequest,
         console: &mut DropInConsole<'_>,
@@ -239,7 +239,7 @@ impl SideInput {
     /// Opens what `word` names: a path, a program in `PATH`, or `-`.
     ///
     /// # Errors
-    /// Nothing has that name, or it is neither a result file nor a program.
+    /// Fails if nothing has that name, or it is neither a result file nor a program.
     pub fn open_input(word: &str, console: &mut DropInConsole<'_>) -> Result<SideInput> {
         if word == "-" {
             let mut bytes = Vec::new();
@@ -339,7 +339,7 @@ pub const OUT_FLAG: &str = "--benchmark_out=";
 /// status 0, or the user interrupted, returns the exit status.
 ///
 /// # Errors
-/// The program cannot be started, or wrote no results.
+/// Fails if the program cannot be started, or wrote no results.
 fn run_program(
     program: &Path,
     label: &str,

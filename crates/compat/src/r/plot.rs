@@ -41,7 +41,7 @@ impl ChartFile {
     /// Creates a picture whose format is given by the extension of `path`.
     ///
     /// # Errors
-    /// The extension is neither `svg` nor `png`.
+    /// Fails if the extension is neither `svg` nor `png`.
     pub fn from_path(path: &str) -> Result<ChartFile> {
         let path = PathBuf::from(path);
         let extension = path
@@ -63,7 +63,7 @@ impl ChartFile {
     /// Draws `chart`; returns R's message about it.
     ///
     /// # Errors
-    /// The chart cannot be rendered, or the file cannot be written.
+    /// Fails if the chart cannot be rendered, or the file cannot be written.
     pub fn save_chart(&self, chart: &AnyChart) -> Result<String> {
         let natural = chart.natural_size();
         let side = (SIDE_INCHES * PX_PER_INCH) as u32;

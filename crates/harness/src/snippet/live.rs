@@ -105,7 +105,7 @@ impl LiveHarness {
     /// maximum lifetime.
     ///
     /// # Errors
-    /// It cannot be started, or ends before it is ready.
+    /// Fails if it cannot be started, or ends before it is ready.
     pub fn start(spec: ProcessSpec) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
         let (orders, next) = channel();
         let (messages, heard) = channel();
@@ -146,7 +146,7 @@ impl LiveHarness {
     /// Loads `snippet` as `job`.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Fails if the process has ended.
     pub fn load_snippet(
         &mut self,
         job: &str,
@@ -158,7 +158,7 @@ impl LiveHarness {
     /// Measures the cost of an empty iteration in this process, in nanoseconds, if supported.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Fails if the process has ended.
     pub fn measure_empty(&mut self, job: &str) -> Result<Option<f64>, HarnessFailure> {
         let answer = self.send_command(calibrate_command(job), START_TIMEOUT, &mut |_| {})?;
         let told = answer.first("calibrated");
@@ -168,7 +168,7 @@ impl LiveHarness {
     /// Sets the number of workers of `job`.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Fails if the process has ended.
     pub fn set_workers(&mut self, job: &str, count: u32) -> Result<CommandAnswer, HarnessFailure> {
         self.send_command(workers_command(job, count), START_TIMEOUT, &mut |_| {})
     }
@@ -176,7 +176,7 @@ impl LiveHarness {
     /// Starts reporting the language's gauges at this interval; the answer holds the first ones.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Fails if the process has ended.
     pub fn start_gauges(&mut self, interval: Duration) -> Result<CommandAnswer, HarnessFailure> {
         let message = ProtocolMessage::new("monitor").with("id", 6);
         let message = message.with("interval_ns", interval.as_nanos());
@@ -187,7 +187,7 @@ impl LiveHarness {
     /// expected duration; if `None`, it is the limit of the process.
     ///
     /// # Errors
-    /// The process died, or took far longer than it should.
+    /// Fails if the process died, or took far longer than it should.
     pub fn run_jobs(
         &mut self,
         jobs: &[String],
@@ -207,7 +207,7 @@ impl LiveHarness {
     /// Lets the process clean up, and waits for it to exit.
     ///
     /// # Errors
-    /// It did not end successfully, or 'done' failed.
+    /// Fails if it did not end successfully, or 'done' failed.
     pub fn shut_down(mut self) -> Result<CommandAnswer, HarnessFailure> {
         self.orders = None;
         let deadline = self.clock.now() + EXIT_TIMEOUT;

@@ -94,7 +94,7 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 /// Parses a whole text. A non-finite number becomes null.
 ///
 /// # Errors
-/// The text is not UTF-8 or not JSON; the message names line and column.
+/// Fails if the text is not UTF-8 or not JSON; the message names line and column.
 pub fn parse(bytes: &[u8]) -> Result<Value> {
     read_lenient(bytes, |text| serde_json::from_str(text))
 }
@@ -118,7 +118,7 @@ pub fn parse_marking_not_finite(bytes: &[u8]) -> Result<Value> {
 /// Passes the text of a file to `read`, and retries with strict JSON if that fails.
 ///
 /// # Errors
-/// The text is not UTF-8, or `read` fails on the strict text.
+/// Fails if the text is not UTF-8, or `read` fails on the strict text.
 pub fn read_lenient<T>(
     bytes: &[u8],
     mut read: impl FnMut(&str) -> serde_json::Result<T>,
@@ -154,7 +154,7 @@ impl JsonText {
     /// Takes the whole content of a file.
     ///
     /// # Errors
-    /// The content is not UTF-8.
+    /// Fails if the content is not UTF-8.
     pub fn new(bytes: Vec<u8>) -> Result<JsonText> {
         let mut written = String::from_utf8(bytes).context("it is not UTF-8")?;
         if written.starts_with('\u{feff}') {
@@ -174,7 +174,7 @@ impl JsonText {
     /// Parses the whole text. A non-finite number becomes null.
     ///
     /// # Errors
-    /// The text is not JSON, or does not match `T`; the message names line and column.
+    /// Fails if the text is not JSON, or does not match `T`; the message names line and column.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         serde_json::from_str(&self.written)
             .or_else(|_| {
@@ -263,7 +263,7 @@ impl<'a> JsonNode<'a> {
     /// Returns a required member.
     ///
     /// # Errors
-    /// The member is absent or null; the message names it.
+    /// Fails if the member is absent or null; the message names it.
     pub fn require(&self, key: &str) -> Result<JsonNode<'a>> {
         let place = if self.at.is_empty() {
             String::new()
@@ -277,7 +277,7 @@ impl<'a> JsonNode<'a> {
     /// Returns an optional string member.
     ///
     /// # Errors
-    /// The member has another type.
+    /// Fails if the member has another type.
     pub fn text_of(&self, key: &str) -> Result<Option<&'a str>> {
         self.get(key).map(|node| node.text()).transpose()
     }
@@ -285,7 +285,7 @@ impl<'a> JsonNode<'a> {
     /// Returns an optional number member.
     ///
     /// # Errors
-    /// The member has another type.
+    /// Fails if the member has another type.
     pub fn number_of(&self, key: &str) -> Result<Option<f64>> {
         self.get(key).map(|node| node.number()).transpose()
     }
@@ -299,7 +299,7 @@ impl<'a> JsonNode<'a> {
     /// Returns the elements of an array.
     ///
     /// # Errors
-    /// The value is not an array.
+    /// Fails if the value is not an array.
     pub fn elements(&self) -> Result<Vec<JsonNode<'a>>> {
         let elements = self
             .value
@@ -315,7 +315,7 @@ impl<'a> JsonNode<'a> {
     /// Returns the value as a string.
     ///
     /// # Errors
-    /// The value is not a string.
+    /// Fails if the value is not a string.
     pub fn text(&self) -> Result<&'a str> {
         self.value.as_str().ok_or_else(|| self.type_error("a text"))
     }
@@ -323,7 +323,7 @@ impl<'a> JsonNode<'a> {
     /// Returns the value as a number.
     ///
     /// # Errors
-    /// The value is not a number.
+    /// Fails if the value is not a number.
     pub fn number(&self) -> Result<f64> {
         self.value
             .as_f64()

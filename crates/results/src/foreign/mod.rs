@@ -17,7 +17,7 @@ use anyhow::{Result, anyhow};
 /// Converts bytes to text.
 ///
 /// # Errors
-/// The bytes are not UTF-8; the message names the line.
+/// Fails if the bytes are not UTF-8; the message names the line.
 pub fn require_utf8(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];

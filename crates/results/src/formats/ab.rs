@@ -38,7 +38,7 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// user to `warnings`.
 ///
 /// # Errors
-/// No report has results.
+/// Fails if no report has results.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let mut text = String::from_utf8_lossy(bytes);
     if is_html(&text) {
@@ -326,7 +326,7 @@ pub fn recognizes_requests(bytes: &[u8]) -> bool {
 /// Reads a percentile table. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// A row is invalid; the message names its line.
+/// Fails if a row is invalid; the message names its line.
 pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let table = DelimitedTable::read(bytes, PERCENTAGES_HEADER, ',')?;
     let mut load = LoadReport {
@@ -355,7 +355,7 @@ pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -
 /// to `warnings`.
 ///
 /// # Errors
-/// A row is invalid; the message names its line.
+/// Fails if a row is invalid; the message names its line.
 pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let table = DelimitedTable::read(bytes, REQUESTS_HEADER, '\t')?;
     ensure!(!table.rows.is_empty(), "there are no rows in it");

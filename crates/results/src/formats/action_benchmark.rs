@@ -47,8 +47,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// `warnings`.
 ///
 /// # Errors
-/// The content is not JSON, nothing can be read (the message names the first location), or a tool
-/// is unknown.
+/// Fails if the content is not JSON, nothing can be read (the message names the first location), or
+/// a tool is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(&blank_assignment(file.bytes))?;
     let mut reading = EntriesReader {
@@ -91,7 +91,7 @@ impl EntriesReader<'_> {
     /// Reads the results of an entry. Invalid parts are dropped.
     ///
     /// # Errors
-    /// The direction of a metric is unknown.
+    /// Fails if the direction of a metric is unknown.
     fn read_entry(&mut self, suite: &str, entry: &JsonNode<'_>) -> Result<()> {
         let read = || {
             let (kind, place) = (EntryInterpretation::read(entry)?, point_key(suite, entry)?);
@@ -239,7 +239,7 @@ impl EntryInterpretation {
     /// prints several or is unknown), else by the tool.
     ///
     /// # Errors
-    /// None of these states a direction.
+    /// Fails if none of these states a direction.
     fn metric_direction(
         &self,
         measure: &UnitMeasure,

@@ -24,8 +24,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole response. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The content is not JSON, nothing can be read (the message names the first location), or the
-/// direction of a measure is unknown.
+/// Fails if the content is not JSON, nothing can be read (the message names the first location), or
+/// the direction of a measure is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
@@ -67,7 +67,7 @@ impl BencherReports {
     /// Adds the results of one branch, testbed, benchmark and measure, dropping invalid ones.
     ///
     /// # Errors
-    /// The direction of the measure is unknown.
+    /// Fails if the direction of the measure is unknown.
     fn add_series(
         &mut self,
         project: &str,

@@ -33,7 +33,7 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// Reads a whole text. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The text has no results, or an event that wraps it is invalid.
+/// Fails if the text has no results, or an event that wraps it is invalid.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let text = if line::is_events(bytes) {
         line::output_of_events(bytes)?.into()

@@ -24,8 +24,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole file. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is not JSON, or a value is missing or has the wrong type; the message names its
-/// location.
+/// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
+/// its location.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let results = JsonNode::from_root(&parsed)

@@ -229,7 +229,7 @@ pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
 /// baseline. `label` is the user's name for the result.
 ///
 /// # Errors
-/// There are no sessions, or two have different units for a metric.
+/// Fails if there are no sessions, or two have different units for a metric.
 pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
     let mut parts = sessions.into_iter();
     let Some((first, wanted)) = parts.next() else {
@@ -406,7 +406,7 @@ impl DroppedEntries {
     /// Returns a warning about the dropped entries, if there are any.
     ///
     /// # Errors
-    /// No entry could be read: returns the first entry's error.
+    /// Fails if no entry could be read: returns the first entry's error.
     pub fn into_warning(self, is_all: bool) -> Result<Option<String>> {
         let Some(first) = self.first else {
             return Ok(None);

@@ -24,7 +24,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole file.
 ///
 /// # Errors
-/// The file is not JSON, or a value is missing or has the wrong type; the message names it.
+/// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
+/// it.
 pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);

@@ -60,7 +60,7 @@ impl LoadReport {
     /// Converts the report into a session with one run. Adds messages for the user to `warnings`.
     ///
     /// # Errors
-    /// The report has no figures.
+    /// Fails if the report has no figures.
     pub fn into_session(self, label: &str, warnings: &mut Vec<String>) -> Result<Session> {
         let mut imported = SessionBuilder::default();
         let mut remarks = Vec::new();

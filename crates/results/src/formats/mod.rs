@@ -212,7 +212,7 @@ fn single(session: Result<Session>) -> Result<Vec<Session>> {
 /// Reads results in any known format. `label` is the user's name for the data: a path, or `-`.
 ///
 /// # Errors
-/// The format is unknown, or the content is invalid.
+/// Fails if the format is unknown, or the content is invalid.
 pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
     read_with_warnings(label, bytes, &mut Vec::new())
 }

@@ -87,7 +87,7 @@ impl FileSessions {
     /// Returns all non-empty sessions. `label` is the user's name for the file.
     ///
     /// # Errors
-    /// There are none.
+    /// Fails if there are none.
     pub fn into_sessions(self, label: &str) -> Result<Vec<Session>> {
         let found = self.sessions.into_iter();
         let found = found.filter(|(_, (_, imported))| !imported.is_empty());

@@ -31,7 +31,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole file. Adds messages about dropped content to `warnings`.
 ///
 /// # Errors
-/// The file is not JSON, or a value is missing, unknown or of the wrong type; the message names it.
+/// Fails if the file is not JSON, or a value is missing, unknown or of the wrong type; the message
+/// names it.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);

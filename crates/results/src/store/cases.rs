@@ -44,7 +44,7 @@ impl Store {
     /// Returns the number of runs of a session, including those set aside.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn count_runs(&self, number: i64) -> anyhow::Result<usize> {
         let sql = sql!("SELECT runs FROM session_case WHERE session = $1");
         let of_cases: Vec<i64> = self.query_rows(sql, sql_params![number], |row| row.get(0))?;
@@ -147,7 +147,7 @@ impl<'s> SessionByCases<'s> {
     /// Loads the session like [`Store::load_session`], restricted to these cases.
     ///
     /// # Errors
-    /// The database fails, or holds data that this version cannot read.
+    /// Fails on database errors, or if the database holds data that this version cannot read.
     pub fn load_whole(&self) -> anyhow::Result<Session> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut runs = Vec::new();
@@ -164,7 +164,8 @@ impl<'s> SessionByCases<'s> {
     /// Passes the runs of these cases to `visit` in order of execution, one at a time.
     ///
     /// # Errors
-    /// The database fails or holds data that this version cannot read, or `visit` fails.
+    /// Fails on database errors, if the database holds data that this version cannot read, or if
+    /// `visit` fails.
     pub fn for_each_run(
         &self,
         visit: &mut dyn FnMut(&Run) -> anyhow::Result<()>,
@@ -184,7 +185,7 @@ impl<'s> SessionByCases<'s> {
     /// Writes the session as JSON Lines, one run at a time.
     ///
     /// # Errors
-    /// `out` fails, or the stored data cannot be read or serialized.
+    /// Fails if `out` cannot be written, or the stored data cannot be read or serialized.
     pub fn write_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let counted = (self.header(), self.total_runs());
         json_lines::write_streaming(counted, out, |each| self.for_each_run(each))
@@ -232,7 +233,7 @@ impl<'s> SessionByCases<'s> {
     /// Passes the session to `visit` repeatedly, each time with the runs of the next cases.
     ///
     /// # Errors
-    /// The database fails, or holds data that this version cannot read.
+    /// Fails on database errors, or if the database holds data that this version cannot read.
     pub fn for_each_part(&self, visit: &mut dyn FnMut(&Session)) -> anyhow::Result<()> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut part = self.header.clone();

@@ -42,7 +42,7 @@ impl Store {
     /// Returns the numbers of up to `most` matching sessions, newest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn selected_numbers(
         &self,
         filter: &SessionFilter,

@@ -29,7 +29,7 @@ impl DashboardThread {
     /// Serves the store at a path to users of this machine.
     ///
     /// # Errors
-    /// If the store cannot be read, or no port is free.
+    /// Fails if the store cannot be read, or no port is free.
     pub fn start(path: &Path) -> anyhow::Result<DashboardThread> {
         let args = DashboardArgs {
             store: DatabaseArgs {

@@ -46,7 +46,7 @@ use std::sync::OnceLock;
 ///
 /// # Errors
 ///
-/// When more than one value in ten is negative or not finite.
+/// Fails if more than one value in ten is negative or not finite.
 pub fn find_changes(points: &[MeasuredPoint]) -> Result<Vec<DetectedChange>, TooManyNonPositive> {
     let series = TrendSeries::new(points)?;
     let mut walk = ChangeDetector::default();

@@ -62,7 +62,7 @@ impl TrendSeries {
     ///
     /// # Errors
     ///
-    /// If more than one value in ten is negative or not finite.
+    /// Fails if more than one value in ten is negative or not finite.
     pub fn new(points: &[MeasuredPoint]) -> Result<TrendSeries, TooManyNonPositive> {
         let mut series = TrendSeries::default();
         for (place, point) in points.iter().enumerate() {

@@ -92,7 +92,7 @@ impl SnippetTable {
     /// Writes the table within `viewport` columns.
     ///
     /// # Errors
-    /// `out` is closed.
+    /// Fails if `out` is closed.
     pub fn write(
         &self,
         detail: ReportDetail,

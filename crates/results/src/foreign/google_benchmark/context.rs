@@ -15,7 +15,7 @@ const NON_FACT_KEYS: [&str; 3] = ["date", "host_name", "executable"];
 /// Returns the environment of the measurement, with the program as that of a variant.
 ///
 /// # Errors
-/// A known key has a value of the wrong type.
+/// Fails if a known key has a value of the wrong type.
 pub fn read_environment(context: &JsonNode<'_>, variant: &str) -> Result<Environment> {
     let flag = |key: &str| context.get(key).map(|node| node.is_true());
     let mut environment = Environment {

@@ -41,8 +41,8 @@ const ROW_KEYS: [&str; 6] = [
 /// Reads a whole file. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is not JSON or has another version, or a value is missing, unknown or of the wrong
-/// type; the message names its location.
+/// Fails if the file is not JSON or has another version, or a value is missing, unknown or of the
+/// wrong type; the message names its location.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let file = GoogleBenchmarkFile::read(bytes)?;
     let context = Some(JsonNode::from_place("context".to_owned(), &file.context))

@@ -48,7 +48,7 @@ impl CompareRates {
     /// Reads output of `compare.js`.
     ///
     /// # Errors
-    /// The source cannot be read, is empty, of another kind, or has no results.
+    /// Fails if the source cannot be read, is empty, of another kind, or has no results.
     pub fn read(source: impl Read) -> Result<CompareRates> {
         let mut reader = RowReader::new(plain_source(source)?);
         let mut groups = CompareRates::default();

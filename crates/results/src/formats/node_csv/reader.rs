@@ -69,7 +69,7 @@ impl<R: Read> RowReader<R> {
     /// Returns the next row; `None` at the end.
     ///
     /// # Errors
-    /// Reading the source fails.
+    /// Fails if reading the source fails.
     pub fn next_row(&mut self) -> io::Result<Option<CsvRow<'_>>> {
         let Some((record, rate)) = self.find_row()? else {
             return Ok(None);

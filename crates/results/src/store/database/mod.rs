@@ -145,7 +145,7 @@ impl Database {
     /// Returns the first column of the first row.
     ///
     /// # Errors
-    /// The query returns no row.
+    /// Fails if the query returns no row.
     pub fn query_value<T: FromColumn>(
         &self,
         statement: &'static SqlStatement,
