@@ -20,8 +20,8 @@ pub struct CostExplanation {
     pub tree: CallNode,
 }
 
-/// Compares a candidate's cost with that of a baseline that did the same work. Both must use the
-/// same unit of weight.
+/// Compares a candidate's cost with the cost of a baseline that did the same work. Both must use
+/// the same unit of weight.
 pub fn explain_difference(baseline: &StackProfile, candidate: &StackProfile) -> CostExplanation {
     let renamed = find_renamed_thread(baseline, candidate);
     CostExplanation {

@@ -192,8 +192,8 @@ pub struct NamePatterns {
 }
 
 impl NamePatterns {
-    /// Decides which benchmarks are executed to learn their cases, whose names begin with that of
-    /// the benchmark.
+    /// Decides which benchmarks are executed to learn their cases, whose names begin with the
+    /// benchmark's name.
     ///
     /// A filter that matches some names selects these, as in `go test -bench`; one that matches
     /// none is applied to the cases of all benchmarks.

@@ -178,7 +178,7 @@ impl ScaleProjection {
             Self::Change => (value / 100.0).ln_1p(),
             Self::Linear => value,
         };
-        // The logarithm of zero is infinite, that of a negative number is NaN.
+        // The logarithm of zero is infinite, and the logarithm of a negative number is NaN.
         projected.is_finite().then_some(projected)
     }
 

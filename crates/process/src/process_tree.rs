@@ -25,7 +25,7 @@ use std::{fs, io};
 struct ProcessStat {
     parent: i32,
     group: i32,
-    /// Own processor time; `waited_ticks` is that of children it has waited for.
+    /// Own processor time; `waited_ticks` is the processor time of children it has waited for.
     cpu_ticks: u64,
     waited_ticks: u64,
 }

@@ -734,7 +734,7 @@ mod tests {
         let listed = |at: &Path| query_git(at, &["worktree", "list"]).unwrap();
         assert_eq!(listed(&worktree.checkout).lines().count(), 1);
         assert!(!worktree.checkout.join(".git/worktrees").exists());
-        // It is a checkout of its own all the same, for builds that query git.
+        // It is still a checkout of its own, for builds that query git.
         assert_eq!(
             query_git(&worktree.folder, &["rev-parse", "HEAD"]).unwrap(),
             worktree.revision

@@ -212,7 +212,7 @@ fn normal_equations(
 }
 
 /// N / X = (1 + sigma (N - 1) + kappa N (N - 1)) / lambda, solved as a linear regression. The
-/// weights follow from the error of N / X, which is N / X^2 times that of X.
+/// weights follow from the error of N / X, which is N / X^2 times the error of X.
 fn starting_values(points: &[UslPoint], free: FreeParameters) -> Option<UslParameters> {
     let (mut matrix, mut side) = ([[0.0; 3]; 3], [0.0; 3]);
     for point in points {

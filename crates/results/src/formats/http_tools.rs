@@ -50,7 +50,7 @@ pub fn recognizes_autocannon(file: &JsonContent<'_>) -> bool {
 /// Reads the text of a load test. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the text is not that of a finished test.
+/// Fails if the text is not the output of a finished test.
 pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let text = String::from_utf8_lossy(bytes);
     let tool = detect_tool(&text).context("there is no output of wrk or h2load in it")?;

@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Interval for combining snapshots, the same as that of a generator's reports.
+/// Interval for combining snapshots, equal to the interval of a generator's reports.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time a worker may take to report its results after the stop command.

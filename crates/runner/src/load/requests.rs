@@ -1,4 +1,5 @@
-//! The requests of a load: the one of the command line with its rows of data, or several kinds from a TOML file:
+//! The requests of a load: either a single request from the command line with its rows of data, or
+//! several kinds from a TOML file:
 //!
 //! ```toml
 //! [[request]]

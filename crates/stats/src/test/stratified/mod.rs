@@ -71,7 +71,8 @@ impl StratifiedRank {
     }
 
     /// Interval of the ratio: every ratio that this test would not reject at a p-value of at most
-    /// `p_limit`, such as that of a look of a [`SequentialDesign`](crate::sequential::SequentialDesign).
+    /// `p_limit`, such as the limit of a look of a
+    /// [`SequentialDesign`](crate::sequential::SequentialDesign).
     ///
     /// Too few blocks cannot reject any ratio on one side or both: that end is then 0 or infinite.
     pub fn interval_at(&self, p_limit: f64) -> Interval {
