@@ -489,7 +489,7 @@ mod tests {
         assert_eq!(pair.all_runs().baseline, [2.0, 1.0]);
     }
 
-    /// Three runs a side in blocks of two: nothing is missing.
+    /// Three runs per side in blocks of two: nothing is missing.
     #[test]
     fn a_block_that_was_planned_shorter_is_complete() {
         let old = side(&[(0, 0, 1.0), (1, 0, 2.0), (4, 1, 3.0)]);

@@ -223,7 +223,7 @@ impl ChangeQuestion {
         }
     }
 
-    /// Whether a comparison with `runs` runs a side may have reached its next look.
+    /// Whether a comparison with `runs` runs per side may have reached its next look.
     fn is_due(&self, place: usize, runs: usize) -> bool {
         let looks = self
             .policy

@@ -35,7 +35,7 @@ pub struct ProcessStopwatch {
 }
 
 impl ProcessStopwatch {
-    /// Executes `command` and waits for its end.
+    /// Executes `command` and waits for it to exit.
     ///
     /// # Errors
     /// Fails if it cannot be started.

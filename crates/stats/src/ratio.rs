@@ -23,8 +23,8 @@ pub struct RatioEstimate {
 /// reject; its degrees of freedom are Satterthwaite's at the estimated ratio (Tamhane and Logan,
 /// Biometrical Journal 46, 2004). `confidence` is a share such as 0.95.
 ///
-/// None with fewer than 2 values a side, or when the baseline's mean cannot be distinguished from zero, as
-/// the set of ratios is then not an interval.
+/// `None` with fewer than 2 values per side, or when the baseline's mean cannot be distinguished
+/// from zero, as the set of ratios is then not an interval.
 pub fn fieller_interval(
     baseline: &[f64],
     candidate: &[f64],

@@ -6,8 +6,8 @@
 //! | member | content |
 //! |---|---|
 //! | `speedwell` | `{"report": KIND, "schema": 1}`; KIND is `comparison`, `summary`, `study`, `sessions` ... |
-//! | `headlines` | the answers in words |
-//! | `warnings` | threats to the figures, in words |
+//! | `headlines` | the answers, as sentences |
+//! | `warnings` | caveats about the results, as sentences |
 //! | `notes` | explanations |
 //! | one member per table name | a list with one object per row, all with the same members in the same order |
 //! | others | plain lists: `comparisons`, `failures`, `sources`, `environments`, `exponents` |

@@ -200,7 +200,7 @@ fn read_origin(commit: &JsonNode<'_>) -> Result<CodeOrigin> {
 
 /// How to interpret the figures of an entry.
 struct EntryInterpretation {
-    /// Direction that the action uses; `None` if it does not know the tool.
+    /// Direction that the action uses; `None` if it does not support the tool.
     better: Option<MetricDirection>,
     /// Whether the unit determines the direction.
     is_by_unit: bool,

@@ -24,7 +24,7 @@ pub fn count(text: &str) -> Result<u32, String> {
 /// Parses a percentage: `5%` and `5` are 5.
 ///
 /// # Errors
-/// Fails if it is not a number of 0 or more, with an example.
+/// Fails if it is not a number of 0 or more; the message gives an example.
 pub fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {

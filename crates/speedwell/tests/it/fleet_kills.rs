@@ -123,7 +123,7 @@ fn await_all(slurm: &SlurmCluster) {
 }
 
 /// Acts as an operator until it is over: a killed controller may assign a job number twice, after
-/// which Slurm drains the machines until somebody resumes them.
+/// which Slurm drains the machines until they are resumed.
 fn act_as_operator(slurm: &SlurmCluster, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         let mut asked = slurm.cluster_command("sinfo");

@@ -55,7 +55,7 @@ impl std::error::Error for WelchError {}
 ///
 /// # Errors
 ///
-/// [`WelchError::TooFew`] below 2 values a side; [`WelchError::Constant`] by R's rule, when the
+/// [`WelchError::TooFew`] below 2 values per side; [`WelchError::Constant`] by R's rule, when the
 /// standard error is below 10 machine epsilons of the larger mean.
 pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<WelchTest, WelchError> {
     if baseline.len() < 2 || candidate.len() < 2 {

@@ -15,8 +15,8 @@ pub use permutation::TailProbabilities;
 use crate::interval::Interval;
 use permutation::{is_affordable, tail_probabilities};
 
-/// Fewest runs a side for which to claim a p-value: with blocks of two and two, 8 runs a side reach
-/// p = 2/1296; fewer cannot pass the limits of an early look.
+/// Fewest runs per side for which to claim a p-value: with blocks of two and two, 8 runs per side
+/// reach p = 2/1296; fewer cannot pass the limits of an early look.
 pub const MINIMUM_PER_SIDE: usize = 8;
 
 /// Result of the stratified permutation rank test, from which ratio and intervals are computed.
@@ -27,8 +27,8 @@ pub struct StratifiedRank {
     /// Two-sided p-value: twice the smaller of the two tails, at most 1.
     pub p: f64,
     /// Whether the permutation distribution was computed exactly, rather than by its normal
-    /// approximation with a continuity correction. Blocks of two and two are exact up to 64 runs a
-    /// side and beyond.
+    /// approximation with a continuity correction. Blocks of two and two are exact up to 64 runs
+    /// per side and beyond.
     pub is_exact: bool,
     blocks: RankedBlocks,
 }

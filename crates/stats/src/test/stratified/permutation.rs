@@ -9,8 +9,8 @@
 use super::blocks::{BlockSide, BlockSize, RankedBlocks};
 use crate::distribution::normal;
 
-/// Maximum number of additions for the exact distribution, for the widest possible ranks: 64 runs a
-/// side in blocks of two and two need 3 million.
+/// Maximum number of additions for the exact distribution, for the widest possible ranks: 64 runs
+/// per side in blocks of two and two need 3 million.
 const MAX_EXACT_WORK: f64 = 4e6;
 
 /// The observed rank sum and its null distribution.
