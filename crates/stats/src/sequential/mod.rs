@@ -82,7 +82,7 @@ impl SequentialDesign {
     ///
     /// # Panics
     ///
-    /// If [`SequentialDesign::try_new`] fails. Use that one for user input.
+    /// Panics if [`SequentialDesign::try_new`] fails. Use that one for user input.
     pub fn new(looks: &[usize], alpha: f64, rho: f64) -> SequentialDesign {
         match SequentialDesign::try_new(looks, alpha, rho) {
             Ok(design) => design,
@@ -127,7 +127,7 @@ impl SequentialDesign {
     ///
     /// # Panics
     ///
-    /// If `n` is 0 or `alpha` is not between 0 and 1.
+    /// Panics if `n` is 0 or `alpha` is not between 0 and 1.
     pub fn single_look(n: usize, alpha: f64) -> SequentialDesign {
         SequentialDesign::new(&[n], alpha, 1.0)
     }
