@@ -45,7 +45,7 @@ pub fn format_throughput_error(standing: &LevelState) -> String {
     }
 }
 
-/// The answer in a sentence. At the level `spoilt`, if any, the work failed.
+/// The answer in a sentence. `spoilt` is the level, if any, at which the work failed.
 pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u32>) -> String {
     let SaturationAnswer {
         standings, is_open, ..

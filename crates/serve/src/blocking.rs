@@ -79,7 +79,7 @@ impl BlockingPool {
     /// Runs `work` on a thread of the pool and returns its result.
     ///
     /// # Errors
-    /// 503 if the queue is full, 500 if the work panics. Handlers can return either as the
+    /// Returns 503 if the queue is full, 500 if the work panics. Handlers can return either as the
     /// response.
     pub async fn run<T: Send + 'static>(
         &self,

@@ -16,7 +16,7 @@ enum StoredAdapter {
 /// Serializes an adapter.
 ///
 /// # Errors
-/// Errors of the serializer.
+/// Returns errors of the serializer.
 pub fn serialize<S: Serializer>(
     adapter: &Option<Arc<SuiteAdapter>>,
     to: S,

@@ -135,7 +135,7 @@ impl SessionBuilder {
     /// the session starts now.
     ///
     /// # Errors
-    /// Nothing was added.
+    /// Fails if nothing was added, or a value is invalid.
     pub fn into_session(
         self,
         label: &str,

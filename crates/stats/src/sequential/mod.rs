@@ -384,9 +384,9 @@ mod tests {
         );
     }
 
-    /// Constant limits that give 5 % in all, from Pocock (Biometrika 64, 1977), and O'Brien-Fleming
-    /// limits C sqrt(K / k) (Biometrics 35, 1979), as tabulated by Jennison and Turnbull (Group
-    /// Sequential Methods, 2000, tables 2.1 and 2.3).
+    /// Constant limits that give 5 % in total, from Pocock (Biometrika 64, 1977), and
+    /// O'Brien-Fleming limits C sqrt(K / k) (Biometrics 35, 1979), as tabulated by Jennison and
+    /// Turnbull (Group Sequential Methods, 2000, tables 2.1 and 2.3).
     #[test]
     fn classical_designs_spend_what_their_tables_say() {
         for (looks, pocock, obrien) in [(2, 2.178, 1.977), (5, 2.413, 2.040), (10, 2.555, 2.087)] {

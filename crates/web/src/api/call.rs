@@ -62,7 +62,7 @@ impl ApiRequest<'_> {
     /// Rejects a session of a branch or machine that the token is not allowed to push.
     ///
     /// # Errors
-    /// 403, which is recorded in the audit log.
+    /// Returns 403, which is recorded in the audit log.
     pub fn ensure_push_permitted(&self, session: &Session) -> Result<(), ApiError> {
         let caller = self.caller;
         let origin = session.origin.as_ref();
