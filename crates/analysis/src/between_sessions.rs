@@ -2,7 +2,7 @@
 //!
 //! Decides what the runs of two sources share. Different sessions share nothing, so their
 //! comparison is only a hint; two variants of one session share its blocks; two parts of one
-//! session took turns in them. Does not know how cases are judged. Start at [`compare_sources`].
+//! session took turns in them. Independent of how cases are judged. Start at [`compare_sources`].
 
 use crate::circumstances::{self, FactDifference, environment_facts};
 use crate::comparison::{SourceSide, add_to_findings, compare_matched, match_cases};

@@ -1,8 +1,8 @@
 //! Measures the same thing against itself: how often the default test finds a difference where
 //! there is none.
 //!
-//! Decides how the runs of a case become comparisons and how many false alarms to expect. Does not
-//! know where the result is stored. Start at [`calibrate_session`].
+//! Decides how the runs of a case become comparisons and how many false alarms to expect.
+//! Independent of where the result is stored. Start at [`calibrate_session`].
 
 use super::findings::{CalibratedCase, CalibrationFindings, CalibrationOutcome, SpreadChange};
 use crate::disturbed::rejected_by_rules;

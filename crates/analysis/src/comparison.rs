@@ -1,7 +1,7 @@
 //! Whole comparisons: cases are matched, judged and corrected together, then described one by one.
 //!
 //! Decides which cases are compared and in which order, which figures belong to the estimated
-//! change, and the typical change over all cases. Does not know where the runs are from. Start at
+//! change, and the typical change over all cases. Independent of where the runs come from. Start at
 //! [`match_cases`], then [`compare_matched`].
 //!
 //! The change is estimated within blocks, but a median over all runs of a side ignores blocks, so

@@ -132,7 +132,7 @@ fn runs_per_side(row: &CaseComparison) -> u32 {
 mod tests {
     use super::*;
 
-    /// Blocks of two runs a side; the candidate's values are larger by `share`.
+    /// Blocks of two runs per side; the candidate's values are larger by `share`.
     fn runs(blocks: u32, share: f64) -> Vec<BlockObservation> {
         let noise = |at: u32| 1.0 + 0.01 * f64::from(at * 7919 % 101) / 101.0;
         (0..blocks)

@@ -1,8 +1,8 @@
 //! Multiple-testing correction, and how many more runs an open case needs.
 //!
 //! Decides the verdicts: a change is reported only if its p value survives the correction for
-//! everything shown together, across metrics, candidates and cases. Does not know how p values were
-//! computed. Start at [`correct_family`].
+//! everything shown together, across metrics, candidates and cases. Independent of how p values
+//! were computed. Start at [`correct_family`].
 
 use crate::case_row::CaseRow;
 use crate::evidence::ShiftDirection;

@@ -95,8 +95,8 @@ impl ExactCounts {
     }
 }
 
-/// Notes rows of instruction counts for which a time of the same runs has another verdict: fewer
-/// instructions do not imply less time.
+/// Adds a note to rows of instruction counts for which a time of the same runs has another verdict:
+/// fewer instructions do not imply less time.
 pub(super) fn note_time_disagreement(comparisons: &mut [CandidateComparison]) {
     let is_time =
         |comparison: &&CandidateComparison| Metric::TIMES.contains(&&*comparison.metric.name);

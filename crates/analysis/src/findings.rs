@@ -325,7 +325,7 @@ pub struct CalibratedCase {
     pub autocorrelation: Option<f64>,
     /// Whether the autocorrelation exceeds chance.
     pub is_dependent: bool,
-    /// Smallest change, as a share, that 32 runs a side would find with a probability of 80 %.
+    /// Smallest change, as a share, that 32 runs per side would find with a probability of 80 %.
     pub detectable: Option<f64>,
 }
 

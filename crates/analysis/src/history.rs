@@ -5,7 +5,7 @@ use crate::trend::{MAX_BORDER_SHIFT, SearchedTrend, SeriesLevel, TrendPoint, ver
 use speedwell_model::{ChangeState, Machine, RecordedChange, RevisionMarker, SeriesKey, Verdict};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// What a project knows along a line of revisions.
+/// The measured history of a project along a line of revisions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProjectHistory {
     /// Branch of the line; a leading `/` means that no repository provided the order.

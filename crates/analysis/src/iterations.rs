@@ -2,7 +2,7 @@
 //!
 //! Follows the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case,
 //! with the population's standard deviation, and its mean over the cases. A minimum sample length
-//! can be required as well. Also decides which number to try next. Does not know how numbers are
+//! can be required as well. Also decides which number to try next. Independent of how numbers are
 //! measured. Start at [`IterationSearch`].
 
 use indexmap::IndexMap;

@@ -4,7 +4,7 @@
 //! Decides which values are compared: with randomized blocks only complete ones, since a lost run
 //! unbalances its block; otherwise all. A block counts for a pair if both its sides are complete,
 //! whatever happened to a third variant: the order of these two within the block is random all the
-//! same. Knows no tests. Start at [`PairedRuns`].
+//! same. Independent of the tests used. Start at [`PairedRuns`].
 
 use speedwell_model::RunValue;
 use speedwell_stats::BlockObservation;
@@ -489,7 +489,7 @@ mod tests {
         assert_eq!(pair.all_runs().baseline, [2.0, 1.0]);
     }
 
-    /// Three runs a side in blocks of two: nothing is missing.
+    /// Three runs per side in blocks of two: nothing is missing.
     #[test]
     fn a_block_that_was_planned_shorter_is_complete() {
         let old = side(&[(0, 0, 1.0), (1, 0, 2.0), (4, 1, 3.0)]);

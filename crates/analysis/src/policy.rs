@@ -2,7 +2,7 @@
 //!
 //! Derives the test, the error rate, the looks and what counts as "same" from the session's design
 //! and the user's [`AnalysisSettings`]. Whatever the design fixed before measuring takes
-//! precedence, because only then does the error rate hold. Does not look at data.
+//! precedence, because only then does the error rate hold. Independent of the measured data.
 
 use crate::builds::IndependentUnit;
 use crate::exact;
@@ -27,9 +27,9 @@ pub(super) struct JudgingPolicy {
     pub method: StatisticalMethod,
     /// How runs are matched.
     pub matching: RunMatching,
-    /// Unit of independence; numbers of runs that express how much is known count these units.
+    /// The independent unit. Sample sizes are counted in these units.
     pub unit: IndependentUnit,
-    /// Whether the order of runs does not protect the test.
+    /// Whether the runs were not randomised, so that the result is only indicative.
     pub indicative: bool,
     /// Error rate of the test.
     pub alpha: f64,
@@ -125,7 +125,8 @@ impl JudgingPolicy {
         }
     }
 
-    /// The policy for `metric`: that for times if it was measured along with counts.
+    /// The policy for `metric`. A time that was measured along with counts gets the policy for
+    /// times.
     pub fn for_metric(&self, metric: &Metric) -> Cow<'_, JudgingPolicy> {
         if !self.counts || metric.is_count() {
             return Cow::Borrowed(self);
@@ -166,7 +167,8 @@ impl JudgingPolicy {
     }
 
     /// Creates the policy for different cases of one session that took turns in its blocks: close
-    /// in time, but always in the same order. The looks applied to each case alone.
+    /// in time, but always in the same order. Drops the looks, which were planned for each case
+    /// separately.
     pub fn for_turns(design: &SessionDesign, settings: &AnalysisSettings) -> JudgingPolicy {
         JudgingPolicy {
             indicative: true,
@@ -213,7 +215,7 @@ impl JudgingPolicy {
         }
     }
 
-    /// Seed for one case: cases draw independently, whatever other cases there are.
+    /// Seed for one case, independent of which other cases exist.
     pub fn seed_for(&self, case_id: &str) -> u64 {
         // FNV-1a (Fowler, Noll and Vo), 64 bits.
         let prime = 0x0100_0000_01b3;
@@ -223,8 +225,8 @@ impl JudgingPolicy {
 }
 
 impl SequentialLooks {
-    /// Creates looks at complete blocks, none before a p value may be claimed. `None` for a fixed
-    /// number of runs and for invalid looks.
+    /// Places looks at complete blocks, none with fewer runs per side than a p value requires.
+    /// `None` for a fixed number of runs and for invalid looks.
     fn from_stopping(
         stopping: &StoppingDesign,
         alpha: f64,
@@ -281,12 +283,13 @@ pub struct AnalysisSettings {
     pub confidence: Option<f64>,
     /// How the p values of many cases are adjusted.
     pub correction: TestingCorrection,
-    /// Smallest change that matters, as a share: the intervals of better and worse lie entirely
-    /// beyond it. `None` reports every proven change, and keeps the design's delta for "same".
+    /// Smallest change that matters, as a share: a result is better or worse only if its whole
+    /// interval lies beyond it. `None` reports every proven change, and keeps the design's delta
+    /// for "same".
     pub threshold: Option<f64>,
     /// Names of the metrics to analyze; empty means the primary one, `all` every one.
     pub metrics: Vec<String>,
-    /// Good direction of metrics by name, if the user sets it.
+    /// Which direction is better, by metric name, where the user specifies it.
     #[serde(default)]
     pub better: BTreeMap<String, MetricDirection>,
     /// Name of the baseline variant; `None` selects the design's.

@@ -3,8 +3,8 @@
 //!
 //! Decides what counts as new, through which frame the cost enters, and how both sides form one
 //! tree. Costs are absolute, because both sides did the same work, and inclusive: the shares of
-//! callers and callees overlap, and no column adds up to 100 %. Does not know how profiles are
-//! recorded or drawn. Start at [`explain_difference`].
+//! callers and callees overlap, and no column adds up to 100 %. Independent of how profiles are
+//! recorded and drawn. Start at [`explain_difference`].
 
 use crate::grid::distinct_items;
 use speedwell_model::{Case, ProfileOutcome, ProfileRecording, Session, StackProfile};
@@ -20,8 +20,8 @@ pub struct CostExplanation {
     pub tree: CallNode,
 }
 
-/// Compares a candidate's cost with that of a baseline that did the same work. Both must use the
-/// same unit of weight.
+/// Compares a candidate's cost with the cost of a baseline that did the same work. Both must use
+/// the same unit of weight.
 pub fn explain_difference(baseline: &StackProfile, candidate: &StackProfile) -> CostExplanation {
     let renamed = find_renamed_thread(baseline, candidate);
     CostExplanation {

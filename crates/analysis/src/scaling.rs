@@ -1,7 +1,7 @@
 //! How throughput depends on concurrency: where it stops growing, and the law it follows.
 //!
 //! Combines the decision and the fit of `speedwell_stats`: the curve is fitted to the means of the
-//! levels that the decision counted. Does not know what a worker does, so loads and one-liners
+//! levels that the decision accepted. Independent of what a worker does, so that loads and snippets
 //! share it. Start at [`evaluate_scaling`].
 
 use speedwell_stats::usl::{self, UslPoint};

@@ -4,7 +4,7 @@
 //!
 //! Decides at which look a case ends and with which result: the smallest p value of its looks, and
 //! the intersection of their intervals, since p values and intervals hold simultaneously over all
-//! looks. Does not know which direction is good, nor what a run costs. Start at
+//! looks. Independent of which direction is good and of what a run costs. Start at
 //! [`SequentialDecision::take_reached_looks`].
 
 use crate::TestingCorrection;

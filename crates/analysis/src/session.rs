@@ -3,7 +3,7 @@
 //!
 //! Decides which metrics and pairs of variants are analyzed, and which values need all cases
 //! together. A session is read in parts, each with all runs of its cases. Only a fraction of the
-//! runs is kept. A session in memory is a single part. Does not know how anything is judged. Start
+//! runs is kept. A session in memory is a single part. Independent of how anything is judged. Start
 //! at [`analyze_session`] and [`SessionCollector::add_part`].
 
 use crate::builds::{LayoutSpread, spreads_of_grid};

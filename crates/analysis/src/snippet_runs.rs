@@ -11,7 +11,7 @@ pub(crate) fn is_snippet(case: &Case) -> bool {
     case.benchmark.starts_with("eval/")
 }
 
-/// Whether most of these runs found that the snippet does nothing.
+/// Whether most of these runs are marked as optimized away.
 pub(super) fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
     let found: Vec<bool> = runs
         .map(|run| run.notes.iter().any(|note| note == Snippet::FOLDED))
@@ -19,12 +19,12 @@ pub(super) fn is_folded<'a>(runs: impl Iterator<Item = &'a Run>) -> bool {
     found.iter().filter(|found| **found).count() * 2 > found.len()
 }
 
-/// A snippet that the compiler has probably optimized away, at one number of workers.
+/// A snippet that the compiler has probably optimized away, for one worker count.
 #[derive(Debug)]
 pub(super) struct FoldedGroup {
     label: String,
-    /// Index of its variant, then its first slot: blocks are shuffled, and the first snippet typed
-    /// is the baseline.
+    /// Sort key: index of the variant, then the first slot. The variant comes first because blocks
+    /// are shuffled, and the first snippet on the command line is the baseline.
     order: (Option<usize>, u32),
 }
 
@@ -81,7 +81,7 @@ pub(super) fn folded_sides(part: &Session) -> Vec<(Arc<Case>, Arc<str>)> {
     found
 }
 
-/// Notes rows of a comparison in which one side was probably optimized away.
+/// Adds a note to the rows of a comparison in which one side was probably optimized away.
 pub(super) fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut CandidateComparison) {
     if folded.is_empty() {
         return;
@@ -103,7 +103,7 @@ pub(super) fn note_folded(folded: &[(Arc<Case>, Arc<str>)], comparison: &mut Can
     }
 }
 
-/// The runs of one snippet at one number of workers.
+/// The runs of one snippet for one worker count.
 pub(super) type SnippetGroup<'a> = (String, Arc<Case>, Vec<&'a Run>);
 
 pub(super) fn ordered_groups(session: &Session) -> Vec<SnippetGroup<'_>> {

@@ -1,7 +1,7 @@
 //! Decides when a case needs no more runs.
 //!
 //! Uses the same interim analyses as the analysis of the finished session, so that what ended the
-//! measuring is what will be reported. Does not know what a run costs. Start at
+//! measuring is what will be reported. Independent of what a run costs. Start at
 //! [`StopRule::settled_cases`].
 
 use crate::builds::independent_values;
@@ -223,7 +223,7 @@ impl ChangeQuestion {
         }
     }
 
-    /// Whether a comparison with `runs` runs a side may have reached its next look.
+    /// Whether a comparison with `runs` runs per side may have reached its next look.
     fn is_due(&self, place: usize, runs: usize) -> bool {
         let looks = self
             .policy

@@ -2,8 +2,8 @@
 //!
 //! Decides what makes a point (one x value of one line) and which parameters are averaged over.
 //! Cases are aggregated first and runs are resampled within them, because pooling the runs of
-//! different cases would count the differences between cases as noise. Does not know charts. Start
-//! at [`study_parameter`].
+//! different cases would count the differences between cases as noise. Independent of how the
+//! results are charted. Start at [`study_parameter`].
 
 use crate::evidence::mann_whitney_p;
 use crate::grid::{RunGrid, distinct_items, finite_values};
@@ -32,8 +32,8 @@ pub const MAX_AGGREGATED_SHARE: f64 = 0.5;
 /// A session of several variants gets one line per variant unless `by` is given.
 ///
 /// # Errors
-/// If `x_axis` or `by` is not a parameter of any case, the metric is unknown, or there are no runs;
-/// the message lists what exists.
+/// Fails if `x_axis` or `by` is not a parameter of any case, the metric is unknown, or there are no
+/// runs; the message lists what exists.
 pub fn study_parameter(
     session: &Session,
     x_axis: &str,

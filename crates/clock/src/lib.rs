@@ -75,7 +75,7 @@ impl WaitClock {
     }
 
     /// Lets time pass while nothing is awaited, for example before a retry. Moves a movable clock
-    /// at once.
+    /// immediately.
     pub fn pause(self, time: Duration) {
         match self.0 {
             None => std::thread::sleep(time),

@@ -2,7 +2,7 @@
 //!
 //! Classifies each word as an option, a value, or neither, by three grammars: getopt for ab and
 //! erlperf ([`parse_getopt`]), the scripts of Node.js core ([`parse_node`]) and its R scripts
-//! ([`parse_r`]); `compare.py` uses argparse's (`compare_py/arguments.rs`). Does not know the
+//! ([`parse_r`]); `compare.py` uses argparse's (`compare_py/arguments.rs`). Independent of the
 //! meaning of options. All reject unknown options, whereas Node.js's originals silently swallow the
 //! next argument. A crate such as lexopt would suit only ab: erlperf names whole clusters in
 //! messages and has the option `-pa`; in R and Node.js one dash equals two.
@@ -52,7 +52,7 @@ impl<'a> ParsedArguments<'a> {
 /// option, dashes included, to its canonical name and whether it takes a value.
 ///
 /// # Errors
-/// An option is unknown, lacks its value, or has one that it does not take.
+/// Fails if an option is unknown, lacks its value, or has one that it does not take.
 pub fn parse_getopt<'a>(
     arguments: &'a [String],
     find: impl Fn(&str) -> Option<(&'static str, bool)>,
@@ -102,7 +102,7 @@ pub fn parse_getopt<'a>(
 /// `--x`. The word `test`, unless it is a value, is an option.
 ///
 /// # Errors
-/// An option is in neither list, or lacks its value.
+/// Fails if an option is in neither list, or lacks its value.
 pub fn parse_node<'a>(
     arguments: &'a [String],
     valued: &[&str],

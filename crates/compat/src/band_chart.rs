@@ -1,7 +1,7 @@
 //! Text chart of values with intervals.
 //!
 //! Decides scale and marks: `o` for the value, `[---]` for the interval, `|` for the reference.
-//! Uses no color. Knows nothing of what the values mean. Start at [`band_chart`].
+//! Uses no color. Independent of what the values mean. Start at [`band_chart`].
 
 use unicode_width::UnicodeWidthStr;
 

@@ -28,7 +28,7 @@ type RatesByCase = IndexMap<String, CaseSamples>;
 /// Tries increasing numbers of iterations; returns the exit status.
 ///
 /// # Errors
-/// Measuring is impossible, or a stream is closed.
+/// Fails if measuring is impossible, or a stream is closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     if arguments.is_empty() {
         // The original prints its usage on standard output.
@@ -174,7 +174,7 @@ impl CalibrateOptions {
     /// Parses a command line; the last of several paths counts.
     ///
     /// # Errors
-    /// An option is unknown, a value is not a number above 0, or the path is missing.
+    /// Fails if an option is unknown, a value is not a number above 0, or the path is missing.
     fn parse(arguments: &[String]) -> Result<CalibrateOptions, String> {
         let mut options = CalibrateOptions {
             path: String::new(),

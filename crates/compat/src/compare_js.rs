@@ -50,7 +50,7 @@ struct CompareAnalysis {
 /// Compares two programs and prints the rows; returns the exit status.
 ///
 /// # Errors
-/// Measuring is impossible, or a stream is closed.
+/// Fails if measuring is impossible, or a stream is closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     COMMAND_LINE.run_with(arguments, console, parse_request, run_comparison)
 }

@@ -32,7 +32,7 @@ const TABLE_WIDTH: usize = 200;
 /// Reads standard input and prints the table; returns the exit status.
 ///
 /// # Errors
-/// The input does not come from `compare.js`, or a stream or file cannot be written.
+/// Fails if the input does not come from `compare.js`, or a stream or file cannot be written.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     SCRIPT.run_with(arguments, console, print_comparison)
 }
@@ -62,7 +62,7 @@ fn print_comparison(options: &ParsedArguments<'_>, console: &mut DropInConsole<'
 /// Reads the rates on standard input; warnings are prefixed with `tool`.
 ///
 /// # Errors
-/// The input does not come from `compare.js`, or standard error is closed.
+/// Fails if the input does not come from `compare.js`, or standard error is closed.
 pub fn read_groups(tool: &str, console: &mut DropInConsole<'_>) -> Result<CompareRates> {
     let groups = CompareRates::read(&mut *console.stdin)?;
     for warning in groups.warnings() {
@@ -219,7 +219,7 @@ const BAR_SCRIPT: RScript = RScript {
 /// returns the exit status.
 ///
 /// # Errors
-/// The input does not come from `compare.js`, or the chart cannot be written.
+/// Fails if the input does not come from `compare.js`, or the chart cannot be written.
 pub fn run_bars(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     BAR_SCRIPT.run_with(arguments, console, draw_bars)
 }

@@ -2,7 +2,7 @@
 //!
 //! Decides how a drop-in talks to its user: results on standard output as the original prints them;
 //! everything else on standard error, each line prefixed with the tool's name and free of terminal
-//! control sequences. Knows no particular tool.
+//! control sequences. Independent of any particular tool.
 
 use rustix::termios::tcgetwinsize;
 use speedwell_measure::ScriptsRequest;
@@ -54,7 +54,7 @@ impl DropInConsole<'_> {
     /// Writes a warning of `tool`.
     ///
     /// # Errors
-    /// Standard error is closed.
+    /// Fails if standard error is closed.
     pub fn warn(&mut self, tool: &str, sentence: &str) -> io::Result<()> {
         writeln!(
             self.stderr,
@@ -66,7 +66,7 @@ impl DropInConsole<'_> {
     /// Prints the help text.
     ///
     /// # Errors
-    /// Standard output is closed.
+    /// Fails if standard output is closed.
     pub fn print_help(&mut self, text: &str) -> io::Result<i32> {
         self.stdout.write_all(text.as_bytes())?;
         Ok(0)
@@ -75,7 +75,7 @@ impl DropInConsole<'_> {
     /// Rejects a command line with a reason, if any, and the usage.
     ///
     /// # Errors
-    /// Standard error is closed.
+    /// Fails if standard error is closed.
     pub fn reject(&mut self, tool: &str, reason: &str, usage: &str) -> io::Result<i32> {
         if !reason.is_empty() {
             writeln!(self.stderr, "{tool}: {}", escape_controls(reason))?;
@@ -87,7 +87,7 @@ impl DropInConsole<'_> {
     /// Rejects a command line in one line, and hints at `help` unless the reason has its own hint.
     ///
     /// # Errors
-    /// Standard error is closed.
+    /// Fails if standard error is closed.
     pub fn reject_with_hint(&mut self, tool: &str, reason: &str, help: &str) -> io::Result<i32> {
         writeln!(self.stderr, "{tool}: {}", escape_controls(reason))?;
         if !reason.contains("\nhint: ") {
@@ -101,7 +101,7 @@ impl DropInConsole<'_> {
     /// caller.
     ///
     /// # Errors
-    /// Standard output or standard error is closed.
+    /// Fails if standard output or standard error is closed.
     pub fn report_failure(&mut self, tool: &str, done: anyhow::Result<i32>) -> anyhow::Result<i32> {
         match done {
             Err(error) if !is_broken_pipe(&error) => {

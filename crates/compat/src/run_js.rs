@@ -29,7 +29,7 @@ enum RunFormat {
 /// Executes the scripts and prints their results; returns the exit status.
 ///
 /// # Errors
-/// Measuring is impossible, or a stream is closed.
+/// Fails if measuring is impossible, or a stream is closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     COMMAND_LINE.run_with(arguments, console, parse_request, run_scripts)
 }

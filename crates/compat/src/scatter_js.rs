@@ -44,7 +44,8 @@ struct ScatterAnalysis {
 /// Executes the script and prints its results; returns the exit status.
 ///
 /// # Errors
-/// Measuring is impossible, a parameter of the analysis does not exist, or a stream is closed.
+/// Fails if measuring is impossible, a parameter of the analysis does not exist, or a stream is
+/// closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     COMMAND_LINE.run_with(arguments, console, parse_request, run_scatter)
 }

@@ -36,8 +36,8 @@ const LINE_WIDTH: usize = 80;
 /// Reads standard input and prints the table; returns the exit status.
 ///
 /// # Errors
-/// The input does not come from `scatter.js` or lacks the parameters, or a stream or file cannot be
-/// written.
+/// Fails if the input does not come from `scatter.js` or lacks the parameters, or a stream or file
+/// cannot be written.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     SCRIPT.run_with(arguments, console, print_scatter)
 }
@@ -77,7 +77,7 @@ impl ScatterStudy {
     /// Pools the rows of a file and sorts the points by x axis, then category.
     ///
     /// # Errors
-    /// A parameter does not exist.
+    /// Fails if a parameter does not exist.
     pub fn pool_rows(
         frame: &ScatterFrame,
         x_axis: &str,
@@ -257,7 +257,7 @@ pub struct NoSuchColumn {
 /// Pools the rows of `frame` by the columns `x` and `category`.
 ///
 /// # Errors
-/// One of the columns does not exist.
+/// Fails if one of the columns does not exist.
 pub fn scatter_table(
     frame: &ScatterFrame,
     x: &str,

@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn processor_time_is_told_in_less_than_ticks() {
-        // A separate process: those of other tests come and go in this one.
+        // A separate process, because other tests start and end work in this one.
         let work = ProcessSpec::new("/bin/sh").args(["-c", "while :; do :; done"]);
         let service = ServiceProcess::start(work).unwrap();
         let used = || cpu_ns_of(service.pid()).unwrap();

@@ -249,8 +249,8 @@ pub fn bundle_id(entries: &[BundleEntry]) -> String {
 /// Validates a list of entries from any source: all paths must stay within one folder.
 ///
 /// # Errors
-/// A path is absolute, leaves the folder, occurs twice or goes through a file, or a digest is
-/// malformed.
+/// Fails if a path is absolute, leaves the folder, occurs twice or goes through a file, or a digest
+/// is malformed.
 pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
     for pair in entries.windows(2) {
         ensure!(

@@ -1,8 +1,8 @@
 //! Estimates the clock offset between this machine and another.
 //!
 //! The remote clock is read somewhere between sending a query and receiving the answer. The offset
-//! is therefore known to half of the round trip, however asymmetric the two directions are, and the
-//! shortest of several round trips gives the best estimate (the clock filter of NTP, RFC 5905).
+//! is therefore known to within half the round trip, however asymmetric the two directions are, and
+//! the shortest of several round trips gives the best estimate (the clock filter of NTP, RFC 5905).
 //! Start at [`estimate_offset`].
 
 use anyhow::{Context, Result, ensure};

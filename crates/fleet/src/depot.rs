@@ -131,7 +131,7 @@ impl ContentStore {
     /// Lays out a bundle and returns its folder. One that exists is used as is.
     ///
     /// # Errors
-    /// Fails if the list is invalid, an object is missing or damaged, or the disk fails.
+    /// Fails if the list is invalid, an object is missing or damaged, or on disk errors.
     pub fn lay_out_bundle(&self, entries: &[BundleEntry]) -> anyhow::Result<PathBuf> {
         validate_entries(entries)?;
         let place = self.folder.join("bundles").join(bundle_id(entries));

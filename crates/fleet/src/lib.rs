@@ -3,7 +3,7 @@
 //! A [`FleetEngine`] provides machines and connections to them. A worker (`speedwell
 //! perform-parcel`) measures one shard of the plan. A [`bundle`] holds all files that a machine
 //! needs for that, a [`depot`] stores them there, and [`place`] assigns cases to machines. This
-//! crate knows plans, but not the runner, the store or the terminal. Start at [`engine`].
+//! crate depends on plans, but not on the runner, the store or the terminal. Start at [`engine`].
 
 pub mod bundle;
 pub mod check;

@@ -58,7 +58,7 @@ pub type RevisionOrder<'a> = &'a dyn Fn(&str, &str) -> Option<Ordering>;
 
 impl ForgeClient {
     /// Posts `text` as the only comment with its marker, and removes our other comments with that
-    /// marker. If `order` does not know which revision is newer, the start of the measurement
+    /// marker. If `order` cannot tell which revision is newer, the start of the measurement
     /// decides.
     ///
     /// # Errors

@@ -5,8 +5,7 @@
 //! [`ForgeClient::post_comment`] finds its own comment by a marker in the first line, edits it, and
 //! leaves no duplicates; [`ForgeClient::set_status`] sets the status of the commit;
 //! [`ForgeClient::post_update`] does both, in the order of results. If the forge refuses, the error
-//! names the missing permission, and nothing else happens. This crate knows nothing about
-//! benchmarks.
+//! names the missing permission, and nothing else happens. This crate is independent of benchmarks.
 //!
 //! ```no_run
 //! use speedwell_forge::{ForgeClient, PullRequestRef, ResultStamp, CommentText, ForgeToken};

@@ -1,5 +1,5 @@
-//! Identifies a pull request on a forge, by a text such as `github:owner/name#12` or by the
-//! variables of a job.
+//! Identifies a pull request on a forge, by a string such as `github:owner/name#12` or by the
+//! environment variables of a CI job.
 //!
 //! Start at [`PullRequestRef`].
 
@@ -46,7 +46,7 @@ impl ForgeKind {
         }
     }
 
-    /// Variables in which jobs and people keep a token, in order of precedence.
+    /// Environment variables that commonly hold a token, in order of precedence.
     pub fn token_variables(self) -> &'static [&'static str] {
         match self {
             ForgeKind::GitHub => &["GITHUB_TOKEN", "GH_TOKEN"],
@@ -95,7 +95,7 @@ pub enum ParsePullRequestError {
 }
 
 impl PullRequestRef {
-    /// The pull request that the variables of a job name, if any.
+    /// The pull request identified by the environment variables of a CI job, if any.
     pub fn from_job(variable: EnvLookup<'_>) -> Option<PullRequestRef> {
         let is_gitea = ["GITEA_ACTIONS", "FORGEJO_ACTIONS"].iter();
         let is_gitea = is_gitea.filter_map(|name| variable(name)).next().is_some();

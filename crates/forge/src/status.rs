@@ -58,7 +58,7 @@ pub enum StatusOutcome {
 const SET_STATUS: &str = "set the status";
 
 impl ForgeClient {
-    /// Sets the status of a commit, unless it has that of a newer result.
+    /// Sets the status of a commit, unless its status comes from a newer result.
     ///
     /// # Errors
     /// Fails if the forge refuses or is unreachable, or the revision is not a full ID.

@@ -38,8 +38,8 @@ impl UpdateOutcome {
 }
 
 impl ForgeClient {
-    /// Posts the comment and sets the status. Neither replaces that of a newer result, and a
-    /// failure of one does not prevent the other.
+    /// Posts the comment and sets the status. Neither replaces the comment or status of a newer
+    /// result, and a failure of one does not prevent the other.
     pub fn post_update(&self, update: &PullUpdate, order: RevisionOrder<'_>) -> UpdateOutcome {
         let comment = update.comment.as_ref();
         let (comment, newer) = match comment.map(|text| self.place_comment(text, order)) {

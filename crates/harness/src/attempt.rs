@@ -11,7 +11,7 @@ use std::sync::Arc;
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;
 
-/// Larger values are rejected: their squares, which a variance needs, are not finite.
+/// Larger values are rejected: squaring them, as for a variance, would overflow.
 const MAX_VALUE: f64 = 1e150;
 
 /// One finished process: its report, its resource usage, and the reason for a failure.
@@ -31,7 +31,7 @@ pub struct RunOutcome {
     pub wall_ns: u64,
     /// Resource usage of the process.
     pub usage: Option<ResourceUsage>,
-    /// Kernel counters during the run, if they are not to be read from this machine.
+    /// Kernel counters during the run, if it took place on another machine.
     pub surroundings: Option<KernelStats>,
     /// Captured stdout, for `-v`.
     pub stdout: String,
@@ -238,7 +238,7 @@ pub(super) fn run_failure(
     }
 }
 
-/// Builds the failure of a description.
+/// Builds a description that records why describing the source failed.
 pub(super) fn description_failure(
     source: &BenchmarkSource,
     cause: FailureCause,

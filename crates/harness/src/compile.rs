@@ -2,8 +2,8 @@
 //!
 //! Programs are in the cache folder under a name that depends on all inputs, so a program that is
 //! being measured is never replaced. The headers are known from the last compilation, which lists
-//! them (`-MMD`). Start with [`build_program`]; with [`GeneratedBuild`] for compilers other than C
-//! and C++, which build a folder from generated sources.
+//! them (`-MMD`). Start with [`build_program`]; with [`GeneratedBuild`] for languages other than C
+//! and C++, whose compilers build a folder from generated sources.
 
 use crate::cache::{self, cache_folder};
 use crate::sources::HarnessSources;
@@ -99,7 +99,7 @@ static CHANGED: Condvar = Condvar::new();
 /// changed since: one session measures one program.
 ///
 /// # Errors
-/// The compiler cannot be started, or rejects the file.
+/// Fails if the compiler cannot be started, or rejects the file.
 pub(super) fn build_program(recipe: &BuildRecipe) -> Result<PathBuf, CompileFailure> {
     let mut guard = lock_builds();
     loop {
@@ -184,10 +184,10 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
     Ok(program)
 }
 
-/// Runs a compiler; `shown` is the call that a user would repeat by hand.
+/// Runs a compiler; `shown` is the equivalent command to show to the user.
 ///
 /// # Errors
-/// It cannot be started, or rejects its input.
+/// Fails if it cannot be started, or rejects its input.
 pub(super) fn run_compiler(spec: &ProcessSpec, shown: &ProcessSpec) -> Result<(), CompileFailure> {
     let failed = |cause, output: String, interrupted| CompileFailure {
         cause,
@@ -336,7 +336,7 @@ impl BuildRecipe {
         spec
     }
 
-    /// The command that a user would repeat by hand, without the list of headers.
+    /// The equivalent command to show to the user, without the list of headers.
     fn replay_command(&self) -> ProcessSpec {
         let mut spec = self.compiler_command(Path::new("/dev/null"));
         spec.arguments.truncate(spec.arguments.len() - 3);
@@ -383,12 +383,12 @@ impl GeneratedBuild {
     /// Returns the folder with the sources and the compiler's output.
     ///
     /// # Errors
-    /// The compiler cannot be started, or rejects the sources.
+    /// Fails if the compiler cannot be started, or rejects the sources.
     pub fn compile(&self) -> Result<PathBuf, CompileFailure> {
         self.compile_below(&cache_folder().join("code"))
     }
 
-    /// Does the same below `cache`.
+    /// Like [`GeneratedBuild::compile`], but in the cache folder `cache`.
     ///
     /// # Errors
     /// As for [`GeneratedBuild::compile`].
@@ -458,10 +458,10 @@ impl GeneratedBuild {
     }
 }
 
-/// Hashes name, size and time of each file in folders of the user. Programs depend on these files,
-/// too, and no list says on which.
+/// Hashes the name, size and modification time of every file in the user's folders: programs may
+/// depend on any of them.
 pub fn hash_folders(folders: &[PathBuf]) -> String {
-    // More than any folder of modules has; bounds the scan of a whole disk.
+    // Larger than any realistic module folder; keeps us from scanning a whole disk.
     const MOST: usize = 20_000;
     let mut hash = DefaultHasher::new();
     let mut waiting: Vec<PathBuf> = folders.to_vec();

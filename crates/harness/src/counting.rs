@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Checks whether instructions of this kind of benchmark can be counted.
 ///
 /// # Errors
-/// The reason why not.
+/// Returns the reason why not.
 pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
     use SnippetLanguage::*;
     match kind {
@@ -92,7 +92,7 @@ pub(super) fn perform_counted(
     let (seen, fault) = observe(&events);
     let read =
         |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
-    // The first part is that of an empty section.
+    // The first part belongs to an empty section.
     let counts = read("counts.2").zip(read("counts.1"));
     let mut attempt = RunOutcome::from_process(
         of.plain,

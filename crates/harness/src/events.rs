@@ -155,7 +155,7 @@ pub(super) fn add_metric(seen: &mut RunResult, event: &ProtocolMessage) {
     }
 }
 
-/// Sends its commands at once and collects every event.
+/// Sends all its commands up front and collects every event.
 pub(super) struct EventLog {
     opening: Vec<u8>,
     received: Vec<ProtocolMessage>,

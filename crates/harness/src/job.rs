@@ -156,7 +156,7 @@ impl BenchmarkSource {
     /// Returns the parsed definition file.
     ///
     /// # Errors
-    /// It is not a definition file, or has not been read.
+    /// Fails if it is not a definition file, or has not been read.
     pub fn definition(&self) -> anyhow::Result<&LazyDefinition> {
         let definition = self.definition.as_deref();
         definition.with_context(|| format!("'{}' has not been read", self.file.display()))
@@ -192,8 +192,8 @@ pub struct NamePatterns {
 }
 
 impl NamePatterns {
-    /// Decides which benchmarks are executed to learn their cases, whose names begin with that of
-    /// the benchmark.
+    /// Decides which benchmarks are executed to learn their cases, whose names begin with the
+    /// benchmark's name.
     ///
     /// A filter that matches some names selects these, as in `go test -bench`; one that matches
     /// none is applied to the cases of all benchmarks.

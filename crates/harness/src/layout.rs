@@ -281,7 +281,7 @@ impl ObjectFiles<'_> {
     /// Links the program of the build.
     ///
     /// # Errors
-    /// The linker rejects the files.
+    /// Fails if the linker rejects the files.
     fn link_build(&self, build: LinkedBuild) -> Result<(PathBuf, LinkRecord), CompileFailure> {
         let (way, (program, line)) =
             link_with_first(self.compiler, self.flags, |way| self.link_with(way, build))?;
@@ -405,7 +405,7 @@ pub fn build_cost() -> Option<Duration> {
 /// Returns the folder for builds of this process, after making room for more.
 ///
 /// # Errors
-/// It cannot be written.
+/// Fails if it cannot be written.
 pub(crate) fn build_folder() -> Result<PathBuf, CompileFailure> {
     let all = cache_folder().join("builds");
     let own = all.join(std::process::id().to_string());

@@ -1,7 +1,7 @@
 //! Harnesses: programs in the language of the code under test that perform cases.
 //!
 //! A [`LanguageHarness`] lists the cases of a file ([`LanguageHarness::describe_source`]) and runs
-//! one of them in a fresh process ([`LanguageHarness::perform_job`]). Knows neither plans nor
+//! one of them in a fresh process ([`LanguageHarness::perform_job`]). Independent of plans and
 //! stores. A new language needs one file here and one folder under `harness/`.
 
 mod attempt;

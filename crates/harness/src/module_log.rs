@@ -1,7 +1,7 @@
 //! The files of the user's checkout from which processes of Python and Node.js load modules.
 //!
 //! Decides how a process records them: two scripts, which environment variables make the
-//! interpreters execute first. Does not know the purpose of the process. Measured runs are not
+//! interpreters execute first. Independent of the purpose of the process. Measured runs are not
 //! observed. Start at [`ModuleLog::new`].
 
 use crate::sources::MODULES;
@@ -22,7 +22,7 @@ impl ModuleLog {
     /// Creates a log of the modules loaded from the checkout that `worktree` belongs to.
     ///
     /// # Errors
-    /// The cache folder or the folder for temporary files cannot be written.
+    /// Fails if the cache folder or the folder for temporary files cannot be written.
     pub fn new(worktree: &VariantWorktree) -> Result<ModuleLog> {
         let scripts = MODULES
             .folder()

@@ -131,7 +131,7 @@ impl SessionPlan {
     /// Parses the experiment that the plan executes, if it is one.
     ///
     /// # Errors
-    /// Its definition was read by another version with a different grammar.
+    /// Fails if its definition was read by another version with a different grammar.
     pub fn experiment(&self) -> anyhow::Result<Option<Experiment>> {
         self.design
             .experiment

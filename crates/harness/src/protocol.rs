@@ -2,8 +2,8 @@
 //!
 //! All languages with the protocol share this half: which commands are sent, and what the events
 //! mean. Each language decides how its process is started, and what a user would type to repeat it.
-//! All commands are known before the process starts, so they are sent at once and the process never
-//! waits for us. Start with [`describe_file`] and [`perform_case`].
+//! All commands are known before the process starts, so they are all sent up front and the process
+//! never waits for us. Start with [`describe_file`] and [`perform_case`].
 
 use crate::attempt::{description_failure, start_reason};
 use crate::counting::{self, CountingInputs};

@@ -151,7 +151,7 @@ impl HarnessSources {
     /// Returns the folder of the harness, unpacking it if necessary.
     ///
     /// # Errors
-    /// The cache folder cannot be written.
+    /// Fails if the cache folder cannot be written.
     pub fn folder(&self) -> Result<PathBuf, FailureCause> {
         let mut unpacked = self.unpacked.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(folder) = &*unpacked {

@@ -1,5 +1,5 @@
 //! Fills gaps in the history: builds and measures revisions one after the other, storing each
-//! result at once.
+//! result immediately.
 //!
 //! Decides which revisions to measure, from coarse to fine and never depending on a value, and
 //! which to skip. `revisions` decides how a revision is built. Start at [`backfill_line`].

@@ -61,7 +61,8 @@ pub struct HistoryRequest {
 /// Searches all requested series along their line. Changes are numbered and stored.
 ///
 /// # Errors
-/// Fails if the store fails, the project file cannot be read, or there is no such line.
+/// Fails if the store cannot be accessed, the project file cannot be read, or there is no such
+/// line.
 pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<ProjectHistory> {
     let left = request
         .sessions_without_points
@@ -123,7 +124,7 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
 /// Checks that every requested metric exists for some selected case.
 ///
 /// # Errors
-/// Fails if a metric does not exist, listing the existing ones, or if the store fails.
+/// Fails if a metric does not exist, listing the existing ones, or if the store cannot be accessed.
 pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> {
     if request.metrics.is_empty() {
         return Ok(());
@@ -225,7 +226,7 @@ fn find_parent_branch<'a>(
 /// Returns how many are left.
 ///
 /// # Errors
-/// Fails if the store fails.
+/// Fails if the store cannot be accessed.
 pub fn summarize_sessions(store: &mut Store, most: usize) -> Result<usize> {
     let missing = store.find_sessions_without_points()?;
     for number in missing.iter().take(most) {
@@ -237,7 +238,7 @@ pub fn summarize_sessions(store: &mut Store, most: usize) -> Result<usize> {
 /// Computes and stores the points of a session. Reads the runs of a large session case by case.
 ///
 /// # Errors
-/// Fails if the store fails.
+/// Fails if the store cannot be accessed.
 pub fn store_points(store: &mut Store, number: i64) -> Result<()> {
     let points = if store.count_runs(number)? > LARGE_SESSION {
         store.with_session_by_cases(number, |stored| {

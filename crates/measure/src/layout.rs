@@ -90,7 +90,7 @@ fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> 
 /// that.
 ///
 /// # Errors
-/// Fails if the store fails.
+/// Fails if the store cannot be accessed.
 pub fn store_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()> {
     let (Some(number), true) = (session.number, session.design.shares_builds()) else {
         return Ok(());

@@ -1,7 +1,7 @@
 //! Makes sessions: takes requests and returns measured sessions.
 //!
 //! A request is plain data ([`MeasureRequest`], [`SessionRequest`]) that the command line fills in.
-//! Messages go to an [`EventListener`]; nothing here prints, or knows options, reports or exit
+//! Messages go to an [`EventListener`]; nothing here prints, or depends on options, reports or exit
 //! statuses. Start at [`PreparedPlan::read`], then [`measure_session`].
 //!
 //! Import cycle: a request names the machines to use (`fleet`) or to hold (`roles`), and these

@@ -31,7 +31,7 @@ pub struct ListRequest {
 /// Translates the request for the store.
 ///
 /// # Errors
-/// Fails if the revision is unknown or the store fails.
+/// Fails if the revision is unknown or the store cannot be accessed.
 pub fn build_filter(store: &Store, request: &ListRequest) -> Result<SessionFilter> {
     let mut filter = SessionFilter {
         branch: request.branch.clone(),

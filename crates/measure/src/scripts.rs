@@ -1,7 +1,7 @@
 //! Measures benchmark scripts like the drivers that come with Node.js: file after file, reporting
 //! as it goes.
 //!
-//! Decides how a request becomes plans. Does not know how results are printed. Start at
+//! Decides how a request becomes plans. Independent of how results are printed. Start at
 //! [`execute_scripts`].
 
 use super::{PlanRequest, SamplingRequest};

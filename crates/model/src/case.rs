@@ -115,7 +115,7 @@ impl Case {
     /// [`Case::with_values`].
     ///
     /// # Errors
-    /// A word that is not `name=value`, or a broken quoted value.
+    /// Fails for a word that is not `name=value`, or a broken quoted value.
     pub fn parse(id: &str) -> Result<Case, CaseError> {
         let (benchmark, rest) = id.split_once(' ').unwrap_or((id, ""));
         Case::with_values(benchmark, rest)
@@ -125,7 +125,7 @@ impl Case {
     /// may contain anything that a path may, so an id alone does not show where the name ends.
     ///
     /// # Errors
-    /// A word that is not `name=value`, or a broken quoted value.
+    /// Fails for a word that is not `name=value`, or a broken quoted value.
     pub fn with_values(benchmark: &str, words: &str) -> Result<Case, CaseError> {
         let mut rest = words;
         let mut values = Vec::new();

@@ -1,7 +1,8 @@
 //! Events and failures during the execution of a plan.
 //!
-//! A failed child process is data: the step, the cause, and the command that repeats it. The runner knows neither the store
-//! nor the terminal; it notifies observers. Start at [`StepFailure`] and [`SessionEvent`].
+//! A failed child process is data: the step, the cause, and the command that repeats it. The runner
+//! depends neither on the store nor the terminal; it notifies observers. Start at [`StepFailure`]
+//! and [`SessionEvent`].
 
 use crate::performed::RunStage;
 use crate::{Metric, Run};
@@ -238,6 +239,6 @@ pub trait SessionObserver {
     /// Handles an event.
     ///
     /// # Errors
-    /// An error, for example because the disk is full, ends the session.
+    /// Fails if an error, for example because the disk is full, ends the session.
     fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()>;
 }

@@ -1,6 +1,6 @@
 //! Profiles: weighted call stacks, and the recordings of a session.
 //!
-//! Knows nothing about recording or drawing. Start at [`StackProfile`].
+//! Independent of recording and drawing. Start at [`StackProfile`].
 
 use crate::Case;
 use serde::{Deserialize, Serialize};

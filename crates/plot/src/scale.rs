@@ -1,5 +1,5 @@
-//! Maps values to distances: the extent that an axis shows, and the position of each value. Knows
-//! nothing about SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start at
+//! Maps values to distances: the extent that an axis shows, and the position of each value.
+//! Independent of SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start at
 //! [`AxisMapping`].
 
 use crate::{AxisScale, ChartAxis};
@@ -178,7 +178,7 @@ impl ScaleProjection {
             Self::Change => (value / 100.0).ln_1p(),
             Self::Linear => value,
         };
-        // The logarithm of zero is infinite, that of a negative number is NaN.
+        // The logarithm of zero is infinite, and the logarithm of a negative number is NaN.
         projected.is_finite().then_some(projected)
     }
 

@@ -1,4 +1,4 @@
-//! Text measurement: widths, line breaking and outlines. Knows nothing about charts. Start at
+//! Text measurement: widths, line breaking and outlines. Independent of charts. Start at
 //! [`text_width`].
 
 use std::fmt::Write as _;

@@ -1,6 +1,6 @@
 //! Events of a trend: changes of its level, each a labeled mark above the plot that is reachable by
-//! keyboard, and notes, each a thin line. Places marks and labels without overlaps; knows nothing
-//! about points.
+//! keyboard, and notes, each a thin line. Places marks and labels without overlaps; independent of
+//! points.
 
 use crate::colour::{AXIS, INK, MUTED, NEUTRAL, PAPER};
 use crate::header::draw_failure;

@@ -1,6 +1,6 @@
 //! Announces work besides measuring for the status line, such as compiling for half a minute.
 //!
-//! Code announces its work without knowing whether anybody shows it. Start at [`begin_activity`].
+//! Code announces its work whether or not it is shown. Start at [`begin_activity`].
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 

@@ -1,8 +1,9 @@
-//! Children without captured output: one that talks to the user itself, and one that outlives us.
+//! Children that run outside our supervision: one that talks to the user itself, and one that
+//! outlives us.
 //!
-//! The first has our streams and process group, so that the terminal treats it like us. The second
-//! has its own session and another parent. Neither has a time limit. Start at [`run_attached`] and
-//! [`spawn_detached`].
+//! The first has our streams and process group, so that the terminal treats it as part of this
+//! process. The second has its own session and another parent. Neither has a time limit. Start at
+//! [`run_attached`] and [`spawn_detached`].
 
 use crate::interrupt::is_interrupt_requested;
 use crate::process_tree;
@@ -18,18 +19,18 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Polling interval while nothing happens: short enough for Ctrl-C, too long to disturb
-/// measurements.
+/// Polling interval while nothing happens: short enough to react to Ctrl-C, long enough not to
+/// disturb measurements.
 const POLL_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 250_000_000,
 };
 
-/// Starts `program` in `directory` and waits for its end. When the user interrupts us, the program
-/// gets one SIGTERM and is killed if it has not ended after `grace`.
+/// Starts `program` in `directory` and waits for it to exit. When the user interrupts us, the
+/// program gets one SIGTERM and is killed if it has not ended after `grace`.
 ///
 /// # Errors
-/// The program could not be started or waited for.
+/// Fails if the program could not be started or waited for.
 pub fn run_attached<S: AsRef<OsStr>>(
     program: &Path,
     arguments: &[S],
@@ -88,14 +89,14 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
 /// terminal's signals nor our end affect it. Returns its stdout.
 ///
 /// # Errors
-/// It could not be started.
+/// Fails if it could not be started.
 pub fn spawn_detached(command: &mut Command) -> io::Result<ChildStdout> {
     command
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .current_dir("/");
     // SAFETY: the calls are async-signal-safe and touch no memory; the intermediate process exits
-    // at once.
+    // immediately.
     unsafe {
         command.pre_exec(|| {
             setsid()?;

@@ -16,12 +16,12 @@ static IS_INTERRUPTED: AtomicBool = AtomicBool::new(false);
 static INTERRUPTED_AT_NS: AtomicU64 = AtomicU64::new(0);
 static IS_REGISTERED: AtomicBool = AtomicBool::new(false);
 
-/// Makes SIGINT, SIGTERM and SIGHUP set [`is_interrupt_requested`] instead of ending us at once. A
-/// second signal while the first is being handled ends us with status 130. Further calls have no
-/// effect.
+/// Makes SIGINT, SIGTERM and SIGHUP set [`is_interrupt_requested`] instead of ending us
+/// immediately. A second signal while the first is being handled ends us with status 130. Further
+/// calls have no effect.
 ///
 /// # Errors
-/// The handlers could not be installed.
+/// Fails if the handlers could not be installed.
 pub fn install_handlers() -> io::Result<()> {
     if IS_REGISTERED.swap(true, Ordering::Relaxed) {
         return Ok(());
@@ -55,7 +55,7 @@ pub struct InterruptedEarly;
 /// be useless.
 ///
 /// # Errors
-/// The user has interrupted.
+/// Fails if the user interrupted.
 pub fn check_interrupted() -> Result<(), InterruptedEarly> {
     if is_interrupt_requested() {
         Err(InterruptedEarly)

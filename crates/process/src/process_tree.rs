@@ -25,7 +25,7 @@ use std::{fs, io};
 struct ProcessStat {
     parent: i32,
     group: i32,
-    /// Own processor time; `waited_ticks` is that of children it has waited for.
+    /// Own processor time; `waited_ticks` is the processor time of children it has waited for.
     cpu_ticks: u64,
     waited_ticks: u64,
 }
@@ -455,7 +455,7 @@ impl ProcessIdentity {
     /// Sends it SIGINT, as Ctrl-C would, if it lives on this machine.
     ///
     /// # Errors
-    /// It belongs to another user.
+    /// Fails if it belongs to another user.
     pub fn interrupt(&self) -> io::Result<()> {
         match Pid::from_raw(self.pid) {
             Some(process) if self.has_ended() == Some(false) => {

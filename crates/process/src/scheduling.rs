@@ -36,7 +36,7 @@ impl CpuSet {
     /// Returns the processors that this thread may use.
     ///
     /// # Errors
-    /// The system does not report them.
+    /// Fails if the system does not report them.
     pub fn usable_by_thread() -> io::Result<CpuSet> {
         let mask = thread::sched_getaffinity(None)?;
         let all = 0..thread::CpuSet::MAX_CPU;
@@ -62,7 +62,7 @@ impl CpuSet {
     /// Binds this thread, and all threads and processes that it starts from now on.
     ///
     /// # Errors
-    /// The system does not allow it.
+    /// Fails if the system does not allow it.
     pub fn bind_thread(&self) -> io::Result<()> {
         Ok(thread::sched_setaffinity(None, &self.to_mask())?)
     }
@@ -118,7 +118,7 @@ impl TimeSlice {
     /// Applies it to this thread, and to all threads and processes that it starts from now on.
     ///
     /// # Errors
-    /// The kernel does not support it: Linux before 6.12 ignores or rejects it.
+    /// Fails if the kernel does not support it: Linux before 6.12 ignores or rejects it.
     pub fn apply(self) -> io::Result<()> {
         let mut attributes = SchedulingAttributes::default();
         let size = size_of::<SchedulingAttributes>() as u32;
@@ -194,7 +194,7 @@ impl RealTimeGuard {
     /// Raises the priority of the calling thread.
     ///
     /// # Errors
-    /// The operating system does not permit it.
+    /// Fails if the operating system does not permit it.
     pub fn raise_priority() -> io::Result<RealTimeGuard> {
         let before = ThreadScheduling::current_scheduling()?;
         ThreadScheduling::real_time(REAL_TIME_PRIORITY).apply()?;

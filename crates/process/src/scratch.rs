@@ -28,7 +28,7 @@ impl ScratchFolder {
     /// Creates a new folder.
     ///
     /// # Errors
-    /// It cannot be created.
+    /// Fails if it cannot be created.
     pub fn new() -> Result<ScratchFolder> {
         let place = std::env::temp_dir();
         remove_abandoned(&place, MIN_ABANDONED_AGE);

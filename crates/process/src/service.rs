@@ -31,7 +31,7 @@ impl ServiceProcess {
     /// Starts a child. The limit of `spec` is its maximum lifetime.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Fails if it cannot be started.
     pub fn start(spec: ProcessSpec) -> io::Result<ServiceProcess> {
         ServiceProcess::start_with_conversation(spec, ())
     }
@@ -39,7 +39,7 @@ impl ServiceProcess {
     /// Starts a child with a conversation over its private channel, in a thread of its own.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Fails if it cannot be started.
     pub fn start_with_conversation(
         spec: ProcessSpec,
         mut conversation: impl ChildConversation + Send + 'static,
@@ -99,7 +99,7 @@ impl ServiceProcess {
     /// Asks it to end, waits, and returns its outcome.
     ///
     /// # Errors
-    /// Waiting for its end failed.
+    /// Fails if waiting for it to exit fails.
     pub fn stop_and_wait(mut self) -> io::Result<ProcessOutcome> {
         self.order = None;
         match self.listener.take() {

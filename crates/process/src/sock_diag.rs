@@ -28,7 +28,7 @@ const MAX_RESPONSE_BYTES: usize = 32 << 10;
 /// Returns the bound address and inode of each listening socket of a port.
 ///
 /// # Errors
-/// The kernel does not support such queries, or denies them.
+/// Fails if the kernel does not support such queries, or denies them.
 pub(super) fn query_listening(port: u16) -> io::Result<Vec<(IpAddr, u64)>> {
     let kernel = socket_with(
         AddressFamily::NETLINK,

@@ -204,7 +204,7 @@ impl ProcessOutcome {
 /// same one.
 ///
 /// # Errors
-/// There is no such program, or it is not executable.
+/// Fails if there is no such program, or it is not executable.
 pub fn resolve_program(program: &Path) -> anyhow::Result<PathBuf> {
     let found = if program.components().count() > 1 {
         program.exists().then(|| program.to_owned())

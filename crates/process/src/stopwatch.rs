@@ -35,10 +35,10 @@ pub struct ProcessStopwatch {
 }
 
 impl ProcessStopwatch {
-    /// Executes `command` and waits for its end.
+    /// Executes `command` and waits for it to exit.
     ///
     /// # Errors
-    /// It cannot be started.
+    /// Fails if it cannot be started.
     pub fn time_process(&self, command: &mut Command) -> io::Result<TimedExecution> {
         let begin = Instant::now();
         let child = command.spawn()?;

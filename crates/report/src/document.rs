@@ -1,8 +1,8 @@
 //! The content of a report, independent of its format.
 //!
 //! Reports build documents and formats render them, so that adding a format does not touch reports.
-//! This file knows no format: no escape sequence, no markup, no width. Start with [`Document`] and
-//! [`ReportBlock`]; tables are in `table.rs`.
+//! This file is independent of the format: it contains no escape sequence, no markup and no width.
+//! Start with [`Document`] and [`ReportBlock`]; tables are in `table.rs`.
 
 use crate::table::{ReportTable, TextEmphasis};
 use serde_json::Value;
@@ -83,7 +83,7 @@ pub enum ReportBlock {
         /// The contents.
         blocks: Vec<ReportBlock>,
     },
-    /// What `-q` shortens on standard output; files hold the whole. Made by
+    /// What `-q` shortens on standard output; files always include all of it. Made by
     /// [`OutputOptions::add_detail`](crate::OutputOptions::add_detail) and resolved by
     /// [`Document::shortened`] and [`Document::whole`] before a format sees it.
     Shortened {

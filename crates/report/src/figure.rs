@@ -14,7 +14,8 @@ use std::time::Duration;
 /// The two-sided 95 % quantile of the normal distribution, which turns a standard error into half
 /// the width of an interval.
 const NORMAL_QUANTILE_95: f64 = 1.96;
-/// Standard error of a median over that of a mean, for normal data: sqrt(pi / 2), Laplace 1818.
+/// Ratio of the standard errors of a median and a mean, for normal data: sqrt(pi / 2), Laplace
+/// 1818.
 const MEDIAN_OVER_MEAN: f64 = 1.2533;
 
 /// Estimates the uncertainty of a median from the spread of `runs` runs, before any interval is

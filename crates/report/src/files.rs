@@ -28,7 +28,7 @@ pub struct PlannedFile {
 /// Determines the kind of each file.
 ///
 /// # Errors
-/// If a name has no known extension, or a picture is requested of a document without charts.
+/// Fails if a name has no known extension, or a picture is requested of a document without charts.
 pub fn plan_files(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<PlannedFile>> {
     let mut planned = Vec::new();
     for path in paths {
@@ -87,7 +87,7 @@ fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
 /// Checks that the files can be written, before measuring for them.
 ///
 /// # Errors
-/// If a name has no known extension, or as for [`check_writable`].
+/// Fails if a name has no known extension, or as for [`check_writable`].
 pub fn check_files(paths: &[PathBuf]) -> anyhow::Result<()> {
     for path in paths {
         file_kind(path)?;
@@ -99,7 +99,7 @@ pub fn check_files(paths: &[PathBuf]) -> anyhow::Result<()> {
 /// Checks that a file can be written, by opening it; existing contents are kept.
 ///
 /// # Errors
-/// If its folder does not exist, or it cannot be written.
+/// Fails if its folder does not exist, or it cannot be written.
 pub fn check_writable(path: &Path) -> anyhow::Result<()> {
     let there = std::fs::metadata(path).ok();
     // Opening a pipe would block until it has a reader.
@@ -142,7 +142,7 @@ pub struct WrittenFile {
 /// Writes the files and returns them.
 ///
 /// # Errors
-/// The first file that cannot be drawn or written.
+/// Reports the first file that cannot be drawn or written.
 pub fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<Vec<WrittenFile>> {
     let charts: Vec<&ReportChart> = document.charts().collect();
     for PlannedFile { path, kind } in plan {

@@ -117,7 +117,7 @@ use speedwell_analysis::AnalysisFindings;
 /// warnings, failures and charts.
 ///
 /// # Errors
-/// If the unit fits none of the metrics, or these findings lack the requested chart.
+/// Fails if the unit fits none of the metrics, or these findings lack the requested chart.
 pub fn report_findings(
     findings: &AnalysisFindings,
     output: &OutputOptions,
@@ -232,7 +232,7 @@ fn has_own_charts(measured: ReportSubject) -> bool {
 /// Checks the output options of a report before measuring for it.
 ///
 /// # Errors
-/// If a sort column is unknown, or a file cannot be written.
+/// Fails if a sort column is unknown, or a file cannot be written.
 pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::Result<()> {
     files::check_files(&output.files)?;
     let is_course = matches!(measured, ReportSubject::Trend | ReportSubject::Changes);

@@ -18,13 +18,13 @@ pub struct OutputOptions {
     pub files: Vec<PathBuf>,
     /// The format of standard output; text by default.
     pub format: Option<ReportFormat>,
-    /// The preferred unit for figures that it fits; by default the unit that keeps them short.
+    /// The preferred unit, used where it applies; by default the unit that keeps figures short.
     pub unit: Option<UnitChoice>,
     /// Whether standard output is colored.
     pub color: bool,
     /// Columns of the terminal; `None` gives tables their natural width.
     pub width: Option<usize>,
-    /// The chart to draw; by default whichever suit the findings.
+    /// The chart to draw; by default, all that suit the findings.
     pub chart: Option<ChartKind>,
     /// Whether to draw flame graphs in addition to the charts.
     pub flames: bool,
@@ -54,8 +54,8 @@ impl OutputOptions {
         self.format == Some(ReportFormat::Html) || self.files.iter().any(is_page)
     }
 
-    /// The only audience of the output, if there is only one: other columns would fill the memory
-    /// in large reports.
+    /// The audience of the output, if there is only one. Columns for other audiences need not be
+    /// built then; they take much memory in large reports.
     pub(crate) fn only_audience(&self) -> Option<ColumnAudience> {
         match self.format.unwrap_or(ReportFormat::Text) {
             _ if !self.files.is_empty() || self.sort.is_some() => None,
@@ -68,7 +68,7 @@ impl OutputOptions {
         }
     }
 
-    /// Adds what `-q` leaves out of standard output. Files have it all the same.
+    /// Adds what `-q` leaves out of standard output. Files always include it.
     pub(crate) fn add_detail(
         &self,
         document: &mut Document,
@@ -77,7 +77,8 @@ impl OutputOptions {
         self.add_shortened(document, Vec::new, detail);
     }
 
-    /// Adds what `-q` shortens on standard output, where it shows `short`. Files have the whole.
+    /// Adds content that `-q` replaces with `short` on standard output. Files always include all of
+    /// it.
     pub(crate) fn add_shortened(
         &self,
         document: &mut Document,
@@ -123,9 +124,9 @@ impl OutputOptions {
 /// with several charts produces `FILE.svg`, `FILE-2.svg` and so on.
 ///
 /// # Errors
-/// If a file's kind or the sort column is unknown (before anything is written), if a chart file is
-/// requested of a document without a chart, or if a file cannot be written. A reader of `stdout`
-/// that closes it early (`| head`) is not an error.
+/// Fails if a file's kind or the sort column is unknown (before anything is written), if a chart
+/// file is requested for a document without a chart, or if a file cannot be written. A reader of
+/// `stdout` that closes it early (`| head`) is not an error.
 pub fn print_document(
     document: &Document,
     output: &OutputOptions,
@@ -176,7 +177,7 @@ fn check_sort(document: &Document, output: &OutputOptions) -> anyhow::Result<()>
 /// Checks that the requested sort column exists.
 ///
 /// # Errors
-/// If it does not exist; the error lists the valid ones.
+/// Fails if it does not exist; the error lists the valid ones.
 pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     let Some(sort) = sort else {
         return Ok(());

@@ -1,6 +1,6 @@
 //! Where throughput stops growing: the answer in words, the figures of a level, the law, the chart.
 //!
-//! Shared by loads and snippets; does not know what a worker does. Start at [`scaling_headline`].
+//! Shared by loads and snippets; independent of what a worker does. Start at [`scaling_headline`].
 
 use crate::charts::point_series;
 use crate::document::ReportChart;
@@ -45,7 +45,7 @@ pub fn format_throughput_error(standing: &LevelState) -> String {
     }
 }
 
-/// The answer in a sentence. At the level `spoilt`, if any, the work failed.
+/// The answer in a sentence. `spoilt` is the level, if any, at which the work failed.
 pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u32>) -> String {
     let SaturationAnswer {
         standings, is_open, ..

@@ -31,8 +31,8 @@ pub struct StudyChoice {
 /// from elsewhere. The name is shown if there are several sessions.
 ///
 /// # Errors
-/// If the session lacks a requested parameter or metric, if a chart or unit does not fit, or if
-/// loads cannot be read.
+/// Fails if the session lacks a requested parameter or metric, if a chart or unit does not fit, or
+/// if loads cannot be read.
 pub fn report_session(
     (name, session): (Option<&str>, &Session),
     study: &StudyChoice,
@@ -63,7 +63,8 @@ pub fn report_session(
 /// Studies are not supported.
 ///
 /// # Errors
-/// If the session lacks a requested metric, if a chart or unit does not fit, or if `parts` fails.
+/// Fails if the session lacks a requested metric, if a chart or unit does not fit, or if `parts`
+/// fails.
 pub fn report_session_in_parts(
     (header, runs): (&Session, usize),
     parts: impl Fn(&mut dyn FnMut(&Session)) -> anyhow::Result<()>,
@@ -100,7 +101,7 @@ fn widen_metrics(settings: &AnalysisSettings, session: &Session) -> AnalysisSett
 /// Builds the requested report: a study with `--x-axis`, otherwise whatever suits the findings.
 ///
 /// # Errors
-/// If a parameter is unknown, or a chart or unit does not fit.
+/// Fails if a parameter is unknown, or a chart or unit does not fit.
 pub fn report_requested(
     session: &Session,
     findings: &AnalysisFindings,
@@ -184,7 +185,7 @@ fn report_snippet_session(
 /// followed by their details.
 ///
 /// # Errors
-/// If a unit or chart does not fit.
+/// Fails if a unit or chart does not fit.
 pub fn report_load_session(
     session: &Session,
     loads: &[LoadFindings<'_>],

@@ -17,8 +17,8 @@ pub type LabelledSession<'a> = (String, &'a Session, Option<String>);
 /// Compares several sources, the first being the baseline, or the variants of a single one.
 ///
 /// # Errors
-/// If the only source has a single variant, or if only some sources are searches: a rate that a
-/// search tried on its way would pass for a load of that rate.
+/// Fails if the only source has a single variant, or if only some sources are searches: a rate that
+/// a search tried on its way would pass for a load of that rate.
 pub fn compare_sources(
     sources: &[LabelledSession<'_>],
     settings: &AnalysisSettings,
@@ -38,7 +38,7 @@ pub fn compare_sources(
 /// Reports a comparison, with the circumstances of every session in it.
 ///
 /// # Errors
-/// If a parameter, chart or unit does not fit.
+/// Fails if a parameter, chart or unit does not fit.
 pub fn report_sources(
     sources: &[LabelledSession<'_>],
     findings: &AnalysisFindings,
@@ -60,7 +60,7 @@ pub fn report_sources(
 /// Rejects a comparison without rows.
 ///
 /// # Errors
-/// If no case has results on both sides.
+/// Fails if no case has results on both sides.
 pub fn check_rows(
     findings: &AnalysisFindings,
     sources: &[LabelledSession<'_>],

@@ -27,7 +27,7 @@ const SKEWED_NOTE: &str = "the runs of this point are skewed: the median tells m
 /// Reports a study; `log` makes the x axis logarithmic.
 ///
 /// # Errors
-/// If a study has no chart of the requested kind.
+/// Fails if a study has no chart of the requested kind.
 pub fn report_study(
     study: &ParameterStudy,
     log: bool,

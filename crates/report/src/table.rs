@@ -1,4 +1,4 @@
-//! Tables of figures, for people and for machines at once.
+//! Tables of figures, for both people and machines.
 //!
 //! A cell has a text, rounded to what the data support, and a value with every digit. A column has
 //! an audience: people see `+8.2 % [+6.9, +9.6]` in two columns where machines get `change`,

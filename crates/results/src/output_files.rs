@@ -2,7 +2,7 @@
 //! one file.
 //!
 //! Compares files by identity (device and inode), so that links and other spellings of a path are
-//! detected, even for files that do not exist yet. It does not know command lines: callers pass the
+//! detected, even for files that do not exist yet. Independent of command lines: callers pass the
 //! files that a command writes. Start at [`OutputFile`].
 
 use anyhow::{Context, bail};
@@ -124,7 +124,7 @@ fn folder_of(path: &Path) -> &Path {
 /// Rejects two outputs to the same file.
 ///
 /// # Errors
-/// Two outputs are one file; the message names both.
+/// Fails if two outputs are one file; the message names both.
 pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
     for (at, output) in outputs.iter().enumerate() {
         let earlier = outputs[..at]
@@ -160,8 +160,8 @@ pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow:
 /// as well.
 ///
 /// # Errors
-/// An output would replace an input, and the message names both; or the definition file cannot be
-/// read.
+/// Fails if an output would replace an input, and the message names both; or the definition file
+/// cannot be read.
 pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
     if let Some(output) = outputs.iter().find(|output| output.writes(input)) {
         bail!(

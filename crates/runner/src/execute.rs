@@ -1,7 +1,7 @@
 //! Executes the slots of a plan in order and decides after each block which cases are settled.
 //!
-//! Knows neither the store nor the terminal: everything leaves as a [`SessionEvent`]. Start reading
-//! at [`execute`].
+//! Independent of the store and the terminal: everything leaves as a [`SessionEvent`]. Start
+//! reading at [`execute`].
 
 use crate::pairs;
 use crate::unchanged::CodeChangeGuard;
@@ -75,8 +75,8 @@ pub enum SessionEnd {
 /// Executes the remaining slots of `plan` in order, sending events to `observers`.
 ///
 /// # Errors
-/// An observer failed, for example because the disk is full. Failures of measured programs are
-/// events, not errors.
+/// Fails if an observer failed, for example because the disk is full. Failures of measured programs
+/// are events, not errors.
 pub fn execute(
     plan: &SessionPlan,
     mut orders: ExecuteOptions,

@@ -408,7 +408,7 @@ fn check_histories(count: u64) {
     assert!(u64::from(refused) > count / 10, "no doubles: {refused}");
 }
 
-/// Settles nothing; may say beforehand that it does not inspect runs.
+/// Settles nothing; may declare that it does not inspect runs.
 struct NeverSettle {
     looks: bool,
 }

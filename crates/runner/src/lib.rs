@@ -1,4 +1,4 @@
-//! Executes plans and reports to observers; knows neither store, statistics nor terminal.
+//! Executes plans and reports to observers; independent of the store, statistics and the terminal.
 
 mod execute;
 pub mod experiment;

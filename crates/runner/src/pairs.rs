@@ -61,7 +61,7 @@ pub(super) fn run_concurrently(
 /// any other time includes the partner's slices.
 ///
 /// # Errors
-/// The observation has no processor time.
+/// Fails if the observation has no processor time.
 pub(super) fn prefer_processor_time(
     seen: &mut RunResult,
     order: RunOrder,

@@ -116,7 +116,7 @@ pub fn describe_listeners(address: &ServerAddress) -> Option<String> {
 /// Returns a free port at this address of this machine.
 ///
 /// # Errors
-/// No port is free.
+/// Fails if no port is free.
 pub fn free_port(host: IpAddr) -> std::io::Result<u16> {
     TcpListener::bind((host, 0))?
         .local_addr()
@@ -147,8 +147,8 @@ impl LoadServer {
     /// accepts connections.
     ///
     /// # Errors
-    /// The addresses are in use already, the command ends or does not accept connections in time,
-    /// or another process accepts them.
+    /// Fails if the addresses are in use already, the command ends or does not accept connections
+    /// in time, or another process accepts them.
     pub fn start(
         spec: ProcessSpec,
         command: &str,
@@ -207,7 +207,7 @@ impl LoadServer {
     /// Stops the server.
     ///
     /// # Errors
-    /// Waiting for its end failed.
+    /// Fails if waiting for it to exit fails.
     pub fn stop(self) -> anyhow::Result<ServerOutcome> {
         let after_ns = process::cpu_ns_of(self.service.pid());
         let cpu_ns = after_ns.zip(self.cpu_before_ns);

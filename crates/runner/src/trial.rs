@@ -20,7 +20,7 @@ enum TrialEvent {
 /// jobs at a time since nothing is measured.
 ///
 /// # Errors
-/// An observer failed. Failures of tried programs are events, not errors.
+/// Fails if an observer failed. Failures of tried programs are events, not errors.
 pub fn try_all(
     plan: &SessionPlan,
     at_once: usize,

@@ -36,7 +36,7 @@ pub struct ProbeResult {
 /// for the final URL and the response there.
 ///
 /// # Errors
-/// There is no complete response, or it is not a success.
+/// Fails if there is no complete response, or it is not a success.
 pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeResult)> {
     let mut redirected_from = Vec::new();
     loop {
@@ -152,7 +152,7 @@ fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
 /// Checks a server's response to one request of this load at `url`.
 ///
 /// # Errors
-/// There is no response, or it violates the rules.
+/// Fails if there is no response, or it violates the rules.
 pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Result<(), String> {
     let url = match &rules.path {
         Some(path) => replace_path(url, path),
@@ -183,7 +183,7 @@ pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Resu
 /// Sends a plain GET request.
 ///
 /// # Errors
-/// There is no response.
+/// Fails if there is no response.
 pub fn send_get(url: &str) -> Result<ProbeResponse, String> {
     send_single_request(&LoadSpec {
         url: url.to_owned(),

@@ -85,7 +85,7 @@ impl Checkout {
     /// Finds the checkout that contains the folder.
     ///
     /// # Errors
-    /// There is none, or git is missing.
+    /// Fails if there is none, or git is missing.
     pub fn find(here: &Path) -> Result<Checkout> {
         let ask = |question: &[&str]| query_git(here, &[&["rev-parse"], question].concat());
         let root = ask(&["--show-toplevel"]).map_err(|error| {
@@ -109,7 +109,7 @@ impl Checkout {
     /// Resolves a revision as typed to a commit.
     ///
     /// # Errors
-    /// There is none; the message suggests the nearest known name.
+    /// Fails if there is none; the message suggests the nearest known name.
     pub fn resolve_commit(&self, typed: &str) -> Result<ResolvedCommit> {
         let ask = |what: &str| {
             let name = format!("{typed}{what}");
@@ -186,7 +186,7 @@ impl Checkout {
 /// end of this process. Passes `note` a sentence before each slow step.
 ///
 /// # Errors
-/// The commit cannot be checked out or built.
+/// Fails if the commit cannot be checked out or built.
 pub fn prepare_worktree(
     worktree: &VariantWorktree,
     note: &mut dyn FnMut(&str) -> Result<()>,
@@ -237,7 +237,7 @@ pub fn release_worktree(worktree: &VariantWorktree) {
 /// replaced.
 ///
 /// # Errors
-/// A file cannot be written, or another process measures with a different text of it.
+/// Fails if a file cannot be written, or another process measures with a different text of it.
 pub fn replace_files(worktree: &VariantWorktree, wanted: &[(PathBuf, Vec<u8>)]) -> Result<()> {
     let entry = WorktreeEntry::of_worktree(worktree)?;
     loop {
@@ -734,7 +734,7 @@ mod tests {
         let listed = |at: &Path| query_git(at, &["worktree", "list"]).unwrap();
         assert_eq!(listed(&worktree.checkout).lines().count(), 1);
         assert!(!worktree.checkout.join(".git/worktrees").exists());
-        // It is a checkout of its own all the same, for builds that query git.
+        // It is still a checkout of its own, for builds that query git.
         assert_eq!(
             query_git(&worktree.folder, &["rev-parse", "HEAD"]).unwrap(),
             worktree.revision

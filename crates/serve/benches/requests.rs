@@ -1,9 +1,9 @@
 //! Cost of a request, effect of a thousand slow clients on other clients, and cost of a
 //! decompression bomb.
 //!
-//! `cargo bench -p speedwell-serve --bench requests [-- SECONDS]`. CPU time is that of the server's
-//! threads; clients are threads of the same process. On a busy machine, compare only times of the
-//! same table.
+//! `cargo bench -p speedwell-serve --bench requests [-- SECONDS]`. CPU time is the time of the
+//! server's threads; clients are threads of the same process. On a busy machine, compare only times
+//! of the same table.
 
 use axum::Router;
 use axum::body::Bytes;

@@ -1,7 +1,7 @@
 //! Thread pools for blocking work, such as database queries, with a short queue in front.
 //!
 //! A longer queue would only make every client wait. Requests that find the queue full are rejected
-//! at once with `Retry-After`, and [`BlockingPool::run_within`] also rejects requests that have
+//! immediately with `Retry-After`, and [`BlockingPool::run_within`] also rejects requests that have
 //! waited too long. Work whose client has disconnected is not started.
 
 use crate::error::Error;
@@ -62,7 +62,7 @@ impl BlockingPool {
     /// Creates a pool of `threads` threads named `name`, with a queue of length `queue`.
     ///
     /// # Errors
-    /// If the system cannot start more threads.
+    /// Fails if the system cannot start more threads.
     pub fn new(name: &str, threads: usize, queue: usize) -> Result<BlockingPool, Error> {
         let (queue, waiting) = sync_channel::<PoolJob>(queue);
         let waiting = Arc::new(Mutex::new(waiting));
@@ -79,7 +79,7 @@ impl BlockingPool {
     /// Runs `work` on a thread of the pool and returns its result.
     ///
     /// # Errors
-    /// 503 if the queue is full, 500 if the work panics. Handlers can return either as the
+    /// Returns 503 if the queue is full, 500 if the work panics. Handlers can return either as the
     /// response.
     pub async fn run<T: Send + 'static>(
         &self,

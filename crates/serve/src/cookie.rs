@@ -1,7 +1,7 @@
 //! Browser logins: a session cookie that scripts cannot read and other sites cannot send, the data
 //! kept for each login, and the one-time key printed at startup.
 //!
-//! The data stay on the server, not in the cookie, so ending a login takes effect at once.
+//! The data stay on the server, not in the cookie, so ending a login takes effect immediately.
 
 use crate::error::Error;
 use crate::token::{SecretDigest, SecretText};
@@ -62,7 +62,7 @@ impl<T: Clone> LoginStore<T> {
     /// [`crate::ClientInfo::secure`].
     ///
     /// # Errors
-    /// If the system has no random bytes, or the name is not a valid cookie name.
+    /// Fails if the system has no random bytes, or the name is not a valid cookie name.
     pub fn start_login(&self, who: T, secure: bool, now: Instant) -> Result<HeaderValue, Error> {
         let secret = SecretText::random::<32>()?;
         let mut logins = self
@@ -99,7 +99,7 @@ impl<T: Clone> LoginStore<T> {
     /// cookie.
     ///
     /// # Errors
-    /// If the name is not a valid cookie name.
+    /// Fails if the name is not a valid cookie name.
     pub fn end_login(&self, headers: &HeaderMap, secure: bool) -> Result<HeaderValue, Error> {
         if let Some(digest) = self.cookie_digest(headers, secure) {
             let mut logins = self
@@ -166,7 +166,7 @@ impl LoginKey {
     /// Creates a random key.
     ///
     /// # Errors
-    /// If the system has no random bytes.
+    /// Fails if the system has no random bytes.
     #[allow(clippy::new_without_default, reason = "it may fail")]
     pub fn new() -> Result<LoginKey, Error> {
         Ok(LoginKey {

@@ -54,7 +54,7 @@ impl FailureLimiter {
     /// Whether this address may try. `None` stands for clients on a Unix socket.
     ///
     /// # Errors
-    /// 429, with the time until the first counted failure is a minute old.
+    /// Returns 429, with the time until the first counted failure is a minute old.
     pub fn check_address(&self, address: Option<IpAddr>, now: Instant) -> Result<(), HttpError> {
         let by_address = self
             .by_address

@@ -32,7 +32,7 @@ impl AllowedHosts {
     /// such as `https://perf.example`.
     ///
     /// # Errors
-    /// If `url` is not `http://NAME[:PORT]` or `https://NAME[:PORT]` with nothing after it.
+    /// Fails if `url` is not `http://NAME[:PORT]` or `https://NAME[:PORT]` with nothing after it.
     pub fn public(url: &str) -> Result<AllowedHosts, Error> {
         match SiteOrigin::parse(url) {
             Some(site) => Ok(AllowedHosts { public: Some(site) }),

@@ -2,7 +2,7 @@
 //!
 //! The router handles requests; this crate enforces access and limits. It deals with clients that
 //! misbehave: slow and endless requests, too many connections, decompression bombs, foreign host
-//! names, pages of other sites. It knows nothing about the content.
+//! names, pages of other sites. It is independent of the content served.
 //!
 //! ```
 //! use axum::{Router, routing::get};

@@ -1,8 +1,8 @@
 //! Connection limits, in total and per address, and eviction when all slots are taken.
 //!
 //! A connection that has not sent a request yet can be evicted in favor of a new one, the longest
-//! silent first: browsers send their request at once. A connection that is being answered, or has
-//! been, keeps its slot.
+//! silent first: browsers send their request immediately. A connection that is being answered, or
+//! has been, keeps its slot.
 //!
 //! Each address has two quotas: one for any connection, and one for clients that log in, because
 //! many people may share an address. [`ConnectionLimiter::acquire_slot`],
@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-/// Maximum number of connections without a slot that get a 503 at once; further ones are just
+/// Maximum number of connections without a slot that get a 503 immediately; further ones are just
 /// closed.
 const MAX_REJECTIONS: usize = 64;
 

@@ -37,7 +37,7 @@ impl HttpServer {
     /// Opens the sockets, so that configuration errors surface before anything is served.
     ///
     /// # Errors
-    /// If an address is in use or not allowed, or others could reach it without protection.
+    /// Fails if an address is in use or not allowed, or others could reach it without protection.
     pub fn bind(options: ServerOptions, router: axum::Router) -> Result<HttpServer, Error> {
         if options.listen.is_empty() {
             return Err(Error::Nowhere);
@@ -97,7 +97,7 @@ impl HttpServer {
     /// [`crate::ServerLimits::stop_timeout`].
     ///
     /// # Errors
-    /// If the sockets cannot be used.
+    /// Fails if the sockets cannot be used.
     pub fn run(self) -> Result<(), Error> {
         let HttpServer {
             listeners,

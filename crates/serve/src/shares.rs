@@ -53,7 +53,8 @@ impl ClientLimiter {
     /// Acquires a share for this client, waiting until one is free.
     ///
     /// # Errors
-    /// 503 if too many requests of this client wait already, or no share becomes free in time.
+    /// Returns 503 if too many requests of this client wait already, or no share becomes free in
+    /// time.
     pub async fn acquire_share(&self, who: &str) -> Result<ClientPermit, HttpError> {
         let (free, place) = {
             let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);

@@ -25,7 +25,7 @@ impl TlsIdentity {
     /// Reads both files.
     ///
     /// # Errors
-    /// If a file cannot be read or holds no certificate or key, or if the two do not match.
+    /// Fails if a file cannot be read or holds no certificate or key, or if the two do not match.
     pub fn from_files(certificate: &Path, key: &Path) -> Result<TlsIdentity, Error> {
         let read = |path: &Path| {
             std::fs::read(path).map_err(|error| Error::File(path.to_path_buf(), error))
@@ -36,7 +36,7 @@ impl TlsIdentity {
     /// Parses the contents of both files.
     ///
     /// # Errors
-    /// If one of them holds no certificate or key, or if the two do not match.
+    /// Fails if one of them holds no certificate or key, or if the two do not match.
     pub fn from_pem(certificate: &[u8], key: &[u8]) -> Result<TlsIdentity, Error> {
         let chain: Vec<_> = CertificateDer::pem_slice_iter(certificate)
             .collect::<Result<_, _>>()

@@ -41,7 +41,7 @@ impl SecretText {
     /// Generates random bytes, encoded as base64url.
     ///
     /// # Errors
-    /// If the system has no random bytes.
+    /// Fails if the system has no random bytes.
     pub fn random<const BYTES: usize>() -> Result<SecretText, Error> {
         Ok(SecretText(URL_SAFE_NO_PAD.encode(random_bytes::<BYTES>()?)))
     }
@@ -115,7 +115,7 @@ impl AccessToken {
     /// Generates a token.
     ///
     /// # Errors
-    /// If the system has no random bytes.
+    /// Fails if the system has no random bytes.
     #[allow(clippy::new_without_default, reason = "it may fail")]
     pub fn new() -> Result<AccessToken, Error> {
         let mut text = TOKEN_PREFIX.to_owned();

@@ -1,7 +1,7 @@
 //! Parses the command line and reports parse errors.
 //!
 //! Replaces what clap would print where that is not good enough: the short help, suggestions for
-//! short names, and suggestions of hidden items. It does not know what any command does. Start at
+//! short names, and suggestions of hidden items. Independent of what any command does. Start at
 //! [`parse_command_line`].
 
 use super::{CommandLine, CommandStatus, output_files, short_help, status};

@@ -32,7 +32,7 @@ pub struct AsArgs {
 /// Runs the drop-in replacement.
 ///
 /// # Errors
-/// Only if the current directory cannot be determined: drop-ins report their own errors.
+/// Fails only if the current directory cannot be determined: drop-ins report their own errors.
 pub fn run(args: AsArgs) -> anyhow::Result<CommandStatus> {
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     // Rewritten progress lines are for people, and would mix with rows printed to the same

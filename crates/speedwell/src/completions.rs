@@ -24,7 +24,7 @@ pub struct CompletionsArgs {
 /// Prints the script.
 ///
 /// # Errors
-/// Standard output cannot be written to.
+/// Fails if standard output cannot be written to.
 pub fn run(args: &CompletionsArgs) -> anyhow::Result<CommandStatus> {
     let mut script = Vec::new();
     let mut completed = visible_command(&build_grammar());

@@ -49,7 +49,7 @@ impl SessionSelection<'_> {
 /// Calls `work` with the selected part of a large session. Returns `None` for a small one.
 ///
 /// # Errors
-/// Fails if the store fails, if nothing is selected, or if `work` fails.
+/// Fails if the store cannot be accessed, if nothing is selected, or if `work` fails.
 pub fn in_parts<T>(
     (store, number): (&Store, i64),
     wanted: &SessionSelection<'_>,
@@ -70,7 +70,8 @@ pub fn in_parts<T>(
 /// is known, given the session without its runs.
 ///
 /// # Errors
-/// Fails if the store fails, nothing is selected, or a metric, unit or chart does not fit.
+/// Fails if the store cannot be accessed, nothing is selected, or a metric, unit or chart does not
+/// fit.
 pub fn large_document(
     of: (&Store, i64),
     wanted: &SessionSelection<'_>,
@@ -102,7 +103,7 @@ pub fn large_document(
 /// Loads the selected part of a session of any size.
 ///
 /// # Errors
-/// Fails if the store fails, or if the selection is too large to load.
+/// Fails if the store cannot be accessed, or if the selection is too large to load.
 pub fn load_selected(of: (&Store, i64), wanted: &SessionSelection<'_>) -> Result<Session> {
     let (store, number) = of;
     let read = in_parts(of, wanted, |stored| {

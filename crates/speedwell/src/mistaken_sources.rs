@@ -1,7 +1,7 @@
 //! Explains sources of `compare` that are not results: benchmark files, folders of them, and
 //! commands.
 //!
-//! Suggests how to measure them. It does not know how anything is measured. Start at
+//! Suggests how to measure them. Independent of how anything is measured. Start at
 //! [`explain_mistake`].
 
 use super::operand::SourceOperand;

@@ -1,6 +1,6 @@
 //! Parses a SOURCE argument: `[NAME=]PLACE[,PLACE...][[VARIANT]][::REGEX]`.
 //!
-//! Decides which characters mean what. It does not know what the places contain. Start at
+//! Decides which characters mean what. Independent of what the places contain. Start at
 //! [`parse_all`].
 
 use anyhow::{Context, ensure};

@@ -1,10 +1,9 @@
 //! Rejects command lines that would destroy a file: an output that replaces an input, or two
 //! outputs to one file.
 //!
-//! Decides which arguments are outputs and which may name inputs. It does not know what the
-//! commands do: every argument that names an existing file counts as an input. Start at
-//! [`check_outputs`]; inputs that only reading the arguments reveals are checked by
-//! [`check_inputs`].
+//! Decides which arguments are outputs and which may name inputs. Independent of what the commands
+//! do: every argument that names an existing file counts as an input. Start at [`check_outputs`];
+//! inputs that only reading the arguments reveals are checked by [`check_inputs`].
 
 use super::options::env_variable;
 use anyhow::bail;

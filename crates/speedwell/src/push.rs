@@ -493,7 +493,7 @@ impl SessionUpload {
     /// Writes a session of any size; returns an [`UploadError`] if it cannot be sent.
     ///
     /// # Errors
-    /// Fails if the store or the file fails.
+    /// Fails if the store or the file cannot be accessed.
     fn from_session(
         store: &Store,
         number: i64,

@@ -2,8 +2,8 @@
 //! figures.
 //!
 //! Decides what to make up. The code that would fail after measuring then rejects a nonexistent
-//! sort column, x-axis parameter or chart beforehand. It cannot check the names of metrics, which
-//! only a run reveals (`measure::rehearsal`). Start at [`check_report`].
+//! sort column, x-axis parameter or chart before anything is measured. It cannot check the names of
+//! metrics, which only a run reveals (`measure::rehearsal`). Start at [`check_report`].
 
 use super::options::MeasureTask;
 use anyhow::bail;

@@ -1,6 +1,6 @@
 //! Reads a results file, or stdin, as sessions.
 //!
-//! Decides how to report a file that cannot be read, or is only partly understood. It does not know
+//! Decides how to report a file that cannot be read, or is only partly understood. Independent of
 //! what the sessions are for. The entry point is [`read`].
 
 use super::status;

@@ -41,8 +41,8 @@ struct AsvResults {
 }
 
 impl AsvResults {
-    /// Finds asv's results in `folder`, which is that of all machines or of one; returns `None` if
-    /// it is not asv's.
+    /// Finds asv's results in `folder`, which holds all machines or one; returns `None` if it is
+    /// not asv's.
     fn find_results(folder: &Path) -> Result<Option<AsvResults>> {
         let is_machine = |folder: &Path| folder.join("machine.json").is_file();
         let (root, machines) = if is_machine(folder) {

@@ -1,6 +1,6 @@
 //! One line on stderr that is redrawn in place, only on a terminal.
 //!
-//! Decides when to draw, and leaves nothing behind. It does not know the content. Start at
+//! Decides when to draw, and leaves nothing behind. Independent of the content. Start at
 //! [`StatusLine::new`].
 
 use super::options::terminal_width;

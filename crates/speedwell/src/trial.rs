@@ -25,8 +25,8 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
             .clone()
             .or_else(|| job.label_as_case())
             .unwrap_or_else(|| {
-                // A label that is not a case id is the name of a file whose cases only the file
-                // knows.
+                // A label that is not a case id is a file name; only the file itself defines its
+                // cases.
                 Case::new(&job.label, Vec::new())
             }),
         runs,

@@ -1,7 +1,7 @@
 //! Change points of a series, in level or spread: the best segmentation.
 //!
-//! Dynamic programming with pruning (PELT: Killick, Fearnhead and Eckley, JASA 107, 2012). Does not
-//! know what the values are, or which changes matter. Start at [`find_segments`].
+//! Dynamic programming with pruning (PELT: Killick, Fearnhead and Eckley, JASA 107, 2012).
+//! Independent of what the values are and which changes matter. Start at [`find_segments`].
 
 use std::f64::consts::TAU;
 use std::ops::Range;
@@ -9,11 +9,11 @@ use std::ops::Range;
 /// Replaces a variance of zero, which has no logarithm (as in R's package changepoint).
 const LEAST_VARIANCE: f64 = 1e-11;
 
-/// Allowance for rounding in a bound on costs, which are differences of large sums. It is far below
-/// a penalty.
+/// Allowance for rounding in a bound on costs, which are differences of large sums. It is far
+/// smaller than any sensible penalty.
 const SLACK: f64 = 1e-6;
 
-/// Candidates in a group. With the bound common to all groups, a step examines about this many
+/// Candidates in a group. Thanks to the bound common to all groups, a step examines about this many
 /// candidates.
 const GROUP: usize = 64;
 
@@ -21,10 +21,10 @@ const GROUP: usize = 64;
 /// each of at least `shortest` values. The cost of a segment is twice its negative log likelihood
 /// as normal values with its own mean and variance.
 ///
-/// A common penalty is 15 ln n (Barrett et al., OOPSLA 2017). No values give no segment; fewer than
-/// twice `shortest` give one. Candidates are dropped when they are `penalty` behind, as in R's
-/// package changepoint and in ruptures; with `shortest` above 1 and a small penalty, a slightly
-/// better segmentation may be missed.
+/// A common penalty is 15 ln n (Barrett et al., OOPSLA 2017). Returns nothing for an empty slice,
+/// and a single segment for fewer than `2 * shortest` values. Candidates are dropped when they are
+/// `penalty` behind, as in R's package changepoint and in ruptures; with `shortest` above 1 and a
+/// small penalty, a slightly better segmentation may be missed.
 ///
 /// Where little changes, plain PELT prunes nothing and takes O(n²) time. Therefore old candidates
 /// are gathered into groups with a common lower bound: no segmentation of s..t costs more than s..t
@@ -148,8 +148,8 @@ impl SplitSearch {
         if place - self.end_of_all < self.group_size || !self.best[place].is_finite() {
             return;
         }
-        // Nearly best candidates stay young: the bound of their group would never allow skipping
-        // it.
+        // Nearly optimal candidates stay in `young`: a group that contains one could never be
+        // skipped.
         let through = |begin: usize| self.best[begin] + self.segment_cost(begin, place);
         let near = self.best[place] - self.penalty / 2.0;
         let (young, candidates): (Vec<usize>, Vec<usize>) = self
@@ -199,8 +199,8 @@ impl SplitSearch {
         (self.best[end], self.last_change[end]) = least;
     }
 
-    /// Updates `least`, the minimum cost of `0..end` with the first index that has it, by these
-    /// candidates, and drops candidates that cannot become best any more.
+    /// Updates `least` (the minimum cost of `0..end` and the first index that attains it) from
+    /// these candidates, and drops candidates that can no longer become optimal.
     fn thin_out(&self, candidates: &mut Vec<usize>, end: usize, least: &mut (f64, usize)) {
         let costs: Vec<f64> = candidates
             .iter()

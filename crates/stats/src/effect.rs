@@ -1,7 +1,7 @@
 //! Distribution-free effect sizes of two groups of values.
 //!
 //! Measures how far and how often one group exceeds the other; whether that is more than chance is
-//! for the tests. Does not know blocks. Start at [`hodges_lehmann`].
+//! for the tests. Ignores blocks. Start at [`hodges_lehmann`].
 
 use crate::describe::mean;
 use crate::distribution::normal;
@@ -76,8 +76,8 @@ pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
 /// Hodges-Lehmann shift of two groups and its interval (Annals of Mathematical Statistics 34, 1963).
 ///
 /// The interval runs between two of the ordered pairwise differences. Their ranks come from the
-/// exact distribution of U while its arrangements fit in 128 bits (about 60 values a side), beyond
-/// that from the normal approximation. `None` when a group is empty.
+/// exact distribution of U while its arrangements fit in 128 bits (about 60 values per side),
+/// beyond that from the normal approximation. `None` when a group is empty.
 pub fn hodges_lehmann(
     baseline: &[f64],
     candidate: &[f64],

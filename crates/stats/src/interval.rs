@@ -62,8 +62,8 @@ pub fn mean_t(values: &[f64], confidence: f64) -> Option<Interval> {
     })
 }
 
-/// Smallest number of values whose interval of the mean ([`mean_t`]) is at most half as wide as
-/// that of `count` values with the same scatter; `count` is 2 or more.
+/// Smallest number of values whose interval of the mean ([`mean_t`]) is at most half as wide as the
+/// interval of `count` values with the same scatter; `count` is 2 or more.
 pub fn values_to_halve(count: usize, confidence: f64) -> usize {
     let width = |count: usize| {
         let t = student_t::upper_quantile(0.5 * (1.0 - confidence), count.max(2) as f64 - 1.0);

@@ -2,8 +2,8 @@
 //! designs and corrections for many comparisons.
 //!
 //! Everything is a pure function over slices: no I/O, no clock, and no generator that the caller
-//! did not seed. The crate does not know where values come from or how results are shown. Start
-//! reading at [`test::stratified`], the default test, then [`sequential`].
+//! did not seed. The crate is independent of where values come from and how results are shown.
+//! Start reading at [`test::stratified`], the default test, then [`sequential`].
 //!
 //! ```
 //! use speedwell_stats::{BlockObservation, test::stratified_rank};

@@ -1,6 +1,6 @@
 //! Corrections for many comparisons at once.
 //!
-//! Computes adjusted p-values; does not know which comparisons form a family. NaN stands for a
+//! Computes adjusted p-values; independent of which comparisons form a family. NaN stands for a
 //! comparison that could not be made: it stays NaN and does not count (as in R's `p.adjust`). Start
 //! at [`benjamini_hochberg`].
 

@@ -1,6 +1,6 @@
 //! Power planning: how many runs a change needs, and which change a number of runs can detect.
 //!
-//! Uses the normal approximation of the rank test; does not know how long a run takes. Changes and
+//! Uses the normal approximation of the rank test; independent of how long a run takes. Changes and
 //! coefficients of variation are fractions: 0.02 is 2 %. Start at [`runs_per_side`].
 
 use crate::distribution::normal;

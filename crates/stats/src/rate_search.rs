@@ -2,8 +2,8 @@
 //!
 //! Decides which rate to try next and what the answer is: doubles the rate until one is missed,
 //! then bisects between the highest kept and the lowest missed one. Near the limit a rate may be
-//! kept by chance, so the rates that bound the answer are repeated until two trials agree. Does not
-//! know the requests. Start at [`next_rate`].
+//! kept by chance, so the rates that bound the answer are repeated until two trials agree.
+//! Independent of how requests are sent. Start at [`next_rate`].
 
 /// A trial of a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]

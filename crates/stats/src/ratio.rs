@@ -1,7 +1,8 @@
 //! Fieller's interval of a ratio of means.
 //!
 //! Interval of mean(candidate) / mean(baseline) for two independent groups with unequal variances.
-//! Does not know blocks; [`bootstrap`](crate::bootstrap) does. Start at [`fieller_interval`].
+//! Ignores blocks; [`bootstrap`](crate::bootstrap) takes them into account. Start at
+//! [`fieller_interval`].
 
 use crate::describe::{mean, variance};
 use crate::distribution::student_t;
@@ -22,8 +23,8 @@ pub struct RatioEstimate {
 /// reject; its degrees of freedom are Satterthwaite's at the estimated ratio (Tamhane and Logan,
 /// Biometrical Journal 46, 2004). `confidence` is a share such as 0.95.
 ///
-/// None with fewer than 2 values a side, or when the baseline's mean cannot be distinguished from zero, as
-/// the set of ratios is then not an interval.
+/// `None` with fewer than 2 values per side, or when the baseline's mean cannot be distinguished
+/// from zero, as the set of ratios is then not an interval.
 pub fn fieller_interval(
     baseline: &[f64],
     candidate: &[f64],

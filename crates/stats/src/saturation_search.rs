@@ -2,10 +2,10 @@
 //!
 //! Each level of concurrency is visited several times, and each visit yields one throughput: the
 //! variation between visits, not within one, is the noise of a level. This module decides which
-//! level to visit next, when to stop, and what the answer is. It knows nothing about the workers
-//! and never waits: [`next_level`] and [`search_answer`] are pure functions of the visits so far,
-//! so that a stored session leads to the same decisions again. Start at [`next_level`];
-//! [`VisitNoise`] compares two levels.
+//! level to visit next, when to stop, and what the answer is. It is independent of the workers and
+//! never waits: [`next_level`] and [`search_answer`] are pure functions of the visits so far, so
+//! that a stored session leads to the same decisions again. Start at [`next_level`]; [`VisitNoise`]
+//! compares two levels.
 
 use crate::Interval;
 use crate::describe;
@@ -14,7 +14,7 @@ use crate::distribution::student_t;
 /// A level and its visits.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ConcurrencyLevel {
-    /// Workers at once.
+    /// Number of concurrent workers.
     pub concurrency: u32,
     /// Throughput of every visit in order, in any unit; zero is valid.
     pub throughputs: Vec<f64>,
@@ -200,7 +200,7 @@ pub enum LevelStatus {
 /// The state of a level.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LevelState {
-    /// Workers at once.
+    /// Number of concurrent workers.
     pub concurrency: u32,
     /// Visits so far.
     pub visits: usize,

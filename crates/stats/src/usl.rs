@@ -4,7 +4,7 @@
 //! of Massively Parallel Transaction Systems", 1993): lambda is the throughput of one worker alone,
 //! sigma the fraction of work that cannot overlap, kappa the cost of keeping each pair of workers
 //! coherent. Fits the three, and rejects poor fits; [`fit_power_law`] describes how any quantity
-//! grows with another. Does not know what the workers do. Start at [`fit_usl`].
+//! grows with another. Independent of what the workers do. Start at [`fit_usl`].
 
 use crate::describe::mean;
 
@@ -24,7 +24,7 @@ const CONVERGENCE_LIMIT: f64 = 1e-11;
 /// A level of concurrency.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct UslPoint {
-    /// Workers at once.
+    /// Number of concurrent workers.
     pub concurrency: f64,
     /// Throughput, in any unit.
     pub throughput: f64,
@@ -212,7 +212,7 @@ fn normal_equations(
 }
 
 /// N / X = (1 + sigma (N - 1) + kappa N (N - 1)) / lambda, solved as a linear regression. The
-/// weights follow from the error of N / X, which is N / X^2 times that of X.
+/// weights follow from the error of N / X, which is N / X^2 times the error of X.
 fn starting_values(points: &[UslPoint], free: FreeParameters) -> Option<UslParameters> {
     let (mut matrix, mut side) = ([[0.0; 3]; 3], [0.0; 3]);
     for point in points {

@@ -1,8 +1,8 @@
 //! Adapters: tables `[suite.NAME]` that define how benchmarks of another suite are listed, executed
 //! one by one, and read.
 //!
-//! Decides what such a table may contain and checks all of it. Knows nothing of how processes are
-//! started or what outputs mean. Start at [`SuiteAdapter::parse_all`]; docs/reference/suites.md
+//! Decides what such a table may contain and checks all of it. Independent of how processes are
+//! started and what outputs mean. Start at [`SuiteAdapter::parse_all`]; docs/reference/suites.md
 //! describes the keys.
 
 use super::part::{FilePart, nearest_hint};
@@ -277,7 +277,7 @@ impl SuiteAdapter {
     /// Parses all tables `[suite.NAME]` of a TOML text, ignoring other tables.
     ///
     /// # Errors
-    /// The text is not TOML, or a table is invalid; the message names the line.
+    /// Fails if the text is not TOML, or a table is invalid; the message names the line.
     pub fn parse_all(text: &str) -> Result<Vec<SuiteAdapter>> {
         read_tables(&FilePart::top(&tree::parse_toml(text)?))
     }
@@ -286,7 +286,7 @@ impl SuiteAdapter {
     /// their patterns takes longer than most commands that name a suite.
     ///
     /// # Errors
-    /// The text is not TOML, or has unknown keys.
+    /// Fails if the text is not TOML, or has unknown keys.
     pub fn parse_checked(text: &str) -> Result<Vec<SuiteAdapter>> {
         parse_tables(&FilePart::top(&tree::parse_toml(text)?), |_, _| Ok(()))
     }

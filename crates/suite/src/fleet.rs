@@ -119,7 +119,7 @@ impl FleetFile {
     /// the user, in `settings`.
     ///
     /// # Errors
-    /// The file cannot be read, or is invalid.
+    /// Fails if the file cannot be read, or is invalid.
     pub fn find(here: &Path, settings: Option<&Path>) -> Result<Option<FleetFile>> {
         let root = project::project_root(here).unwrap_or(here);
         let folders = here
@@ -135,7 +135,7 @@ impl FleetFile {
     /// Reads a file.
     ///
     /// # Errors
-    /// The file cannot be read, or is invalid.
+    /// Fails if the file cannot be read, or is invalid.
     pub fn read(file: &Path) -> Result<FleetFile> {
         let read = || FleetFile::parse(file, &std::fs::read_to_string(file)?);
         read().with_context(|| format!("in '{}'", file.display()))

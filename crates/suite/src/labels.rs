@@ -68,7 +68,7 @@ impl MachineSelector {
     /// Checks that all names in it are known.
     ///
     /// # Errors
-    /// A name is not in `known`; the message suggests known ones.
+    /// Fails if a name is not in `known`; the message suggests known ones.
     pub fn ensure_known(&self, known: &[String]) -> Result<()> {
         let is_unknown = |name: &&str| !known.iter().any(|known| known == name);
         if let Some(name) = self.label_names().into_iter().find(is_unknown) {

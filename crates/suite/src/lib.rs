@@ -1,7 +1,7 @@
 //! Definition files: benchmarks, variants, claims and gates described in TOML instead of code.
 //!
 //! Decides what such a file may contain and checks all of it before anything is started: an unknown
-//! key is an error with its line and the nearest known one. Knows nothing of how benchmarks are
+//! key is an error with its line and the nearest known one. Independent of how benchmarks are
 //! executed. [`read_source`] reads the text, [`experiment::Experiment::parse`] resolves it
 //! (docs/reference/experiment-file.md), including the short form `[benchmark.NAME]`
 //! (docs/guide/definition-files.md). In between, `tree.rs` finds the lines, `reader.rs` fills types
@@ -53,7 +53,7 @@ impl LazyDefinition {
     /// Returns the parsed experiment.
     ///
     /// # Errors
-    /// The file is invalid; messages name the line.
+    /// Fails if the file is invalid; messages name the line.
     pub fn experiment(&self) -> Result<&Experiment> {
         let parse = || Experiment::parse(&self.source).map_err(|error| format!("{error:#}"));
         let parsed = self.experiment.get_or_init(parse);
@@ -83,7 +83,7 @@ impl PartialEq for LazyDefinition {
 /// of groups; several pairs with one name are several values.
 ///
 /// # Errors
-/// The file cannot be read.
+/// Fails if the file cannot be read.
 pub fn read_source(file: &Path, set: &[(String, String)]) -> Result<DefinitionFile> {
     let shown = file.display();
     let text = std::fs::read_to_string(file)

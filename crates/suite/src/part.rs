@@ -1,7 +1,7 @@
 //! A table of a definition file and its position, as needed for messages.
 //!
-//! Every message gives the position: the line in TOML, the path in JSON. Knows nothing of the
-//! meaning of keys; `reader.rs` converts a part to a type that does. Start at [`FilePart`].
+//! Every message gives the position: the line in TOML, the path in JSON. Independent of the meaning
+//! of keys; `reader.rs` converts a part to a type that does. Start at [`FilePart`].
 
 use super::tree::{NodeContent, NodeTable, TreeNode};
 use anyhow::{Error, anyhow};

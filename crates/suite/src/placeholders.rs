@@ -99,7 +99,7 @@ impl PlaceholderMap {
     /// Fills the placeholders of a text and evaluates a calculation.
     ///
     /// # Errors
-    /// A placeholder is unknown; `line` and `place` give the position.
+    /// Fails if a placeholder is unknown; `line` and `place` give the position.
     pub fn fill_placeholders(
         &self,
         text: &str,
@@ -146,7 +146,7 @@ impl PlaceholderMap {
     /// Fills all texts of a tree.
     ///
     /// # Errors
-    /// A placeholder is unknown.
+    /// Fails if a placeholder is unknown.
     pub fn fill_node(&self, node: &TreeNode, place: &NodePath) -> Result<TreeNode> {
         let content = match &node.content {
             NodeContent::Text(text) => {
@@ -175,7 +175,7 @@ impl PlaceholderMap {
     /// Fills the placeholders of a value; a calculation becomes a number.
     ///
     /// # Errors
-    /// A placeholder is unknown.
+    /// Fails if a placeholder is unknown.
     pub fn fill_value(
         &self,
         value: &ParameterValue,

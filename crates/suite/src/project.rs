@@ -57,7 +57,7 @@ impl ProjectFile {
     /// Reads the file in the root of the project that contains `here`. A file further up belongs to another project.
     ///
     /// # Errors
-    /// The file cannot be read, or is invalid.
+    /// Fails if the file cannot be read, or is invalid.
     pub fn find_file(here: &Path) -> Result<Option<ProjectFile>> {
         let Some(folder) = project_root(here).filter(|root| root.join(PROJECT_FILE_NAME).is_file())
         else {

@@ -126,7 +126,7 @@ impl FilePart<'_> {
     /// Reads the part into a type.
     ///
     /// # Errors
-    /// A key is unknown or a value is invalid; the message names line and key.
+    /// Fails if a key is unknown or a value is invalid; the message names line and key.
     pub fn read_part<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
         let read = T::deserialize(PartReader::new(self));
         read.map_err(|fault| fault.into_table_error(self))
@@ -135,7 +135,7 @@ impl FilePart<'_> {
     /// Reads the value of a key.
     ///
     /// # Errors
-    /// The value is invalid.
+    /// Fails if the value is invalid.
     pub fn read_key<T: DeserializeOwned>(&self, key: &str) -> anyhow::Result<Option<T>> {
         let Some(part) = self.part(key) else {
             return Ok(None);

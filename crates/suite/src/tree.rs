@@ -70,7 +70,7 @@ impl TreeNode {
 /// Parses TOML.
 ///
 /// # Errors
-/// The text is not TOML; the message shows the position.
+/// Fails if the text is not TOML; the message shows the position.
 pub fn parse_toml(text: &str) -> Result<TreeNode> {
     let table = DeTable::parse(text).map_err(|mut error| {
         error.set_input(Some(text));
@@ -86,7 +86,7 @@ pub fn parse_toml(text: &str) -> Result<TreeNode> {
 /// Parses JSON.
 ///
 /// # Errors
-/// The text is not JSON; the message has line and column.
+/// Fails if the text is not JSON; the message has line and column.
 pub fn parse_json(text: &str) -> Result<TreeNode> {
     let value: serde_json::Value = serde_json::from_str(text).context("it is not JSON")?;
     Ok(from_json(&value))

@@ -58,7 +58,7 @@ impl SiteAccess {
     /// Creates an access state without logins.
     ///
     /// # Errors
-    /// If the system has no random bytes.
+    /// Fails if the system has no random bytes.
     pub fn new(rules: AccessRules) -> anyhow::Result<SiteAccess> {
         // Servers on several ports of one host share their cookies.
         let name = if rules.has_tls {
@@ -201,7 +201,7 @@ impl CallerIdentity {
     /// project exists.
     ///
     /// # Errors
-    /// 401 for anonymous callers, else 403.
+    /// Returns 401 for anonymous callers, else 403.
     pub fn ensure_permitted(
         &self,
         need: RequiredPermission,
@@ -231,8 +231,8 @@ impl CallerIdentity {
 /// Identifies the caller of a request. Queries the database.
 ///
 /// # Errors
-/// 401 for an invalid token, 429 after too many of them, 503 and the like if the store cannot be
-/// read.
+/// Returns 401 for an invalid token, 429 after too many of them, 503 and the like if the store
+/// cannot be read.
 pub fn identify_caller(
     site: &SiteState,
     headers: &HeaderMap,

@@ -104,7 +104,7 @@ impl PageAddress {
     /// Parses a path.
     ///
     /// # Errors
-    /// If it does not decode to text.
+    /// Fails if it does not decode to text.
     pub fn parse(path: &str) -> Result<PageAddress, PageError> {
         let path = path.strip_prefix('/').unwrap_or(path);
         let parts = path.strip_suffix('/').unwrap_or(path).split('/');
@@ -130,7 +130,7 @@ impl PageAddress {
     /// ending that names a format.
     ///
     /// # Errors
-    /// If there is no such page.
+    /// Fails if there is no such page.
     pub fn possible_pages(&self, project: &str) -> Result<Vec<(PageKind, PageFormat)>, PageError> {
         let whole = page_kind(&self.parts, project);
         let mut found: Vec<(PageKind, PageFormat)> = Vec::new();

@@ -25,7 +25,7 @@ use std::time::Instant;
 /// Applies a form and redirects to its result.
 ///
 /// # Errors
-/// If the caller lacks the permission, or the form is invalid.
+/// Fails if the caller lacks the permission, or the form is invalid.
 pub fn apply_form(
     site: &SiteState,
     client: &ClientInfo,
@@ -159,7 +159,7 @@ pub fn judge_form(
     }
 }
 
-/// Renders the login page; logs in at once if the address contains the startup key.
+/// Renders the login page; logs in immediately if the address contains the startup key.
 pub fn login_page(site: &SiteState, client: &ClientInfo, uri: &Uri) -> Response<Body> {
     let query = PageQuery::parse(uri.query().unwrap_or_default()).unwrap_or_default();
     if let Some(key) = query.get("key") {

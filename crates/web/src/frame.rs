@@ -38,7 +38,7 @@ pub struct LayoutContext<'a> {
     pub caller: &'a CallerIdentity,
 }
 
-/// Builds the layout of a page; `path` is its address without an ending.
+/// Builds the layout of a page; `path` is the path of its URL without the extension.
 pub fn build_layout(
     around: &LayoutContext<'_>,
     place: Option<&PageKind>,

@@ -1,7 +1,7 @@
 //! Web pages for a store: each page is a document of `report` inside a layout, at an address that
 //! holds all of its state.
 //!
-//! Decides which pages exist and where their links lead. It knows neither options nor sockets;
+//! Decides which pages exist and where their links lead. It is independent of options and sockets;
 //! whatever needs a repository or the command line is delegated to the surrounding program
 //! ([`CommandLookups`]). Start with [`router`], then `page/mod.rs`.
 

@@ -10,7 +10,8 @@ use std::path::Path;
 /// Name and value of a command-line option of a comparison.
 pub type ComparisonOption<'a> = (&'a str, &'a str);
 
-/// Functions of the command line, so that a page shows the same as the corresponding command.
+/// Callbacks into the command line, so that a page shows the same result as the corresponding
+/// command.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandLookups {
     /// Returns the number of the session that a reference such as `@latest` or `@base` names.
@@ -57,7 +58,7 @@ pub struct GateResult {
 /// Query for series over time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct TrendQuery {
-    /// The branch whose line is shown.
+    /// The branch whose history is shown.
     pub branch: Option<String>,
     /// Restricts the result to the case with this id.
     pub case: Option<String>,

@@ -115,7 +115,7 @@ impl HostedProject {
     /// so that reading creates no file.
     ///
     /// # Errors
-    /// If the store cannot be read, or `work` fails.
+    /// Fails if the store cannot be read, or `work` fails.
     pub fn with_reader<T>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, PageError>,
@@ -168,7 +168,7 @@ impl HostedProject {
     /// Returns the cached page, if it is still valid, and the current version of the store.
     ///
     /// # Errors
-    /// If the store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn cached_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), PageError> {
         let mut kept = lock(&self.cache);
         let version = self.current_version(&mut kept)?;
@@ -180,7 +180,7 @@ impl HostedProject {
     /// started.
     ///
     /// # Errors
-    /// If the store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn cache_page(&self, address: &str, page: &Bytes, begun: i64) -> Result<(), PageError> {
         let mut kept = lock(&self.cache);
         if self.current_version(&mut kept)? != Some(begun) {
@@ -201,7 +201,7 @@ impl HostedProject {
     /// sessions are left.
     ///
     /// # Errors
-    /// If the store cannot be read or written.
+    /// Fails if the store cannot be read or written.
     pub fn summarize(&self) -> Result<usize, PageError> {
         if !self.exists() {
             return Ok(0);
@@ -226,7 +226,7 @@ impl HostedProject {
     /// as `speedwell history` stores them, so that a number means the same in both.
     ///
     /// # Errors
-    /// If the store cannot be read, or there is no such branch.
+    /// Fails if the store cannot be read, or there is no such branch.
     pub fn load_history(&self, course: &TrendQuery) -> Result<Arc<ProjectHistory>, PageError> {
         if !self.exists() {
             return Ok(Arc::default());

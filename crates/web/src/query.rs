@@ -1,12 +1,12 @@
-//! The query of an address: names and values in the form that browsers send
+//! The query string of a URL: names and values in the form that browsers send
 //! (application/x-www-form-urlencoded).
 //!
-//! Unknown names are rejected rather than ignored: a filter in an address must take effect.
+//! Unknown names are rejected rather than ignored: a filter in a URL must take effect.
 
 use crate::link::{decode_segment, encode_segment};
 use crate::refusal::PageError;
 
-/// More names than any page has.
+/// Upper limit; no page has this many parameters.
 const MAX_VALUES: usize = 64;
 
 /// Names and values in order; empty values are omitted.
@@ -17,7 +17,7 @@ impl PageQuery {
     /// Parses the text after the `?`.
     ///
     /// # Errors
-    /// If there are too many names, or a part does not decode to text.
+    /// Fails if there are too many names, or a part does not decode to text.
     pub fn parse(text: &str) -> Result<PageQuery, PageError> {
         let mut all = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
@@ -54,7 +54,7 @@ impl PageQuery {
     /// Returns the value of a name as a number.
     ///
     /// # Errors
-    /// If it is not a number.
+    /// Fails if it is not a number.
     pub fn get_number(&self, name: &str) -> Result<Option<i64>, PageError> {
         let parsed = self.get(name).map(|text| {
             text.trim_start_matches('@').parse::<i64>().map_err(|_| {
@@ -65,10 +65,10 @@ impl PageQuery {
         parsed.transpose()
     }
 
-    /// Rejects names that the page does not know.
+    /// Rejects parameters that the page does not have.
     ///
     /// # Errors
-    /// If there is an unknown name.
+    /// Fails if there is an unknown name.
     pub fn check_names(&self, known: &[&str]) -> Result<(), PageError> {
         let unknown = self
             .0
@@ -84,7 +84,7 @@ impl PageQuery {
         }
     }
 
-    /// Formats the query with another value of a name, or without the name if `value` is `None`.
+    /// Formats the query with `name` set to `value`, or without `name` if `value` is `None`.
     pub fn with_value(&self, name: &str, value: Option<&str>) -> String {
         let mut parts: Vec<String> = Vec::new();
         for (known, kept) in self.0.iter().filter(|(known, _)| known != name) {
@@ -114,7 +114,7 @@ impl PageQuery {
         PageQuery(others.cloned().collect())
     }
 
-    /// Formats the query as in addresses.
+    /// Formats the query string for a URL.
     pub fn to_query_string(&self) -> String {
         self.with_value("", None)
     }

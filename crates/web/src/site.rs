@@ -62,7 +62,7 @@ impl SiteState {
     /// with the server.
     ///
     /// # Errors
-    /// If the system cannot start threads, or has no random bytes.
+    /// Fails if the system cannot start threads, or has no random bytes.
     pub fn new(
         path: &Path,
         lookups: CommandLookups,
@@ -121,7 +121,7 @@ impl SiteState {
     /// Returns all projects, the first one first, and whether each can be read without a token.
     ///
     /// # Errors
-    /// If the store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn list_projects(&self) -> Result<Vec<(Arc<HostedProject>, bool)>, PageError> {
         let stored = self.first.with_reader(|store| Ok(store.list_projects()?))?;
         let known = stored.iter().map(|project| {
@@ -134,7 +134,7 @@ impl SiteState {
     /// Returns a project by its name in addresses.
     ///
     /// # Errors
-    /// If there is no such project, or the store cannot be read.
+    /// Fails if there is no such project, or the store cannot be read.
     pub fn find_project(&self, name: &str) -> Result<Arc<HostedProject>, PageError> {
         if name == self.first.name {
             return Ok(self.first.clone());
@@ -162,7 +162,7 @@ impl SiteState {
     /// Returns the paths of the stores of all projects.
     ///
     /// # Errors
-    /// If the store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn store_paths(&self) -> anyhow::Result<Vec<PathBuf>> {
         let projects = self.list_projects();
         let projects = projects.map_err(|refusal| anyhow::anyhow!(refusal.message))?;
@@ -175,7 +175,7 @@ impl SiteState {
     /// Returns the path of a project's store.
     ///
     /// # Errors
-    /// If there is no such project, or the store cannot be read.
+    /// Fails if there is no such project, or the store cannot be read.
     pub fn store_path(&self, project: &str) -> Result<PathBuf, PageError> {
         Ok(self.find_project(project)?.path().to_owned())
     }
@@ -219,7 +219,7 @@ impl SiteState {
     /// Runs `work` with the write connection to the store given at startup.
     ///
     /// # Errors
-    /// If the store cannot be written, or `work` fails.
+    /// Fails if the store cannot be written, or `work` fails.
     pub fn with_writer<T>(
         &self,
         work: impl FnOnce(&mut Store) -> anyhow::Result<T>,

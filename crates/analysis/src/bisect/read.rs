@@ -27,7 +27,7 @@ pub fn analyze_bisection(session: &Session) -> Option<BisectFindings> {
 }
 
 impl BisectObservations {
-    /// Collects what a session knows of its line. No revision counts as built.
+    /// Collects what a session records about its line of revisions. No revision counts as built.
     pub fn from_session(session: &Session, bisection: &BisectionRange) -> BisectObservations {
         let places: HashMap<&str, usize> = bisection
             .line

@@ -64,7 +64,7 @@ pub enum MissedReason {
     Unsent,
     /// Fewer than 98 % of the due requests succeeded in time.
     Unanswered,
-    /// A limit was not kept; holds the condition.
+    /// A condition was not met; contains its text.
     Limit(String),
 }
 
@@ -195,8 +195,8 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
 }
 
 /// Share of the due requests that succeeded in time. Even if the server keeps up, some requests are
-/// still in flight when a load ends: those due within the shortest service time, which a queue does
-/// not lengthen, and the one due at the end.
+/// still in flight when a load ends: those due less than the shortest service time before the end
+/// (a queue does not lengthen it), and the last one.
 fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
     let least = load.spread_of(TimedQuantity::Service, RequestGroup::Ok);
     let least_s = least.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
@@ -209,7 +209,7 @@ fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
     }
 }
 
-/// First limit that the load does not keep.
+/// First condition that the load does not meet.
 fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option<MissedReason> {
     let loads = std::slice::from_ref(load);
     let judged = gate::judge_conditions(conditions, loads);
@@ -217,7 +217,7 @@ fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
         .iter()
         .find(|row| row.answer != gate::ConditionAnswer::Passed)?;
     match failed.answer {
-        // Here the generator's own lateness would decide.
+        // The outcome would depend on the generator, not on the server.
         gate::ConditionAnswer::Unknown(
             UnknownReason::Range | UnknownReason::Refused(TimeRefusal::GeneratorLimited),
         ) => Some(MissedReason::Generator),
@@ -225,7 +225,8 @@ fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
     }
 }
 
-/// Share of failed requests above which the server no longer does the work being counted.
+/// Share of failed requests above which a level is invalid: its throughput no longer counts the
+/// intended work.
 const MAX_FAILED_SHARE: f64 = 0.01;
 
 /// Number of windows that replace visits if each level was loaded only once.
@@ -236,9 +237,9 @@ const WINDOW_COUNT: usize = 5;
 pub struct ConcurrencySeries {
     /// Label of the target.
     pub label: String,
-    /// Levels in ascending order, including spoilt ones.
+    /// Levels in ascending order, including those with too many failed requests.
     pub passes: Vec<LevelVisits>,
-    /// Joint result; `None` if no level counts.
+    /// Joint result; `None` if no level is valid.
     pub scaling: Option<ScalingFindings>,
     /// Whether each level was loaded only once, so that windows stand for visits.
     pub is_windowed: bool,
@@ -265,7 +266,7 @@ pub struct LevelVisits {
     pub busiest: f64,
     /// Whether threads of the generator were so busy that they may have limited the load.
     pub is_generator_bound: bool,
-    /// Whether too many requests failed for the level to count; the search ended below it.
+    /// Whether too many requests failed for the level to be valid; the search then went no higher.
     pub is_spoilt: bool,
 }
 

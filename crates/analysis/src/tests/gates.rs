@@ -11,7 +11,7 @@ use speedwell_model::{
 
 const VARIANTS: [&str; 2] = ["old", "new"];
 
-/// An imported session with `runs` runs a side (an even number) of cases that differ by these
+/// An imported session with `runs` runs per side (an even number) of cases that differ by these
 /// factors; lower is better.
 fn imported_session(runs: u32, factors: &[f64]) -> Session {
     let mut story =

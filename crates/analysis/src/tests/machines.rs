@@ -188,7 +188,7 @@ struct ErrorRates {
     covers: f64,
 }
 
-/// Simulates a machine with `blocks` blocks of two runs a side, numbered from `first`. Machines
+/// Simulates a machine with `blocks` blocks of two runs per side, numbered from `first`. Machines
 /// differ by up to 70 % in speed; noise differs between machines and follows Student's distribution
 /// with 4 degrees of freedom; both sides drift from block to block.
 fn simulated_machine(

@@ -1,9 +1,9 @@
 //! Checks whether figures are plausible: conservation, Little's law, duplicate records and
 //! environment, for any session, measured by Speedwell or published by others.
 //!
-//! Decides which problems are reported, with which advice; changes no figure and knows no format.
-//! Related checks share a file; the cells that they all examine are in `cells.rs`. Start at
-//! [`check_session`].
+//! Decides which problems are reported, with which advice; changes no figure, and is independent of
+//! file formats. Related checks share a file; the cells that they all examine are in `cells.rs`.
+//! Start at [`check_session`].
 
 mod cells;
 mod circumstances;

@@ -1,6 +1,6 @@
-//! Records that cannot be separate measurements, because all their figures agree to the last digit.
+//! Records that cannot be separate measurements, because all their values agree in every digit.
 //!
-//! Decides how many equal digits are too many for chance. A session may have more runs than fit in
+//! Decides how many equal digits rule out coincidence. A session may have more runs than fit in
 //! memory, so cells are read twice: first a 64-bit digest of each record is kept, then only the
 //! records whose digests repeat. Start at [`RecordDigests::add_cells`], then
 //! [`RecordGroups::add_cells`].

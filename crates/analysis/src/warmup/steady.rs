@@ -1,6 +1,6 @@
 //! Classifies a series of times from the first iteration on: its spikes, its levels, and its class.
 //!
-//! Decides where levels change. Does not know processes, variants or metrics. The method is that of
+//! Decides where levels change. Independent of processes, variants and metrics. Uses the method of
 //! Barrett et al. (OOPSLA 2017) with other constants: times are compared as ratios, single spikes
 //! are not levels, and oscillating series have a class of their own. Start at [`classify_series`].
 

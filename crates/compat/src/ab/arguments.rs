@@ -1,7 +1,7 @@
 //! The command line of ab.
 //!
 //! Parses it as getopt does: letters may be clustered (`-kq`) and values attached (`-n100`). Unlike
-//! in the original, options may also follow the URL. Knows no effect of an option. Start at
+//! in the original, options may also follow the URL. Independent of what an option does. Start at
 //! [`AbCommand::parse`].
 
 use crate::arguments::{self, ArgumentError};
@@ -197,7 +197,7 @@ impl AbCommand {
     /// Parses a command line.
     ///
     /// # Errors
-    /// The command line is invalid; a sentence fragment says why.
+    /// Fails if the command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<AbCommand, String> {
         let read = arguments::parse_getopt(arguments, find_option).map_err(explain_mistake)?;
         let mut request = AbRequest::with_defaults();

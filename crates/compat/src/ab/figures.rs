@@ -1,7 +1,7 @@
 //! Computes the figures of a report from the results of a load.
 //!
-//! Defines what the original's terms mean (docs/reference/ab.md). Knows nothing of printing. Start
-//! at [`AbFigures::from_measured`]; the methods below it hold the formulas of rates.
+//! Defines what the original's terms mean (docs/reference/ab.md). Independent of printing. Start at
+//! [`AbFigures::from_measured`]; the methods below it hold the formulas of rates.
 
 use crate::ab::arguments::AbRequest;
 use speedwell_load::latency::{MIN_CONCURRENCY_SHARE, RequestOutcome};

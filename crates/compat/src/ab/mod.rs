@@ -31,7 +31,7 @@ const USAGE: &str = include_str!("../usage/ab.txt");
 /// Runs the tool; returns the exit status.
 ///
 /// # Errors
-/// Standard output or standard error is closed.
+/// Fails if standard output or standard error is closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     let done = match AbCommand::parse(arguments) {
         Ok(AbCommand::Help) => return Ok(console.print_help(USAGE)?),
@@ -168,7 +168,7 @@ fn truncate_file(mut file: File) -> io::Result<BufWriter<File>> {
 /// Writes the time within which each percentage of the requests was served.
 ///
 /// # Errors
-/// The file cannot be written.
+/// Fails if the file cannot be written.
 fn write_percentages(times: Option<&RequestTimings>, out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "Percentage served,Time in ms")?;
     if let Some(times) = times {
@@ -184,7 +184,7 @@ fn write_percentages(times: Option<&RequestTimings>, out: &mut dyn Write) -> io:
 /// test in Unix time.
 ///
 /// # Errors
-/// The file cannot be written.
+/// Fails if the file cannot be written.
 fn write_requests(
     times: Option<&RequestTimings>,
     began_epoch_ms: u64,

@@ -63,7 +63,7 @@ impl<'a> AbTest<'a> {
     /// Sends all requests and prints what the original prints during a test.
     ///
     /// # Errors
-    /// The test could not start, or a console stream is closed.
+    /// Fails if the test could not start, or a console stream is closed.
     pub fn run_test(&self, console: &mut DropInConsole<'_>) -> Result<AbOutcome> {
         let shown = &self.request.shown;
         let mut progress = AbProgress::new(self.request.requests, !shown.hides_progress);
@@ -280,7 +280,7 @@ impl AbProgress {
     /// Shows the end of the test.
     ///
     /// # Errors
-    /// Standard error is closed.
+    /// Fails if standard error is closed.
     pub fn show_finished(&mut self, complete: u64, out: &mut dyn Write) -> io::Result<()> {
         self.show_completed(complete, out);
         match self.step {
@@ -299,7 +299,7 @@ const STATUS_VERBOSITY: u32 = 3;
 /// Prints the request before the test.
 ///
 /// # Errors
-/// `out` is closed.
+/// Fails if `out` is closed.
 fn trace_request(
     verbosity: u32,
     request: &http1::Http1Request,
@@ -318,7 +318,7 @@ fn trace_request(
 /// escaped; a file or a pipe gets the response unchanged.
 ///
 /// # Errors
-/// `out` is closed.
+/// Fails if `out` is closed.
 fn trace_answers(
     verbosity: u32,
     first: Option<&ProbeResponse>,

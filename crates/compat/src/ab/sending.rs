@@ -1,7 +1,7 @@
 //! Builds the load that a command line describes.
 //!
 //! Decides the bytes on the wire: ab's header fields in ab's order, as HTTP/1.1 or, with
-//! `--http1.0`, byte for byte as ab writes them. Knows nothing of how a load is run. Start at
+//! `--http1.0`, byte for byte as ab writes them. Independent of how a load is run. Start at
 //! [`build_load`].
 
 use crate::ab::arguments::AbRequest;
@@ -21,7 +21,7 @@ const AB_USER_AGENT: &str = "ApacheBench/2.3";
 /// Builds the load.
 ///
 /// # Errors
-/// The command line asks for something that cannot be sent; the message names it.
+/// Fails if the command line asks for something that cannot be sent; the message names it.
 pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Result<LoadConfig> {
     let kinds = RequestKinds::single(build_request(request, url, body))?;
     let closed = ClosedPace::new(request.concurrency, ThinkTime::None)?;
@@ -77,7 +77,7 @@ fn connection_rules(request: &AbRequest) -> ConnectionRules {
             first_byte_ns: None,
             total_ns: limit_ns,
         },
-        // Every response has its own time in the report, so none waits for others.
+        // Every response has its own time in the report, so none waits for another.
         batching: BatchingMode::Off,
         ..ConnectionRules::default()
     }
@@ -188,7 +188,7 @@ fn build_request(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Req
 /// Reads the body to send.
 ///
 /// # Errors
-/// The file cannot be read.
+/// Fails if the file cannot be read.
 pub fn read_body(request: &AbRequest, directory: &std::path::Path) -> Result<Option<Vec<u8>>> {
     let Some(upload) = &request.upload else {
         return Ok(None);
@@ -221,7 +221,7 @@ impl HostPort {
     /// Parses `host:port`.
     ///
     /// # Errors
-    /// The text is invalid; a sentence fragment says why.
+    /// Fails if the text is invalid; a sentence fragment says why.
     pub fn parse(text: &str, usual_port: u16) -> Result<HostPort, String> {
         let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
             Some((name, "")) => (name, None),
@@ -266,7 +266,7 @@ impl AbUrl {
     /// Parses a URL.
     ///
     /// # Errors
-    /// The text is invalid; a sentence fragment says why.
+    /// Fails if the text is invalid; a sentence fragment says why.
     pub fn parse(text: &str) -> Result<AbUrl, String> {
         let wrong = |why: &str| format!("invalid URL '{text}': {why}");
         let (is_tls, rest) = match text.split_once("://") {

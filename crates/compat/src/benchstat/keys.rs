@@ -364,7 +364,7 @@ pub fn filter_record(
 /// Rejects keys that filters do not support.
 ///
 /// # Errors
-/// The message names the key and where it is allowed.
+/// Fails if a key is not allowed; the message names the key and where it is allowed.
 pub fn check_filter(filter: &BenchstatFilter) -> Result<(), String> {
     match filter {
         BenchstatFilter::And(all) | BenchstatFilter::Or(all) => {

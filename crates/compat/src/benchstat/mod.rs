@@ -65,7 +65,7 @@ impl<'a> BenchstatOptions<'a> {
 /// Runs the tool; returns the exit status.
 ///
 /// # Errors
-/// A file or an expression cannot be read.
+/// Fails if a file or an expression cannot be read.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     match parse_options(arguments) {
         Ok(None) => Ok(console.print_help(USAGE)?),

@@ -1,7 +1,7 @@
 //! The command line of `compare.py`.
 //!
 //! Parses it as Python's argparse does: long options may be abbreviated, values may follow `=` or a
-//! blank, and everything after the inputs is passed to the measured programs. Knows nothing of what
+//! blank, and everything after the inputs is passed to the measured programs. Independent of what
 //! an input is. Start at [`ComparePyCommand::parse`].
 
 use std::path::PathBuf;
@@ -91,7 +91,7 @@ impl ComparePyCommand {
     /// Parses a command line.
     ///
     /// # Errors
-    /// The command line is invalid; a sentence fragment says why.
+    /// Fails if the command line is invalid; a sentence fragment says why.
     pub fn parse(arguments: &[String]) -> Result<ComparePyCommand, String> {
         let mut reading = ArgumentReader::new(arguments);
         while let Some(word) = reading.rest.next() {

@@ -29,7 +29,7 @@ const USAGE: &str = include_str!("../usage/compare.py.txt");
 /// Runs the tool; returns the exit status.
 ///
 /// # Errors
-/// Standard output or standard error is closed.
+/// Fails if standard output or standard error is closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     let done = match ComparePyCommand::parse(arguments) {
         Ok(ComparePyCommand::Help) => return Ok(console.print_help(USAGE)?),

@@ -1,7 +1,7 @@
 //! Messages that the original lacks: sentences for standard error and lines below the table.
 //!
-//! Decides which facts about a comparison to report, and the wording; knows nothing of the
-//! table's layout. Start at [`ComparisonRemarks`].
+//! Decides which facts about a comparison to report, and the wording; independent of the table's
+//! layout. Start at [`ComparisonRemarks`].
 
 use super::side::ComparedSide;
 use crate::compare_py::figures::UTestTable;

@@ -1,8 +1,8 @@
 //! The entries of one side, in the order and under the names in which they are compared.
 //!
-//! Does what the original does between reading and comparing: filters and sorts entries, and makes
-//! the names of different benchmarks equal. Knows nothing of the other side. Start at
-//! [`ComparedSide::new`].
+//! Mirrors what `compare.py` does between reading and comparing: filters and sorts entries, and
+//! renames benchmarks so that different ones can be compared. Independent of the other side. Start
+//! at [`ComparedSide::new`].
 
 use anyhow::{Result, anyhow};
 use regex::Regex;
@@ -13,8 +13,8 @@ use std::collections::{HashMap, HashSet};
 /// How the entries of a side are chosen.
 #[derive(Debug, Default)]
 pub struct EntryChoice<'f> {
-    /// Filter for a file measured earlier; it matches the name without the suffix of an aggregate.
-    /// A program filters its own benchmarks.
+    /// Filter for a file measured earlier; it matches names without the suffix of an aggregate. Not
+    /// needed for programs, which apply the filter themselves.
     pub of_file: Option<&'f NameFilter>,
     /// Filter for entries to keep, and the text that replaces its matches.
     pub renamed: Option<(&'f NameFilter, &'f str)>,
@@ -94,7 +94,7 @@ impl NameFilter {
     /// Creates a filter from a pattern that is searched for in names.
     ///
     /// # Errors
-    /// The pattern is not a valid regular expression; the message gives the position.
+    /// Fails if the pattern is not a valid regular expression; the message gives the position.
     pub fn new(text: &str) -> Result<NameFilter> {
         Ok(NameFilter {
             text: text.to_owned(),

@@ -1,9 +1,9 @@
 //! Resolves the two inputs to result files, which are opened or measured now.
 //!
 //! Decides the checks before measuring, and the order of programs: as in the original the baseline
-//! completely, then the contender. Knows nothing of the contents of results. The content of an
-//! input decides whether it is a program (machine code, or an executable file that does not begin
-//! like JSON) or a result file. A program runs as one process with live output, as in the original.
+//! completely, then the contender. Independent of the contents of results. The content of an input
+//! decides whether it is a program (machine code, or an executable file that does not begin like
+//! JSON) or a result file. A program runs as one process with live output, as in the original.
 //! Start at [`ComparedSources::open_sides`].
 
 use crate::compare_py::arguments::{ComparePyRequest, TOOL};
@@ -49,7 +49,7 @@ impl ComparedSources {
     /// no results for a reason already reported.
     ///
     /// # Errors
-    /// An input cannot be used, or a stream is closed.
+    /// Fails if an input cannot be used, or a stream is closed.
     pub fn open_sides(
         request: &ComparePyRequest,
         console: &mut DropInConsole<'_>,
@@ -239,7 +239,7 @@ impl SideInput {
     /// Opens what `word` names: a path, a program in `PATH`, or `-`.
     ///
     /// # Errors
-    /// Nothing has that name, or it is neither a result file nor a program.
+    /// Fails if nothing has that name, or it is neither a result file nor a program.
     pub fn open_input(word: &str, console: &mut DropInConsole<'_>) -> Result<SideInput> {
         if word == "-" {
             let mut bytes = Vec::new();
@@ -339,7 +339,7 @@ pub const OUT_FLAG: &str = "--benchmark_out=";
 /// status 0, or the user interrupted, returns the exit status.
 ///
 /// # Errors
-/// The program cannot be started, or wrote no results.
+/// Fails if the program cannot be started, or wrote no results.
 fn run_program(
     program: &Path,
     label: &str,

@@ -1,7 +1,7 @@
 //! The table, byte for byte as the original prints it.
 //!
-//! Decides widths, order and colors of its parts; knows nothing of where the figures come from.
-//! Start at [`ComparisonTable::write`], and at [`write_json`] for the comparison as JSON.
+//! Decides widths, order and colors of its parts; independent of where the figures come from. Start
+//! at [`ComparisonTable::write`], and at [`write_json`] for the comparison as JSON.
 
 use crate::compare_py::figures::{
     ComparedPair, ComparedRow, ComparisonRules, RELIABLE_TEST_ENTRIES, TimePair, UTest, UTestTable,
@@ -57,7 +57,7 @@ impl ComparisonTable<'_> {
     /// Writes heading and rows; returns the number of rows without the geometric means.
     ///
     /// # Errors
-    /// The output is closed.
+    /// Fails if the output is closed.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<usize> {
         let width = self.name_column_width();
         let heading = format!("{BENCHMARK:<0$}{HEADINGS}", width + 12);
@@ -293,7 +293,7 @@ fn geomean_element<'e>(pair: &'e ComparedPair) -> JsonElement<'e> {
 /// Writes all rows and the geometric means as JSON (`-d`), byte for byte as Python does.
 ///
 /// # Errors
-/// The file cannot be written.
+/// Fails if the file cannot be written.
 pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()> {
     let elements = table.rows.iter().map(json_element);
     let elements = elements.chain(table.geomean.iter().map(geomean_element));

@@ -1,7 +1,7 @@
 //! Erlang VMs and the snippets measured in them: one VM for all, or one for each.
 //!
 //! Decides which commands the harness gets, and which snippets are lost on an error: a snippet that
-//! fails affects no other, a VM that ends takes its snippets along. Does not know the purpose of
+//! fails affects no other, a VM that ends takes its snippets along. Independent of the purpose of
 //! samples. Start at [`ErlangMachines::start_all`].
 
 use crate::erlperf::arguments::ErlperfRequest;
@@ -74,7 +74,7 @@ impl ErlangMachines {
     /// Starts VMs and loads snippets; with `verbose`, prints the sources on the way.
     ///
     /// # Errors
-    /// `out` is closed.
+    /// Fails if `out` is closed.
     pub fn start_all(
         request: &ErlperfRequest,
         snippets: Vec<ErlangSnippet>,
@@ -173,7 +173,7 @@ impl ErlangMachines {
     /// Sets the number of workers of a snippet.
     ///
     /// # Errors
-    /// `out` is closed.
+    /// Fails if `out` is closed.
     pub fn set_workers(&mut self, job: usize, count: u32, out: &mut dyn Write) -> io::Result<()> {
         if !self.jobs[job].is_measurable() {
             return Ok(());
@@ -190,7 +190,7 @@ impl ErlangMachines {
     /// Measures snippets of one VM at the same time; returns the timing of each.
     ///
     /// # Errors
-    /// `out` is closed.
+    /// Fails if `out` is closed.
     pub fn run_jobs(
         &mut self,
         jobs: &[usize],
@@ -430,7 +430,7 @@ const TITLE_WIDTH: usize = 32;
 /// Prints the source of a snippet.
 ///
 /// # Errors
-/// `out` is closed.
+/// Fails if `out` is closed.
 fn write_framed(snippet: &str, source: &str, out: &mut dyn Write) -> io::Result<()> {
     let mut title = String::new();
     for letter in to_single_line(snippet).chars() {

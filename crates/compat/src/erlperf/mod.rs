@@ -36,7 +36,7 @@ const USAGE: &str = include_str!("../usage/erlperf.txt");
 /// Runs the tool; returns the exit status.
 ///
 /// # Errors
-/// Standard output or standard error is closed.
+/// Fails if standard output or standard error is closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     let done = match ErlperfCommand::parse(arguments) {
         Ok(ErlperfCommand::Help) => return Ok(console.print_help(USAGE)?),

@@ -52,7 +52,7 @@ impl GaugeMonitor {
     /// Records an event of a VM; prints a line if one is due.
     ///
     /// # Errors
-    /// `out` is closed.
+    /// Fails if `out` is closed.
     pub fn handle_event(
         &mut self,
         machine: usize,

@@ -39,7 +39,7 @@ pub struct SampledSnippets {
 /// Takes the requested samples of these snippets.
 ///
 /// # Errors
-/// `out` is closed.
+/// Fails if `out` is closed.
 pub fn take_samples(
     machines: &mut ErlangMachines,
     jobs: &[usize],
@@ -221,7 +221,7 @@ pub struct SqueezeOutcome {
 /// Searches with the first snippet.
 ///
 /// # Errors
-/// `out` is closed.
+/// Fails if `out` is closed.
 pub fn search_workers(
     machines: &mut ErlangMachines,
     request: &ErlperfRequest,

@@ -28,7 +28,7 @@ pub struct ErlangSnippet {
 /// Creates a snippet from an argument; files are resolved against `directory`.
 ///
 /// # Errors
-/// A file cannot be read, or does not contain calls.
+/// Fails if a file cannot be read, or does not contain calls.
 pub fn parse_snippet(
     typed: &TypedSnippet,
     paths: &[PathBuf],
@@ -104,7 +104,7 @@ impl CallRecording {
     /// Parses the contents of a file.
     ///
     /// # Errors
-    /// They are not a list of calls, or contain a term without a textual form.
+    /// Fails if they are not a list of calls, or contain a term without a textual form.
     pub fn parse(bytes: &[u8]) -> Result<CallRecording, String> {
         let mut reader = TermReader { left: bytes };
         match reader.take_byte()? {

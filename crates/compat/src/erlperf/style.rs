@@ -18,7 +18,7 @@ const DEFAULT_WIDTH: usize = 80;
 /// Writes the table of a session.
 ///
 /// # Errors
-/// `out` is closed.
+/// Fails if `out` is closed.
 pub fn write_session(session: &Session, style: Style, out: &mut dyn Write) -> io::Result<()> {
     let lines = snippet_windows(session)
         .into_iter()
@@ -85,7 +85,7 @@ impl SystemDescription {
     /// Writes a table, in a full report preceded by the system.
     ///
     /// # Errors
-    /// `out` is closed.
+    /// Fails if `out` is closed.
     pub fn write_table(
         &self,
         table: &SnippetTable,
@@ -105,7 +105,7 @@ impl SystemDescription {
     /// Writes the lines above a full report.
     ///
     /// # Errors
-    /// `out` is closed.
+    /// Fails if `out` is closed.
     pub fn write_heading(&self, out: &mut dyn Write) -> io::Result<()> {
         writeln!(out, "OS : {}", operating_system())?;
         if let Some(processor) = &self.processor {

@@ -420,7 +420,7 @@ impl HyperfineCommand {
     /// Parses the command line.
     ///
     /// # Errors
-    /// The original rejects it, too; the refusal has the original's exit status.
+    /// Fails if the original rejects it, too; the refusal has the original's exit status.
     pub fn parse(arguments: &[String]) -> Result<HyperfineCommand, HyperfineRefusal> {
         let words = HyperfineArguments::split_arguments(arguments)?;
         if words.has("help") {

@@ -71,8 +71,8 @@ pub struct TypedParameters<'a> {
 /// first parameter.
 ///
 /// # Errors
-/// A range is invalid, a parameter is given twice, or the number of names does not match the number
-/// of commands.
+/// Fails if a range is invalid, a parameter is given twice, or the number of names does not match
+/// the number of commands.
 pub fn expand_commands(
     lines: &[&str],
     names: &[&str],

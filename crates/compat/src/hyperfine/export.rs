@@ -39,7 +39,7 @@ struct ExportDocument<'a> {
 /// by mean if `by_time`.
 ///
 /// # Errors
-/// A figure cannot be represented in JSON.
+/// Fails if a figure cannot be represented in JSON.
 pub fn format_export(
     export: ExportKind,
     all: &[CommandFigures],
@@ -64,7 +64,7 @@ pub fn format_export(
 /// never a part.
 ///
 /// # Errors
-/// The file cannot be written.
+/// Fails if the file cannot be written.
 pub fn replace_file(file: &str, text: &str) -> io::Result<()> {
     let path = Path::new(file);
     let known = fs::symlink_metadata(path);

@@ -73,7 +73,7 @@ impl<'a> CommandMeasurement<'a> {
     /// Measures the time of the shell, if there is one.
     ///
     /// # Errors
-    /// The shell cannot be started.
+    /// Fails if the shell cannot be started.
     pub fn new(request: &'a HyperfineRequest, seed: u64) -> Result<CommandMeasurement<'a>> {
         let mut measuring = CommandMeasurement {
             request,
@@ -129,7 +129,8 @@ impl<'a> CommandMeasurement<'a> {
     /// Measures every command.
     ///
     /// # Errors
-    /// A command cannot be started, exits in a way that is not ignored, or the watcher fails.
+    /// Fails if a command cannot be started, exits in a way that is not ignored, or the watcher
+    /// fails.
     pub fn measure_all(
         &mut self,
         shuffle: &mut BlockShuffle,

@@ -35,7 +35,7 @@ const VERSION: &str = "hyperfine 1.20.0\n";
 /// Runs the tool; returns the exit status.
 ///
 /// # Errors
-/// A command failed, or a file cannot be written.
+/// Fails if a command failed, or a file cannot be written.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
     match HyperfineCommand::parse(arguments) {
         Ok(HyperfineCommand::Help) => Ok(console.print_help(USAGE)?),

@@ -1,7 +1,7 @@
 //! Common parts of the three drivers: streams, scripts, and the reporting of failures.
 //!
-//! Decides the order of messages on standard error and the exit status; knows nothing of how a
-//! result is written. Each driver owns one [`NodeDriver`] and adds its own rows.
+//! Decides the order of messages on standard error and the exit status; independent of how a result
+//! is written. Each driver owns one [`NodeDriver`] and adds its own rows.
 
 use crate::arguments::ParsedArguments;
 use crate::console::{DropInConsole, EXIT_INTERRUPTED};
@@ -58,7 +58,7 @@ impl<'a> NodeDriver<'a> {
     /// Handles what all drivers do for an event.
     ///
     /// # Errors
-    /// A stream is closed.
+    /// Fails if a stream is closed.
     pub fn handle_event(&mut self, event: &SessionEvent<'_>) -> Result<()> {
         match event {
             SessionEvent::Planned { benchmark, cases } => {
@@ -91,7 +91,7 @@ impl<'a> NodeDriver<'a> {
     /// Writes a message on standard error.
     ///
     /// # Errors
-    /// Standard error is closed.
+    /// Fails if standard error is closed.
     pub fn print_message(&mut self, sentence: &str) -> io::Result<()> {
         if let Some(line) = &self.progress {
             line.clear();
@@ -102,7 +102,7 @@ impl<'a> NodeDriver<'a> {
     /// Warns that the word `test` has a meaning only for `run.js`.
     ///
     /// # Errors
-    /// Standard error is closed.
+    /// Fails if standard error is closed.
     pub fn warn_about_test(&mut self, arguments: &ParsedArguments<'_>) -> io::Result<()> {
         if arguments.has("test") {
             self.print_message("warning: the word 'test' has no meaning here")?;
@@ -113,7 +113,7 @@ impl<'a> NodeDriver<'a> {
     /// Reports that an analysis was requested but no case has a result.
     ///
     /// # Errors
-    /// Standard error is closed.
+    /// Fails if standard error is closed.
     pub fn report_no_results(&mut self) -> io::Result<()> {
         self.print_message("there is nothing to analyse: no case gave a result")?;
         self.failures.record_other_error();
@@ -237,7 +237,7 @@ impl ChildFailures {
     /// variant if there are several.
     ///
     /// # Errors
-    /// `out` cannot be written.
+    /// Fails if `out` cannot be written.
     pub fn report(
         &mut self,
         tool: &str,

@@ -2,8 +2,8 @@
 //! and the folder of benchmark scripts.
 //!
 //! Decides which scripts are selected, and the output before measuring; the originals use their own
-//! folder. Knows nothing of the use of results: `node/driver.rs` follows the session.
-//! Start at [`CommandLine::run_with`].
+//! folder. Independent of the use of results: `node/driver.rs` follows the session. Start at
+//! [`CommandLine::run_with`].
 
 pub mod driver;
 pub mod progress;
@@ -40,9 +40,9 @@ impl NodeRefusal {
 /// Creates a request to execute `scripts`, `usual_runs` times unless `--runs` is given.
 ///
 /// # Errors
-/// `--runs` is not a whole number above 0 (the originals crash on 0), a `--set` is not of the form
-/// `name=value`, or the processors of `--set CPUSET=...`, to which measured processes are bound,
-/// are not a list of numbers and ranges.
+/// Fails if `--runs` is not a whole number above 0 (the originals crash on 0), a `--set` is not of
+/// the form `name=value`, or the processors of `--set CPUSET=...`, to which measured processes are
+/// bound, are not a list of numbers and ranges.
 pub fn build_request(
     arguments: &ParsedArguments<'_>,
     scripts: Vec<BenchmarkScript>,
@@ -123,7 +123,7 @@ impl CommandLine {
     /// status.
     ///
     /// # Errors
-    /// `perform` fails, or a stream is closed.
+    /// Fails if `perform` fails, or a stream is closed.
     pub fn run_with<T>(
         &self,
         arguments: &[String],
@@ -183,7 +183,7 @@ pub const FOLDER_VARIABLE: &str = "SPEEDWELL_BENCHMARK_DIR";
 /// working directory or its subfolder `benchmark`, whichever contains a `common.js`.
 ///
 /// # Errors
-/// No such folder exists.
+/// Fails if no such folder exists.
 pub fn benchmark_folder(
     arguments: &ParsedArguments<'_>,
     console: &DropInConsole<'_>,
@@ -212,7 +212,7 @@ pub fn benchmark_folder(
 /// Returns the scripts of the requested groups, in that order, that pass the filters.
 ///
 /// # Errors
-/// A group does not exist, or no script is left.
+/// Fails if a group does not exist, or no script is left.
 pub fn select_scripts(
     folder: &Path,
     arguments: &ParsedArguments<'_>,
@@ -271,7 +271,7 @@ fn sorted_entries(path: &Path) -> io::Result<Vec<String>> {
 /// Returns the script that a path names, and the benchmark folder that contains it, if any.
 ///
 /// # Errors
-/// The path does not exist.
+/// Fails if the path does not exist.
 pub fn find_script(
     path: &str,
     console: &DropInConsole<'_>,

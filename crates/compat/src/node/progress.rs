@@ -1,6 +1,6 @@
 //! The progress line of `compare.js`.
 //!
-//! Decides its text, and when it is redrawn: at every event and every second. Knows nothing of the
+//! Decides its text, and when it is redrawn: at every event and every second. Independent of the
 //! source of events. Start at the test of [`NodeProgress::format_line`], which shows examples.
 
 use std::io::{self, Write};

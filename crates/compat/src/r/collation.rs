@@ -21,7 +21,7 @@ impl TextCollation {
     /// Returns the order that R would use with these environment variables.
     ///
     /// If none is set, R uses the locale C, in which it also prints `±` as two escape sequences;
-    /// here the order is then that of a UTF-8 locale, like all other output.
+    /// here, the order then follows a UTF-8 locale, like all other output.
     pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> TextCollation {
         let locale = ["LC_ALL", "LC_COLLATE", "LANG"]
             .into_iter()

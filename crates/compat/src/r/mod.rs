@@ -28,7 +28,7 @@ impl RScript {
     /// Parses `arguments` and passes them to `perform`; returns the exit status.
     ///
     /// # Errors
-    /// `perform` fails, or a stream is closed.
+    /// Fails if `perform` fails, or a stream is closed.
     pub fn run_with(
         &self,
         arguments: &[String],
@@ -52,7 +52,7 @@ impl RScript {
     /// Rejects a command line for a reason, which may be empty.
     ///
     /// # Errors
-    /// Standard error is closed.
+    /// Fails if standard error is closed.
     pub fn reject(&self, reason: &str, console: &mut DropInConsole<'_>) -> io::Result<i32> {
         console.reject(self.tool, reason, self.usage)
     }

@@ -1,8 +1,7 @@
 //! Charts of Node.js core's R scripts, and the files that hold them.
 //!
 //! Decides what a chart shows (the same as the original's, not pixel by pixel) and the format of
-//! the file, by its extension. Knows nothing of where the figures come from. Start at
-//! [`ChartFile`].
+//! the file, by its extension. Independent of where the figures come from. Start at [`ChartFile`].
 
 use anyhow::{Context, Result, bail};
 use speedwell_plot::{
@@ -42,7 +41,7 @@ impl ChartFile {
     /// Creates a picture whose format is given by the extension of `path`.
     ///
     /// # Errors
-    /// The extension is neither `svg` nor `png`.
+    /// Fails if the extension is neither `svg` nor `png`.
     pub fn from_path(path: &str) -> Result<ChartFile> {
         let path = PathBuf::from(path);
         let extension = path
@@ -64,7 +63,7 @@ impl ChartFile {
     /// Draws `chart`; returns R's message about it.
     ///
     /// # Errors
-    /// The chart cannot be rendered, or the file cannot be written.
+    /// Fails if the chart cannot be rendered, or the file cannot be written.
     pub fn save_chart(&self, chart: &AnyChart) -> Result<String> {
         let natural = chart.natural_size();
         let side = (SIDE_INCHES * PX_PER_INCH) as u32;

@@ -4,8 +4,8 @@
 //! rows shown. [`format_numbers`] decides how many digits a column shows: as few as give every
 //! number 7 significant ones, all with the same number of decimals, or all in scientific form if
 //! that is narrower (R's `options(digits = 7, scipen = 0)`; see `print.default` and `format`).
-//! [`RTexts`] interprets a column as `read.csv` does. Knows nothing of the meaning of a table.
-//! Start at [`format_data_frame`].
+//! [`RTexts`] interprets a column as `read.csv` does. Independent of the meaning of a table. Start
+//! at [`format_data_frame`].
 
 use crate::r::collation::TextCollation;
 use speedwell_report::escape_controls;

@@ -1,6 +1,6 @@
 //! The local machine as a fleet: workers are child processes. For trying out distributed sessions,
-//! and for testing everything except the transport. Several names still mean one machine: its lock
-//! serializes the workers.
+//! and for testing everything except the transport. Even under several names there is only one
+//! machine, and its lock serializes the workers.
 
 use super::{FleetMachine, JobId, JobState, SubmittedJob, TaskBatch};
 use crate::detached;

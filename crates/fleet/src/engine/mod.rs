@@ -54,7 +54,7 @@ pub struct FleetMachine {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "state", content = "reason")]
 pub enum MachineState {
-    /// Available at once, as far as the engine knows.
+    /// Available immediately, as far as the engine knows.
     Free,
     /// In use; available later.
     Busy,

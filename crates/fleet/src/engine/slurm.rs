@@ -124,7 +124,7 @@ impl SlurmEngine {
         let indexes: Vec<String> = indexes.iter().map(u32::to_string).collect();
         let mut sbatch = self.slurm_command("sbatch");
         sbatch.args(["--parsable", "--job-name=speedwell", "--no-requeue"]);
-        // Do not export our environment: the job gets that of a login.
+        // Do not export our environment: the job gets a login environment.
         sbatch.args(["--output=/dev/null", "--chdir=/", "--export=NONE"]);
         // Run the tasks one at a time: they share a machine.
         sbatch.arg(format!("--array={}%1", indexes.join(",")));

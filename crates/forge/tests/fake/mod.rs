@@ -86,7 +86,7 @@ impl FakeForge {
         }
     }
 
-    /// Makes the token that of a job, which may not query its user.
+    /// Makes the token a CI job's token, which may not query its user.
     pub fn with_job_token(self) -> FakeForge {
         self.lock_state().is_job = true;
         self

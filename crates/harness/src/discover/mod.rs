@@ -29,7 +29,7 @@ impl BenchmarkPart {
     /// Parses a pattern.
     ///
     /// # Errors
-    /// The pattern is invalid; the message shows where.
+    /// Fails if the pattern is invalid; the message shows where.
     pub fn parse(pattern: &str) -> Result<BenchmarkPart, regex::Error> {
         Regex::new(pattern).map(BenchmarkPart)
     }
@@ -135,7 +135,7 @@ impl BenchmarkSelection {
     /// Parses `NAME=V[,V...]`, the argument of `--set`.
     ///
     /// # Errors
-    /// The text has no `=` or an empty name.
+    /// Fails if the text has no `=` or an empty name.
     pub fn parse_set(text: &str) -> anyhow::Result<Vec<(String, String)>> {
         match text.split_once('=') {
             Some((name, values)) if !name.is_empty() => Ok(values
@@ -151,7 +151,7 @@ impl BenchmarkSelection {
     /// begin with `#`.
     ///
     /// # Errors
-    /// A line has no value; the message gives its number.
+    /// Fails if a line has no value; the message gives its number.
     pub fn add_lines(&mut self, text: &str) -> anyhow::Result<()> {
         for (at, line) in text.lines().enumerate() {
             let line = line.trim();

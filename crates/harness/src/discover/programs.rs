@@ -59,7 +59,8 @@ type JobsByCase = IndexMap<String, (Case, BenchmarkJob)>;
 /// what their parts match. Warns about benchmarks that a side lacks.
 ///
 /// # Errors
-/// A side cannot be described or has no matching benchmark, or the sides have none in common.
+/// Fails if a side cannot be described or has no matching benchmark, or the sides have none in
+/// common.
 pub fn find_common_benchmarks(
     sides: &[ComparisonSide],
     word: Option<&str>,

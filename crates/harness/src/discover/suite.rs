@@ -45,7 +45,7 @@ pub struct DiscoveredBenchmarks {
 /// total).
 ///
 /// # Errors
-/// No benchmark is left after filtering, or no benchmark can take a value.
+/// Fails if no benchmark is left after filtering, or no benchmark can take a value.
 pub fn discover_benchmarks(
     sources: Vec<BenchmarkSource>,
     selection: &BenchmarkSelection,

@@ -39,7 +39,7 @@ pub fn find_all_sources(targets: &[String], here: &Path) -> anyhow::Result<Vec<B
 /// frameworks. An adapter file yields none.
 ///
 /// # Errors
-/// Nothing has that name, or it contains no benchmark.
+/// Fails if nothing has that name, or it contains no benchmark.
 pub fn find_sources(
     target: &str,
     here: &Path,
@@ -458,7 +458,7 @@ fn experiment_sources(
 /// Returns the experiment among `targets`, if there is one.
 ///
 /// # Errors
-/// There are other targets besides an experiment.
+/// Fails if there are other targets besides an experiment.
 pub fn find_experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<PathBuf>> {
     let is_one = |target: &&String| {
         let path = here.join(target);
@@ -476,7 +476,7 @@ pub fn find_experiment(targets: &[String], here: &Path) -> anyhow::Result<Option
 /// Collects the variants that definition files among `sources` declare.
 ///
 /// # Errors
-/// A file declares variants, but other benchmarks are measured, too.
+/// Fails if a file declares variants, but other benchmarks are measured, too.
 pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Variant>> {
     let mut declared = Vec::new();
     for source in sources

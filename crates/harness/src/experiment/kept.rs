@@ -42,7 +42,7 @@ impl SharedServicePool {
     /// assignment. Services of a block are restarted for each (case, block).
     ///
     /// # Errors
-    /// The stage that failed.
+    /// Returns the stage that failed.
     pub(super) fn ensure_ready(
         &self,
         assignment: &mut RunAssignment,

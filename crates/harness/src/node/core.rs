@@ -359,7 +359,7 @@ fn bare_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
     spec
 }
 
-/// Translates an argument for the folder's own library, which does not know our generator: it is
+/// Translates an argument for the folder's own library, which does not support our generator: it is
 /// replaced by the name of a known tool.
 fn argument_text(word: &str, job: &BenchmarkJob) -> String {
     match (word.strip_prefix("benchmarker="), &job.http_tool) {

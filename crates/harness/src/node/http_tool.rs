@@ -5,7 +5,8 @@
 //! file stays untouched, so the tools are hidden instead: each `PATH` folder that contains one is
 //! replaced by a folder of links to everything else in it ([`without_tools`]). A [`ToolShim`]
 //! replaces the tool that is used: it starts the real tool and saves its output, because
-//! `common.js` keeps only the rate, or starts our own generator, which that library does not know.
+//! `common.js` keeps only the rate, or starts our own generator, which that library does not
+//! support.
 
 use crate::cache_folder;
 use crate::job::{DefaultLoadTool, DescribeRequest, TrialMode};
@@ -46,9 +47,9 @@ pub(super) enum ToolChoice {
 /// Library that starts the tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum BenchmarkLibrary {
-    /// Our own package, which knows our generator.
+    /// Our own package, which supports our generator.
     Ours,
-    /// Node.js core's `common.js`, for which our generator must pose as a tool that it knows.
+    /// Node.js core's `common.js`, for which our generator must pose as a tool that it supports.
     NodeCore,
 }
 

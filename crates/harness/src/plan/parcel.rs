@@ -49,7 +49,8 @@ impl SessionPlan {
     /// measured there from the start, with other slot numbers.
     ///
     /// # Errors
-    /// The parcel is empty or has a case that the plan lacks, or the plan cannot be divided.
+    /// Fails if the parcel is empty or has a case that the plan lacks, or the plan cannot be
+    /// divided.
     pub fn extract_shard(&self, parcel: &PlanShard) -> anyhow::Result<SessionPlan> {
         ensure!(self.part.is_none(), "a part of a plan cannot be divided");
         ensure!(!self.is_search, "a search cannot be divided");

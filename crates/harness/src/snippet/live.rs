@@ -1,7 +1,7 @@
 //! A harness that survives between runs, so that results can determine the next measurement.
 //!
 //! Commands are answered one by one. A thread listens to the process, and waits for the next
-//! command once an answer is complete; nothing of ours runs while the code is measured. The
+//! command once an answer is complete; none of our code runs while the snippet is measured. The
 //! commands are described in docs/reference/protocol.md, "Measuring code". Start at
 //! [`LiveHarness::start`].
 
@@ -27,7 +27,8 @@ const START_TIMEOUT: Duration = Duration::from_secs(30);
 /// Time a process may take to exit when told to.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Time a run may take beyond twice its windows before it is stopped with the results so far.
+/// Grace period after twice the planned duration of a run, which is then stopped with its results
+/// so far.
 const RUN_SLACK: Duration = Duration::from_secs(2);
 
 /// Lines of stderr kept with a failure.
@@ -42,17 +43,17 @@ pub struct LiveHarness {
     clock: WaitClock,
 }
 
-/// Why a harness gives no further answers.
+/// A command that failed, or a harness that has ended.
 #[derive(Debug, Clone)]
 pub struct HarnessFailure {
-    /// How it ended.
+    /// Cause of the failure.
     pub cause: FailureCause,
     /// Last lines of its stderr.
     pub stderr_tail: String,
 }
 
 impl HarnessFailure {
-    /// Wraps an error that the harness reported and survived.
+    /// Wraps an error that the harness reported without ending.
     pub fn new(cause: FailureCause) -> HarnessFailure {
         HarnessFailure {
             cause,
@@ -100,11 +101,11 @@ impl CommandAnswer {
 }
 
 impl LiveHarness {
-    /// Starts the process of `spec` and reads its description of itself. The limit of `spec` is its
+    /// Starts the process of `spec` and reads its self-description. The limit of `spec` is its
     /// maximum lifetime.
     ///
     /// # Errors
-    /// It cannot be started, or ends before it is ready.
+    /// Fails if it cannot be started, or ends before it is ready.
     pub fn start(spec: ProcessSpec) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
         let (orders, next) = channel();
         let (messages, heard) = channel();
@@ -145,7 +146,7 @@ impl LiveHarness {
     /// Loads `snippet` as `job`.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Fails if the process has ended.
     pub fn load_snippet(
         &mut self,
         job: &str,
@@ -157,7 +158,7 @@ impl LiveHarness {
     /// Measures the cost of an empty iteration in this process, in nanoseconds, if supported.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Fails if the process has ended.
     pub fn measure_empty(&mut self, job: &str) -> Result<Option<f64>, HarnessFailure> {
         let answer = self.send_command(calibrate_command(job), START_TIMEOUT, &mut |_| {})?;
         let told = answer.first("calibrated");
@@ -167,7 +168,7 @@ impl LiveHarness {
     /// Sets the number of workers of `job`.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Fails if the process has ended.
     pub fn set_workers(&mut self, job: &str, count: u32) -> Result<CommandAnswer, HarnessFailure> {
         self.send_command(workers_command(job, count), START_TIMEOUT, &mut |_| {})
     }
@@ -175,7 +176,7 @@ impl LiveHarness {
     /// Starts reporting the language's gauges at this interval; the answer holds the first ones.
     ///
     /// # Errors
-    /// The process has ended.
+    /// Fails if the process has ended.
     pub fn start_gauges(&mut self, interval: Duration) -> Result<CommandAnswer, HarnessFailure> {
         let message = ProtocolMessage::new("monitor").with("id", 6);
         let message = message.with("interval_ns", interval.as_nanos());
@@ -186,7 +187,7 @@ impl LiveHarness {
     /// expected duration; if `None`, it is the limit of the process.
     ///
     /// # Errors
-    /// The process died, or took far longer than it should.
+    /// Fails if the process died, or took far longer than it should.
     pub fn run_jobs(
         &mut self,
         jobs: &[String],
@@ -203,10 +204,10 @@ impl LiveHarness {
         self.send_command(message, expected, hear)
     }
 
-    /// Lets the process clean up, and waits for its end.
+    /// Lets the process clean up, and waits for it to exit.
     ///
     /// # Errors
-    /// It did not end successfully, or 'done' failed.
+    /// Fails if it did not end successfully, or 'done' failed.
     pub fn shut_down(mut self) -> Result<CommandAnswer, HarnessFailure> {
         self.orders = None;
         let deadline = self.clock.now() + EXIT_TIMEOUT;
@@ -244,7 +245,7 @@ impl LiveHarness {
         }
     }
 
-    /// Collects events up to `ends`, or an error in its place.
+    /// Collects events up to and including the event `ends`, or an error in its place.
     fn collect_answer(
         &mut self,
         ends: &str,
@@ -336,8 +337,8 @@ fn final_event(verb: &str) -> &'static str {
     }
 }
 
-/// Whether an answer is complete. An error completes every answer except that of a run, in which
-/// other jobs may continue; a run that was rejected has a protocol error.
+/// Whether an answer is complete. An error completes every answer except the answer to a run, in
+/// which other jobs may continue; a run that was rejected has a protocol error.
 fn is_last(event: &ProtocolMessage, ends: &str) -> bool {
     let failed = event.verb == "error" && event.get("stage").as_deref() != Some("done");
     let refused = event.get("stage").as_deref() == Some("protocol");
@@ -378,7 +379,7 @@ impl ChildConversation for CommandRelay {
             return NextStep::Wait;
         }
         let complete = self.pending.is_some_and(|ends| is_last(&message, ends));
-        // The receiver is gone only if the command to quit follows at once.
+        // If the receiver is gone, the next command is the one to quit.
         let _ = self.messages.send(message);
         if !complete {
             return NextStep::Wait;
@@ -433,7 +434,7 @@ fn expected_length(order: &ProtocolMessage) -> Option<Duration> {
 /// Time for measuring the empty runner: a few batches, a hundredth of an ordinary run.
 const CALIBRATION_NS: u64 = 5_000_000;
 
-/// Builds `load` of `snippet` as `job`.
+/// Builds the `load` command for `snippet`, under the name `job`.
 pub fn load_command(job: &str, snippet: &Snippet) -> ProtocolMessage {
     let message = ProtocolMessage::new("load").with("id", 2).with("job", job);
     if snippet.language.is_compiled() {
@@ -495,7 +496,7 @@ pub fn calibrate_command(job: &str) -> ProtocolMessage {
         .with("target_ns", CALIBRATION_NS)
 }
 
-/// Builds `run` of `jobs`, divided by `samples`.
+/// Builds the `run` command for `jobs`, split into samples as `samples` specifies.
 pub fn run_command(jobs: &[String], samples: &SampleDivision, is_series: bool) -> ProtocolMessage {
     let run = ProtocolMessage::new("run")
         .with("id", 5)

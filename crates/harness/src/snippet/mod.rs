@@ -43,7 +43,7 @@ pub fn default_program(language: SnippetLanguage) -> PathBuf {
 /// the code first, unless its language is compiled.
 ///
 /// # Errors
-/// Our files cannot be unpacked, or a compiler rejects the code.
+/// Fails if our files cannot be unpacked, or a compiler rejects the code.
 pub fn build_process(
     snippet: &Snippet,
     program: &Path,
@@ -119,7 +119,7 @@ const EMULATOR_OPTIONS: [&str; 8] = [
 /// to it.
 ///
 /// # Errors
-/// Erlang, or Elixir where required, is missing.
+/// Fails if Erlang is missing, or Elixir where required.
 fn beam_process(
     language: SnippetLanguage,
     program: &Path,

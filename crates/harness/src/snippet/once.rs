@@ -92,8 +92,8 @@ impl LanguageHarness for SnippetHarness {
     }
 }
 
-/// Makes idle Erlang schedulers sleep at once: otherwise they spin for a while, which would count
-/// as processor time.
+/// Makes idle Erlang schedulers sleep immediately: otherwise they spin for a while, which would
+/// count as processor time.
 fn disable_spinning(spec: ProcessSpec, language: SnippetLanguage) -> ProcessSpec {
     const FLAGS: &str = "ERL_ZFLAGS";
     let is_beam = matches!(language, SnippetLanguage::Erlang | SnippetLanguage::Elixir);

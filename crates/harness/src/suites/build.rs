@@ -95,7 +95,7 @@ static BUILT_PROGRAMS: Mutex<Option<HashMap<BuildKey, Arc<OnceLock<BuildOutcome>
 /// begins.
 ///
 /// # Errors
-/// The tool is missing or rejects the package, or none of the programs belongs to a known
+/// Fails if the tool is missing or rejects the package, or none of the programs belongs to a known
 /// framework.
 pub fn build_programs(
     (adapter, own): (&SuiteAdapter, &[Arc<SuiteAdapter>]),

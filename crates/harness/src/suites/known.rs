@@ -66,7 +66,7 @@ impl KnownAdapters {
     /// files among `targets`.
     ///
     /// # Errors
-    /// A file has an invalid table.
+    /// Fails if a file has an invalid table.
     pub fn new(targets: &[String], here: &Path) -> Result<KnownAdapters> {
         let mut adapters = Vec::new();
         for target in targets {

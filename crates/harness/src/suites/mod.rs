@@ -137,7 +137,7 @@ pub fn unsupported_option(
 /// targets.
 ///
 /// # Errors
-/// It does not compile, or its tool is missing.
+/// Fails if it does not compile, or its tool is missing.
 pub fn build_if_package(
     source: &BenchmarkSource,
     variant: &Variant,
@@ -178,7 +178,7 @@ fn describe_failure(failed: &CompileFailure) -> String {
 /// Returns the only program built from a package folder, and its adapter.
 ///
 /// # Errors
-/// It cannot be built, or has several programs.
+/// Fails if it cannot be built, or has several programs.
 pub fn build_single_program(
     (adapter, known): (&SuiteAdapter, &KnownAdapters),
     folder: &Path,

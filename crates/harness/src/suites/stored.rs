@@ -16,7 +16,7 @@ enum StoredAdapter {
 /// Serializes an adapter.
 ///
 /// # Errors
-/// Errors of the serializer.
+/// Returns errors of the serializer.
 pub fn serialize<S: Serializer>(
     adapter: &Option<Arc<SuiteAdapter>>,
     to: S,
@@ -35,7 +35,7 @@ pub fn serialize<S: Serializer>(
 /// Deserializes an adapter.
 ///
 /// # Errors
-/// There is no built-in adapter of that name.
+/// Fails if there is no built-in adapter of that name.
 pub fn deserialize<'de, D: Deserializer<'de>>(
     from: D,
 ) -> Result<Option<Arc<SuiteAdapter>>, D::Error> {

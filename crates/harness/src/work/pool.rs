@@ -28,7 +28,7 @@ pub enum BenchmarkNaming {
 pub struct SourcePool {
     items: Vec<(SourceItem, PathBuf)>,
     files: HashSet<PathBuf>,
-    /// Base folder for paths in literals, besides that of their file.
+    /// Base folder for paths in literals, besides the folder of their file.
     folder: PathBuf,
 }
 

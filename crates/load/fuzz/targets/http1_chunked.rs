@@ -1,4 +1,4 @@
-//! A chunked body, read at once, byte by byte and in pieces, and compared with httparse's chunk
+//! A chunked body, read as a whole, byte by byte and in pieces, and compared with httparse's chunk
 //! sizes: if both find an end, it must be the same, with the same payload. httparse skips a bare LF
 //! in an extension, which we accept as a line end, so such bodies are not compared.
 

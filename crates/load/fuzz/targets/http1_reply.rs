@@ -1,5 +1,5 @@
-//! The bytes of a connection, read at once, byte by byte and in pieces. The first byte selects the
-//! requests and how to split the rest.
+//! The bytes of a connection, read as a whole, byte by byte and in pieces. The first byte selects
+//! the requests and how to split the rest.
 
 #![no_main]
 

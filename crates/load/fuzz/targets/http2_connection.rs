@@ -1,5 +1,5 @@
-//! Output of a server after its settings, read at once, byte by byte and in pieces. The first byte
-//! selects whether header blocks may use a table and how to split the rest.
+//! Output of a server after its settings, read as a whole, byte by byte and in pieces. The first
+//! byte selects whether header blocks may use a table and how to split the rest.
 
 #![no_main]
 

@@ -1,7 +1,7 @@
 //! HTTP/2 on one connection: concurrent requests with responses in any order.
 //!
-//! Determines the outcome of each stream's request. Knows neither sockets nor when the next request
-//! is due. Start at [`Http2Requests::process_input`].
+//! Determines the outcome of each stream's request. Independent of sockets and of when the next
+//! request is due. Start at [`Http2Requests::process_input`].
 
 use super::clock::NEVER;
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};

@@ -1,7 +1,7 @@
 //! HTTP/1 on one connection: responses arrive in the order of requests.
 //!
-//! Determines which request a response, or the end of the connection, belongs to. Knows neither
-//! sockets nor when the next request is due. Start at [`Http1Requests::process_input`].
+//! Determines which request a response, or the end of the connection, belongs to. Independent of
+//! sockets and of when the next request is due. Start at [`Http1Requests::process_input`].
 
 use super::clock::NEVER;
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};

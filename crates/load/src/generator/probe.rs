@@ -26,11 +26,11 @@ pub struct ProbeResponse {
     pub tls: Option<TlsFacts>,
     /// Status code.
     pub status: u16,
-    /// Header field Server.
+    /// Value of the `Server` header.
     pub server: Option<String>,
-    /// Header field Content-Type.
+    /// Value of the `Content-Type` header.
     pub content_type: Option<String>,
-    /// Header field Location.
+    /// Value of the `Location` header.
     pub location: Option<String>,
     /// Beginning of the body.
     pub body: Vec<u8>,

@@ -1,7 +1,7 @@
 //! HTTP/3: maps the connections and streams of [`speedwell_load_h3`] to requests of a load.
 //!
-//! Determines the outcome of each stream's request from the class of its failure. Knows neither
-//! sockets nor when the next request is due; pacing, counts and event loop are shared with the
+//! Determines the outcome of each stream's request from the class of its failure. Independent of
+//! sockets and of when the next request is due; pacing, counts and event loop are shared with the
 //! other protocols. Start at [`QuicRequests::handle_event`].
 
 use super::channel::{TlsParameters, TransportTraffic};

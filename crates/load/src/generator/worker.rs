@@ -224,7 +224,7 @@ impl<'a> LoadWorker<'a> {
         }
     }
 
-    /// Closed model: each connection with room starts requests at once.
+    /// Closed model: each connection with room starts requests immediately.
     fn send_closed(&mut self, now_ns: u64) {
         for _ in 0..self.listed.len() {
             let Some(id) = self.listed.pop_front() else {

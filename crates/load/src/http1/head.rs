@@ -109,7 +109,7 @@ fn next_control(bytes: &[u8], from: usize) -> usize {
 
 /// Sets the highest bit of each byte of the word that is below 32, or 127. Neither sum carries into
 /// the next byte: the highest bit of a byte of `printable` is set if its low seven bits are at
-/// least 32, that of `delete` if they are 127.
+/// least 32, and the highest bit of a byte of `delete` if they are 127.
 #[inline(always)]
 fn mark_controls(word: u64) -> u64 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;

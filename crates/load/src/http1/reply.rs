@@ -1,8 +1,8 @@
 //! Reads responses from received data in any pieces.
 //!
-//! Decides where a response ends and how large it was; does not know who asked, when, or what
-//! happens to the connection. A response in one piece is read in place; only a split head is
-//! buffered until the rest arrives. Start at [`ResponseReader::feed`].
+//! Decides where a response ends and how large it was; independent of who sent the request, when,
+//! and what happens to the connection. A response in one piece is read in place; only a split head
+//! is buffered until the rest arrives. Start at [`ResponseReader::feed`].
 
 use super::head::{BodyFraming, HeadScanner, is_token_byte};
 use super::{MethodKind, ResponseEnd, ResponseError, ResponseSummary, ResponseWatch};

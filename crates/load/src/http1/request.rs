@@ -1,6 +1,6 @@
 //! Encodes a request, checked once and sent any number of times.
 //!
-//! Decides the bytes on the wire and their order; does not know where they go. Rejects requests
+//! Decides the bytes on the wire and their order; independent of where they go. Rejects requests
 //! that could not be framed or would smuggle a second request. Start at [`Http1Request::new`].
 
 use super::MethodKind;

@@ -63,8 +63,8 @@ impl Http2Connection {
     }
 
     /// Charges a frame, including padding, to both windows (section 6.9.1) and enlarges them again
-    /// when half used up, since data is consumed at once. Frames of cancelled streams count, too.
-    /// Returns the slot of the stream if it is open and may have a body.
+    /// when half used up, since data is consumed immediately. Frames of cancelled streams count,
+    /// too. Returns the slot of the stream if it is open and may have a body.
     #[inline]
     fn charge_windows(
         &mut self,

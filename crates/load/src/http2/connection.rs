@@ -1,6 +1,6 @@
 //! An HTTP/2 connection as seen by its owner: opens streams, produces output, consumes input.
 //!
-//! Knows neither sockets, nor the time, nor the meaning of a token. Input is parsed in `head`,
+//! Independent of sockets, of the time, and of the meaning of a token. Input is parsed in `head`,
 //! `body` and `control`; bodies that wait for a window are in `body`, too. Start at
 //! [`Http2Connection::feed`].
 

@@ -125,7 +125,7 @@ impl Default for Http2Settings {
         Http2Settings {
             table_size: 0,
             max_frame_bytes: MIN_MAX_FRAME_BYTES,
-            // Data is consumed at once, so windows protect nothing; large ones save frames.
+            // Data is consumed immediately, so windows protect nothing; large ones save frames.
             stream_window: (1 << 30) - 1,
             connection_window: (1 << 30) - 1,
             max_header_bytes: 64 * 1024,

@@ -103,11 +103,11 @@ kinds! {
     ServiceTime = "service";
     /// From sending a request to the first byte of its response.
     FirstByteTime = "first-byte";
-    /// From the intended start to the last byte: the wait that a user would have had. Open model
-    /// only.
+    /// From the intended start to the last byte: the delay that a user would have experienced. Open
+    /// model only.
     ResponseTime = "response";
     /// [`ResponseTime`] minus the generator's own lag, i.e. the response time of a request sent on
-    /// time. Together they bound the wait that a user would have had.
+    /// time. Together they bound the delay that a user would have experienced.
     PunctualTime = "punctual";
     /// From the intended start to sending.
     SendLag = "lag";
@@ -126,19 +126,20 @@ pub const MAX_RECORDABLE_NS: u64 = 3_600_000_000_000;
 const SIGNIFICANT_DIGITS: u8 = 3;
 
 /// Number of times kept individually before a histogram is used. A histogram takes 270 kB, and
-/// creating, merging, reading or clearing it costs as much for the few times of a short interval as
-/// for millions.
+/// creating, merging, reading or clearing it costs the same for a handful of values as for
+/// millions.
 const MAX_INDIVIDUAL: usize = 2048;
 
 /// If unfinished requests could shift a quantile by less than this factor, it is not marked as a
 /// lower bound.
 const LOWER_BOUND_TOLERANCE: f64 = 1.01;
 
-/// Recorded times in nanoseconds, regardless of the quantity. They take 16 kB while they are few,
-/// and then 270 kB for any number.
+/// Recorded times in nanoseconds, regardless of the quantity. Takes up to 16 kB for a small number
+/// of values, and 270 kB beyond that.
 #[derive(Debug, Clone)]
 pub struct TimeValues {
-    /// All times within range while they are few. The histogram is empty until then.
+    /// The individual values within range, until there are too many. Until then, the histogram is
+    /// empty.
     early: Vec<u64>,
     /// Created on demand, then kept.
     histogram: Option<Histogram<u64>>,
@@ -426,8 +427,8 @@ impl TimeValues {
         Some((spread / count / (count - 1.0)).sqrt())
     }
 
-    /// The quantile of a share given in parts per million: 990 000 is the 99th percentile. It is
-    /// the value of rank ceil(share * count), at most 0.1 % too large.
+    /// The quantile at `ppm` parts per million: 990 000 is the 99th percentile. It is the value of
+    /// rank ceil(share * count), at most 0.1 % too large.
     pub fn quantile(&self, ppm: u32) -> Option<TimeQuantile> {
         self.quantiles(&[ppm]).into_iter().next().flatten()
     }
@@ -492,8 +493,8 @@ impl TimeValues {
             None => MAX_RECORDABLE_NS,
         };
         let has_no_place = value_ns.is_none() && !is_last;
-        // Unfinished requests that lie above this value do not change it, nor do a few below it
-        // among many similar values.
+        // Unfinished requests above this value do not change it, and neither do a few below it if
+        // many values are similar.
         let is_beyond = rank + self.lower_bounds > self.count();
         let moves = is_beyond
             || moved_ns.is_none_or(|moved| moved as f64 > ns as f64 * LOWER_BOUND_TOLERANCE);

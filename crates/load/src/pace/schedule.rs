@@ -73,7 +73,7 @@ impl RateSchedule {
     }
 
     /// When request `index` (from 0) is due, in nanoseconds since the start; `None` after the end.
-    /// Random arrivals are drawn from the first one each time; threads use
+    /// Random arrivals are redrawn from the beginning on each call; threads use
     /// [`RateSchedule::thread_schedule`] instead.
     pub fn due_ns(&self, index: u64) -> Option<u64> {
         match self.spacing {
@@ -299,7 +299,7 @@ impl RequestRate {
     /// No requests: a pause, or the foot of a ramp.
     pub const ZERO: RequestRate = RequestRate { micro_per_s: 0 };
 
-    /// The maximum rate. It keeps the sums of [`super::RateSchedule`] far within 128 bits.
+    /// The maximum rate. It keeps the sums of [`super::RateSchedule`] well within 128 bits.
     pub const MAX: RequestRate = RequestRate {
         micro_per_s: 100_000_000_000_000,
     };

@@ -1,5 +1,5 @@
-//! Byte streams of servers that load generators are known to miscount. Each is read at once, byte
-//! by byte and in uneven pieces.
+//! Byte streams of servers that load generators are known to miscount. Each is read as a whole,
+//! byte by byte and in uneven pieces.
 
 use super::pieces::{Outcome, check};
 use speedwell_load::http1::{

@@ -120,7 +120,7 @@ pub fn cut<'a>(stream: &'a [u8], lengths: &'a [usize]) -> impl Iterator<Item = &
     })
 }
 
-/// Reads a stream at once, byte by byte and in pieces, and returns the result.
+/// Reads a stream as a whole, byte by byte and in pieces, and returns the result.
 ///
 /// # Panics
 /// Panics if the results differ.

@@ -26,7 +26,7 @@ use std::time::Duration;
 /// session. What cannot be recorded is stored with the reason.
 ///
 /// # Errors
-/// Fails if the store fails.
+/// Fails if the store cannot be accessed.
 pub fn record_profiles(
     plan: &SessionPlan,
     session: &mut Session,

@@ -492,7 +492,7 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Queries the engine about the jobs, reports why some have not started, and ends attempts
-    /// whose worker is gone; returns whether there was news.
+    /// whose worker is gone; returns whether anything arrived.
     fn poll_jobs(&mut self, queue: &mut WaitingReport) -> anyhow::Result<bool> {
         let mut jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
         jobs.sort();

@@ -50,7 +50,7 @@ pub struct ShardStatus {
 ///
 /// # Errors
 /// Fails if the session was not distributed, another process attends to it, or the engine or the
-/// store fails.
+/// store cannot be accessed.
 pub fn reattach_session(
     store: &mut Store,
     number: i64,

@@ -227,7 +227,7 @@ fn resume_attempts(
             coordinator.follow_spool(place, job, SpoolSource::Stream, true)?;
             continue;
         }
-        // The attempt of a broken connection delivers nothing more and ends at once.
+        // The attempt of a broken connection delivers nothing more and ends immediately.
         let file = attempt_spool_path(&folder, place, parcel.attempt);
         coordinator.follow_spool(place, job, SpoolSource::from_file(file), true)?;
     }

@@ -1,15 +1,16 @@
 //! How a coordinator waits: when it checks spools and queries the engine, and how it reports work
 //! that has not started.
 //!
-//! Polls often after news and less often the longer nothing happens, because polling takes time
-//! from a measurement on the same machine. Start at [`PollBackoff`] and [`WaitingReport`].
+//! Polls often after something has arrived and less often the longer nothing happens, because
+//! polling takes time from a measurement on the same machine. Start at [`PollBackoff`] and
+//! [`WaitingReport`].
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Interval between checks of the spools: minimum and maximum.
 const SPOOL_POLL_INTERVALS: [Duration; 2] = [Duration::from_millis(50), Duration::from_millis(250)];
-/// A result that took the time `t` is noticed at most `t / LATER` late.
+/// A result that took `t` is noticed at most `t / LATENESS_DIVISOR` late.
 const LATENESS_DIVISOR: u32 = 20;
 /// Delay between handing out work and the first query about it.
 const FIRST_QUERY_DELAY: Duration = Duration::from_secs(1);
@@ -25,7 +26,7 @@ pub(super) struct PollBackoff {
 }
 
 impl PollBackoff {
-    /// Starts at `now`. Queries to the engine are a second apart at first, later at most `longest`.
+    /// Starts at `now`. Queries to the engine start one second apart and back off to `longest`.
     pub fn new(now: Instant, longest: Duration) -> PollBackoff {
         PollBackoff {
             news: now,
@@ -71,8 +72,8 @@ pub(super) struct WaitingReport {
 
 impl WaitingReport {
     /// Describes the waiting machines by the engine's reason, if that is worth reporting: unchanged
-    /// since the last query and not yet reported. Between two tasks of a job, one always waits for
-    /// a moment.
+    /// since the last query and not yet reported. There is always a short wait between two tasks of
+    /// a job, which is not worth reporting.
     pub fn update(&mut self, waiting: &BTreeMap<String, Vec<String>>) -> Option<&str> {
         let reasons = waiting
             .iter()

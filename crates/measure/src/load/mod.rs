@@ -1,6 +1,6 @@
 //! HTTP loads: rounds over all addresses, or a search over levels or rates.
 //!
-//! Decides the order of the loads. Does not know how they are reported. Start at [`run_loads`].
+//! Decides the order of the loads. Independent of how they are reported. Start at [`run_loads`].
 
 pub mod machines;
 mod rounds;

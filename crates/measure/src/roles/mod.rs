@@ -208,8 +208,8 @@ fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Resu
     }
 }
 
-/// Address at which others reach a machine: the one in the fleet file, or else the one at which we
-/// reach it.
+/// Address at which other machines reach a machine: the one in the fleet file, or else the one at
+/// which we reach it.
 fn machine_address(file: &FleetFile, name: &str, reached_at: Option<IpAddr>) -> Result<IpAddr> {
     let entry = file.machines.iter().find(|entry| entry.name == name);
     let said = entry.and_then(|entry| entry.address);

@@ -3,7 +3,7 @@
 //!
 //! Messages are lines of JSON: first a [`WorkerRequest`], then [`WorkerEvent`] in reply, and a
 //! [`LoadReply`] to each load requested. The target's role covers the whole life of a server
-//! (`runner/experiment`) except for its loads, which others send. Start at [`perform_role`].
+//! (`runner/experiment`) except for its loads, which other workers send. Start at [`perform_role`].
 
 use anyhow::{Context, Result, anyhow, bail};
 use serde::{Deserialize, Serialize};
@@ -56,7 +56,7 @@ pub(super) enum WorkerRequest {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct ServiceRequest {
     pub service: BackingService,
-    /// Address at which others reach this machine.
+    /// Address at which other machines reach this one.
     pub address: IpAddr,
     pub ports: Option<(u16, u16)>,
     /// The fleet folder here.
@@ -68,7 +68,7 @@ pub(super) struct ServiceRequest {
 pub(super) struct TargetRequest {
     pub assignment: RunAssignment,
     pub seed: u64,
-    /// Address at which others reach this machine.
+    /// Address at which other machines reach this one.
     pub address: IpAddr,
     /// The fleet folder here.
     pub folder: PathBuf,
@@ -93,7 +93,7 @@ pub(super) enum WorkerEvent {
     Done(Box<RoleOutcome>),
 }
 
-/// A load for others to send.
+/// A load that other workers are to send.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct RequestedLoad {
     pub spec: LoadSpec,

@@ -91,7 +91,7 @@ impl FromStr for ChartKind {
 /// Draws the charts of `findings`: the given `kind`, or the changes and then every run.
 ///
 /// # Errors
-/// If these findings have no chart of that kind.
+/// Fails if these findings have no chart of that kind.
 pub fn draw_findings(
     findings: &AnalysisFindings,
     kind: Option<ChartKind>,
@@ -136,7 +136,7 @@ pub fn not_a_trend() -> anyhow::Error {
 /// Draws the chart of a parameter study; `log` makes the x axis logarithmic.
 ///
 /// # Errors
-/// If a study has no chart of that kind.
+/// Fails if a study has no chart of that kind.
 pub fn draw_study(
     study: &ParameterStudy,
     kind: Option<ChartKind>,

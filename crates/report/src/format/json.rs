@@ -1,20 +1,22 @@
-//! Documents as one JSON object, for programs. Figures have every digit and the stored unit.
+//! Documents as one JSON object, for programs. Numbers are written at full precision, in the unit
+//! in which they are stored.
 //!
 //! # Schema, version 1
 //!
 //! | member | content |
 //! |---|---|
 //! | `speedwell` | `{"report": KIND, "schema": 1}`; KIND is `comparison`, `summary`, `study`, `sessions` ... |
-//! | `headlines` | the answers in words |
-//! | `warnings` | threats to the figures, in words |
+//! | `headlines` | the answers, as sentences |
+//! | `warnings` | caveats about the results, as sentences |
 //! | `notes` | explanations |
 //! | one member per table name | a list with one object per row, all with the same members in the same order |
 //! | others | plain lists: `comparisons`, `failures`, `sources`, `environments`, `exponents` |
 //!
 //! The tables are `changes` (one row per case, candidate and metric), `summaries` (one per case,
 //! variant and metric), `validity` (one per finding), `points` of a study, `sessions`, `checks` and
-//! `cases`. Shares (`change`, `variation`, `q` ...) are fractions of 1, not percentages. `null`
-//! means "not known". A version may gain members; none is removed or changes its meaning.
+//! `cases`. Ratios (`change`, `variation`, `q` ...) are fractions (0.05), not percentages (5).
+//! `null` means "not known". Members may be added within a version, but none is removed and none
+//! changes its meaning.
 
 use super::RenderDocument;
 use crate::datum::Datum;
@@ -51,15 +53,16 @@ enum JsonMember<'a> {
     Other(Cow<'a, Value>),
 }
 
-/// An element of a list. Rows are converted one at a time: together they may exceed memory.
+/// An element of a list. Rows are converted one at a time: all of them together may not fit in
+/// memory.
 enum ListItem<'a> {
     Value(Cow<'a, Value>),
     Row(&'a ReportTable, &'a [ReportCell]),
 }
 
 impl JsonMember<'_> {
-    /// Writes one list element per line: rows stay apart in diffs, and thousands of values do not
-    /// take as many lines.
+    /// Writes one list element per line, so that rows stay apart in diffs, without spending a line
+    /// on every value of a row.
     fn write(&self, out: &mut dyn Write) -> io::Result<()> {
         match self {
             JsonMember::List(items) if !items.is_empty() => {

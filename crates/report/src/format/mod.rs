@@ -25,7 +25,7 @@ pub trait RenderDocument {
     /// Writes `document` to `out`.
     ///
     /// # Errors
-    /// If `out` fails.
+    /// Fails if `out` fails.
     fn render(&self, document: &Document, out: &mut dyn Write) -> io::Result<()>;
 }
 

@@ -395,7 +395,7 @@ pub fn is_events(bytes: &[u8]) -> bool {
 /// Returns the printed text, package by package.
 ///
 /// # Errors
-/// A line is not an event; the message names it.
+/// Fails if a line is not an event; the message names it.
 pub fn output_of_events(bytes: &[u8]) -> Result<String> {
     let mut packages: IndexMap<String, String> = IndexMap::new();
     for (line, number) in require_utf8(bytes)?.lines().zip(1..) {

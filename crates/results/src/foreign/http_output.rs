@@ -39,7 +39,7 @@ pub struct HttpOutput {
 }
 
 impl HttpOutput {
-    /// Parses the output of `tool`; `None` if it is not that of a finished measurement.
+    /// Parses the output of `tool`; `None` if the measurement did not finish.
     pub fn read(tool: &str, output: &str) -> Option<HttpOutput> {
         match tool {
             "wrk" => parse_wrk(output),

@@ -1,8 +1,9 @@
-//! JSON of other programs: detects formats, and reads values together with their locations.
+//! JSON written by other programs: detects formats, and reads values together with their locations.
 //!
 //! Accepts more than the standard: non-finite numbers and raw control characters, which C++
-//! programs write. Knows no format. Start at [`JsonContent`] to detect formats, at [`parse`] and
-//! [`JsonNode`] to read, or at [`JsonText`] for files that are too large for that.
+//! programs write. Independent of any particular format. Start at [`JsonContent`] to detect
+//! formats, at [`parse`] and [`JsonNode`] to read, or at [`JsonText`] for files that are too large
+//! for that.
 
 use anyhow::{Context, Error, Result, anyhow};
 use serde::Deserialize;
@@ -12,7 +13,7 @@ use std::cell::OnceCell;
 /// Number of bytes that are inspected to detect the format of a file.
 const MAX_INSPECTED_BYTES: usize = 64 * 1024;
 
-/// Returns the keys of objects in the beginning of a JSON text, each with the number of open
+/// Returns the keys of objects near the beginning of a JSON text, each with the number of open
 /// brackets around it: 1 for the outermost object, 3 for objects in its arrays.
 fn find_keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
     let bytes = &bytes[..bytes.len().min(MAX_INSPECTED_BYTES)];
@@ -53,7 +54,7 @@ impl<'a> JsonContent<'a> {
         JsonContent { bytes, keys }
     }
 
-    /// Returns whether an object in the beginning has this key at this depth of brackets.
+    /// Returns whether an object near the beginning has this key at this nesting depth.
     pub fn has_key(&self, depth: u32, key: &str) -> bool {
         self.keys().contains(&(depth, key.as_bytes()))
     }
@@ -63,7 +64,7 @@ impl<'a> JsonContent<'a> {
         self.keys().first() == Some(&(1, key.as_bytes()))
     }
 
-    /// Returns no keys unless the file begins like JSON: JSON below other text cannot be read.
+    /// Returns no keys unless the file starts with JSON: JSON after other text is not supported.
     fn keys(&self) -> &[(u32, &'a [u8])] {
         let is_json = matches!(self.bytes.trim_ascii_start().first(), Some(b'{' | b'['));
         let keys = || {
@@ -93,12 +94,12 @@ fn string_end(bytes: &[u8], start: usize) -> usize {
 /// Parses a whole text. A non-finite number becomes null.
 ///
 /// # Errors
-/// The text is not UTF-8 or not JSON; the message names line and column.
+/// Fails if the text is not UTF-8 or not JSON; the message names line and column.
 pub fn parse(bytes: &[u8]) -> Result<Value> {
     read_lenient(bytes, |text| serde_json::from_str(text))
 }
 
-/// Stands for a non-finite number, where that differs from null.
+/// Marks a non-finite number where it must be told apart from null.
 pub const NOT_FINITE: &str = "\0not finite";
 
 /// Parses a whole text. A non-finite number becomes the string [`NOT_FINITE`].
@@ -117,7 +118,7 @@ pub fn parse_marking_not_finite(bytes: &[u8]) -> Result<Value> {
 /// Passes the text of a file to `read`, and retries with strict JSON if that fails.
 ///
 /// # Errors
-/// The text is not UTF-8, or `read` fails on the strict text.
+/// Fails if the text is not UTF-8, or `read` fails on the strict text.
 pub fn read_lenient<T>(
     bytes: &[u8],
     mut read: impl FnMut(&str) -> serde_json::Result<T>,
@@ -153,7 +154,7 @@ impl JsonText {
     /// Takes the whole content of a file.
     ///
     /// # Errors
-    /// The content is not UTF-8.
+    /// Fails if the content is not UTF-8.
     pub fn new(bytes: Vec<u8>) -> Result<JsonText> {
         let mut written = String::from_utf8(bytes).context("it is not UTF-8")?;
         if written.starts_with('\u{feff}') {
@@ -173,7 +174,7 @@ impl JsonText {
     /// Parses the whole text. A non-finite number becomes null.
     ///
     /// # Errors
-    /// The text is not JSON, or does not match `T`; the message names line and column.
+    /// Fails if the text is not JSON, or does not match `T`; the message names line and column.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
         serde_json::from_str(&self.written)
             .or_else(|_| {
@@ -262,7 +263,7 @@ impl<'a> JsonNode<'a> {
     /// Returns a required member.
     ///
     /// # Errors
-    /// The member is absent or null; the message names it.
+    /// Fails if the member is absent or null; the message names it.
     pub fn require(&self, key: &str) -> Result<JsonNode<'a>> {
         let place = if self.at.is_empty() {
             String::new()
@@ -276,7 +277,7 @@ impl<'a> JsonNode<'a> {
     /// Returns an optional string member.
     ///
     /// # Errors
-    /// The member has another type.
+    /// Fails if the member has another type.
     pub fn text_of(&self, key: &str) -> Result<Option<&'a str>> {
         self.get(key).map(|node| node.text()).transpose()
     }
@@ -284,7 +285,7 @@ impl<'a> JsonNode<'a> {
     /// Returns an optional number member.
     ///
     /// # Errors
-    /// The member has another type.
+    /// Fails if the member has another type.
     pub fn number_of(&self, key: &str) -> Result<Option<f64>> {
         self.get(key).map(|node| node.number()).transpose()
     }
@@ -298,7 +299,7 @@ impl<'a> JsonNode<'a> {
     /// Returns the elements of an array.
     ///
     /// # Errors
-    /// The value is not an array.
+    /// Fails if the value is not an array.
     pub fn elements(&self) -> Result<Vec<JsonNode<'a>>> {
         let elements = self
             .value
@@ -314,7 +315,7 @@ impl<'a> JsonNode<'a> {
     /// Returns the value as a string.
     ///
     /// # Errors
-    /// The value is not a string.
+    /// Fails if the value is not a string.
     pub fn text(&self) -> Result<&'a str> {
         self.value.as_str().ok_or_else(|| self.type_error("a text"))
     }
@@ -322,7 +323,7 @@ impl<'a> JsonNode<'a> {
     /// Returns the value as a number.
     ///
     /// # Errors
-    /// The value is not a number.
+    /// Fails if the value is not a number.
     pub fn number(&self) -> Result<f64> {
         self.value
             .as_f64()

@@ -1,7 +1,7 @@
 //! Parses the output of other programs into plain figures.
 //!
 //! Decides the meaning of their words, units and names, both for imported files and for measured
-//! programs. Knows neither where the bytes come from nor how the figures are used.
+//! programs. Independent of where the bytes come from and of how the figures are used.
 
 pub mod go_bench;
 pub mod google_benchmark;
@@ -17,7 +17,7 @@ use anyhow::{Result, anyhow};
 /// Converts bytes to text.
 ///
 /// # Errors
-/// The bytes are not UTF-8; the message names the line.
+/// Fails if the bytes are not UTF-8; the message names the line.
 pub fn require_utf8(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|error| {
         let before = &bytes[..error.valid_up_to()];

@@ -11,7 +11,7 @@ use std::io::{Cursor, Read};
 /// Strips the byte order mark, which Windows editors and shells prepend.
 ///
 /// # Errors
-/// The bytes are UTF-16; the message does not name the file.
+/// Fails if the bytes are UTF-16; the message does not name the file.
 pub fn strip_bom(bytes: &[u8]) -> Result<&[u8]> {
     if is_utf16(bytes) {
         bail!("it {UTF16_FOUND}\nhint: {SAVE_AS_UTF8}");

@@ -1,7 +1,7 @@
 //! Units as written in files, and the metrics they denote.
 //!
 //! Decides how a figure with a unit is stored: times in nanoseconds, sizes in bytes, rates per
-//! second; any other unit is a metric of its own. Knows no format. Start at
+//! second; any other unit is a metric of its own. Independent of the file format. Start at
 //! [`UnitMeasure::from_unit`].
 
 use speedwell_model::{Metric, MetricDirection};

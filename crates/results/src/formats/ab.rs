@@ -1,7 +1,7 @@
 //! Reports of ApacheBench: its text, also pasted with collapsed whitespace, or its HTML (`-w`), one
 //! or several in a file.
 //!
-//! Decides where a report begins and what its lines mean. Does not know where the text comes from.
+//! Decides where a report begins and what its lines mean. Independent of where the text comes from.
 //! A line is recognized by the words before its colon, because pasted reports have lost their
 //! columns. Start at [`read`], or at [`read_percentages`] and [`read_requests`] for the tables that
 //! ab writes to files (`-e`, `-g`), which do not name the address. It matches the lines of httpd
@@ -38,7 +38,7 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// user to `warnings`.
 ///
 /// # Errors
-/// No report has results.
+/// Fails if no report has results.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let mut text = String::from_utf8_lossy(bytes);
     if is_html(&text) {
@@ -326,7 +326,7 @@ pub fn recognizes_requests(bytes: &[u8]) -> bool {
 /// Reads a percentile table. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// A row is invalid; the message names its line.
+/// Fails if a row is invalid; the message names its line.
 pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let table = DelimitedTable::read(bytes, PERCENTAGES_HEADER, ',')?;
     let mut load = LoadReport {
@@ -355,7 +355,7 @@ pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -
 /// to `warnings`.
 ///
 /// # Errors
-/// A row is invalid; the message names its line.
+/// Fails if a row is invalid; the message names its line.
 pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let table = DelimitedTable::read(bytes, REQUESTS_HEADER, '\t')?;
     ensure!(!table.rows.is_empty(), "there are no rows in it");

@@ -2,8 +2,8 @@
 //! around the JSON.
 //!
 //! Decides the direction of a metric by the measuring tool, like the action (`src/write.ts`),
-//! except for rates in the output of tools that print both times and rates. Does not know where the
-//! file is. Start at [`read`].
+//! except for rates in the output of tools that print both times and rates. Independent of where
+//! the file is. Start at [`read`].
 
 use super::imported::{DroppedEntries, ImportedProcess, value_sample};
 use super::input::{InputFile, MetricDirections};
@@ -47,8 +47,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// `warnings`.
 ///
 /// # Errors
-/// The content is not JSON, nothing can be read (the message names the first location), or a tool
-/// is unknown.
+/// Fails if the content is not JSON, nothing can be read (the message names the first location), or
+/// a tool is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(&blank_assignment(file.bytes))?;
     let mut reading = EntriesReader {
@@ -91,7 +91,7 @@ impl EntriesReader<'_> {
     /// Reads the results of an entry. Invalid parts are dropped.
     ///
     /// # Errors
-    /// The direction of a metric is unknown.
+    /// Fails if the direction of a metric is unknown.
     fn read_entry(&mut self, suite: &str, entry: &JsonNode<'_>) -> Result<()> {
         let read = || {
             let (kind, place) = (EntryInterpretation::read(entry)?, point_key(suite, entry)?);
@@ -200,7 +200,7 @@ fn read_origin(commit: &JsonNode<'_>) -> Result<CodeOrigin> {
 
 /// How to interpret the figures of an entry.
 struct EntryInterpretation {
-    /// Direction that the action uses; `None` if it does not know the tool.
+    /// Direction that the action uses; `None` if it does not support the tool.
     better: Option<MetricDirection>,
     /// Whether the unit determines the direction.
     is_by_unit: bool,
@@ -239,7 +239,7 @@ impl EntryInterpretation {
     /// prints several or is unknown), else by the tool.
     ///
     /// # Errors
-    /// None of these states a direction.
+    /// Fails if none of these states a direction.
     fn metric_direction(
         &self,
         measure: &UnitMeasure,

@@ -3,7 +3,7 @@
 //!
 //! Decides how asv's values are mapped: a number is one run, null a failed benchmark, NaN a skipped
 //! one, according to "Benchmark suite layout and file formats" in asv's developer documentation
-//! (API 1 and 2). Does not know where the files are. Start at [`read_file`], or at [`AsvRow`] for
+//! (API 1 and 2). Independent of where the files are. Start at [`read_file`], or at [`AsvRow`] for
 //! the two layouts of results.
 
 use super::imported::{
@@ -45,7 +45,8 @@ impl AsvMetadata {
     /// Adds the content of `benchmarks.json`.
     ///
     /// # Errors
-    /// The file is not JSON, or a value has the wrong type; the message names its location.
+    /// Fails if the file is not JSON, or a value has the wrong type; the message names its
+    /// location.
     pub fn with_benchmarks(mut self, bytes: &[u8]) -> Result<AsvMetadata> {
         let parsed = json::parse(bytes)?;
         for (name, value) in JsonNode::from_root(&parsed).members() {
@@ -73,7 +74,7 @@ impl AsvMetadata {
     /// Adds the content of `machine.json`.
     ///
     /// # Errors
-    /// The file is not JSON, or does not name the machine.
+    /// Fails if the file is not JSON, or does not name the machine.
     pub fn with_machine(mut self, bytes: &[u8]) -> Result<AsvMetadata> {
         let parsed = json::parse(bytes)?;
         let root = JsonNode::from_root(&parsed);
@@ -104,8 +105,8 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// Reads a result file.
 ///
 /// # Errors
-/// The file is not JSON, nothing can be read (the message names the first location), or it belongs
-/// to another machine.
+/// Fails if the file is not JSON, nothing can be read (the message names the first location), or it
+/// belongs to another machine.
 pub fn read_file(
     file: &InputFile<'_>,
     beside: &AsvMetadata,

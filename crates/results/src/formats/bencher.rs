@@ -2,7 +2,7 @@
 //!
 //! Decides that a report is a session, its testbed the machine, each iteration of the report a run,
 //! and each measure a metric. Responses do not state the direction of a measure, so the user does.
-//! Does not know where the response comes from. Start at [`read`].
+//! Independent of where the response comes from. Start at [`read`].
 
 use super::imported::{DroppedEntries, ImportedProcess, value_sample};
 use super::input::InputFile;
@@ -24,8 +24,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole response. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The content is not JSON, nothing can be read (the message names the first location), or the
-/// direction of a measure is unknown.
+/// Fails if the content is not JSON, nothing can be read (the message names the first location), or
+/// the direction of a measure is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
@@ -67,7 +67,7 @@ impl BencherReports {
     /// Adds the results of one branch, testbed, benchmark and measure, dropping invalid ones.
     ///
     /// # Errors
-    /// The direction of the measure is unknown.
+    /// Fails if the direction of the measure is unknown.
     fn add_series(
         &mut self,
         project: &str,

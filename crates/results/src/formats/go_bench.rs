@@ -2,7 +2,7 @@
 //!
 //! Decides which lines belong together, and how other lines are reported. Lines of one benchmark
 //! (`-count`) come from one process; each becomes a run with that note, as for google/benchmark.
-//! Does not know where the text comes from. Start at [`read`].
+//! Independent of where the text comes from. Start at [`read`].
 
 use crate::foreign::file_beginning;
 use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
@@ -33,7 +33,7 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// Reads a whole text. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The text has no results, or an event that wraps it is invalid.
+/// Fails if the text has no results, or an event that wraps it is invalid.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let text = if line::is_events(bytes) {
         line::output_of_events(bytes)?.into()

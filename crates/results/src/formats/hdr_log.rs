@@ -48,7 +48,7 @@ struct TaggedTotal {
 /// Reads the log. Times are taken as nanoseconds, as the format's own recorders write them.
 ///
 /// # Errors
-/// A line is invalid, or the log has no values.
+/// Fails if a line is invalid, or the log has no values.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let mut totals: Vec<TaggedTotal> = Vec::new();
     let mut has_foreign = false;

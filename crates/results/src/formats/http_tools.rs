@@ -50,7 +50,7 @@ pub fn recognizes_autocannon(file: &JsonContent<'_>) -> bool {
 /// Reads the text of a load test. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The text is not that of a finished test.
+/// Fails if the text is not the output of a finished test.
 pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let text = String::from_utf8_lossy(bytes);
     let tool = detect_tool(&text).context("there is no output of wrk or h2load in it")?;
@@ -71,8 +71,8 @@ pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Resul
 /// Reads the JSON of a load test. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is not JSON, or a value is missing or has the wrong type; the message names its
-/// location.
+/// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
+/// its location.
 pub fn read_autocannon(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);
@@ -144,7 +144,7 @@ pub fn recognizes_oha(file: &JsonContent<'_>) -> bool {
 /// Reads the text of a load test. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The rate is missing.
+/// Fails if the rate is missing.
 pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let text = String::from_utf8_lossy(bytes);
     let is_oha = text.contains("Success rate:");
@@ -235,8 +235,8 @@ fn parse_duration_ns(text: &str) -> Option<f64> {
 /// Reads oha's JSON. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is not JSON, or a value is missing or has the wrong type; the message names its
-/// location.
+/// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
+/// its location.
 pub fn read_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);

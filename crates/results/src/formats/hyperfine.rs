@@ -1,6 +1,6 @@
 //! Results of `hyperfine --export-json`.
 //!
-//! Decides how rows are mapped: each measured time is one process and thus one run. Does not know
+//! Decides how rows are mapped: each measured time is one process and thus one run. Independent of
 //! where the file comes from. Start at [`read`]. The format is described in hyperfine's README
 //! ("JSON"); unknown keys are ignored.
 
@@ -24,8 +24,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole file. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is not JSON, or a value is missing or has the wrong type; the message names its
-/// location.
+/// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
+/// its location.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let results = JsonNode::from_root(&parsed)

@@ -1,9 +1,9 @@
 //! Builds the session for an imported file.
 //!
-//! Decides the session's design: one variant, and an unknown order. Knows no format. Start at
-//! [`SessionBuilder`], or at [`merge_sessions`] for several files with results of the same thing:
-//! there, values from one process, such as repetitions inside a program, are samples of one run
-//! (docs/why/statistics.md, "One value per process"). A single file would have only one run, so
+//! Decides the session's design: one variant, and an unknown order. Independent of the file format.
+//! Start at [`SessionBuilder`], or at [`merge_sessions`] for several files with results of the same
+//! thing: there, values from one process, such as repetitions inside a program, are samples of one
+//! run (docs/why/statistics.md, "One value per process"). A single file would have only one run, so
 //! each repetition counts as a run, with a note.
 
 use anyhow::{Error, Result, bail, ensure};
@@ -135,7 +135,7 @@ impl SessionBuilder {
     /// the session starts now.
     ///
     /// # Errors
-    /// Nothing was added.
+    /// Fails if nothing was added, or a value is invalid.
     pub fn into_session(
         self,
         label: &str,
@@ -229,7 +229,7 @@ pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
 /// baseline. `label` is the user's name for the result.
 ///
 /// # Errors
-/// There are no sessions, or two have different units for a metric.
+/// Fails if there are no sessions, or two have different units for a metric.
 pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
     let mut parts = sessions.into_iter();
     let Some((first, wanted)) = parts.next() else {
@@ -406,7 +406,7 @@ impl DroppedEntries {
     /// Returns a warning about the dropped entries, if there are any.
     ///
     /// # Errors
-    /// No entry could be read: returns the first entry's error.
+    /// Fails if no entry could be read: returns the first entry's error.
     pub fn into_warning(self, is_all: bool) -> Result<Option<String>> {
         let Some(first) = self.first else {
             return Ok(None);

@@ -1,7 +1,7 @@
 //! A file to read, and the facts about it that the user provides.
 //!
-//! Decides how these facts are parsed. Knows no format. Start at [`InputFile`], or at
-//! [`MetricDirections`] for files that do not say which direction of a metric is better.
+//! Decides how these facts are parsed. Independent of the file format. Start at [`InputFile`], or
+//! at [`MetricDirections`] for files that do not say which direction of a metric is better.
 
 use anyhow::{Context, Result, bail};
 use speedwell_model::MetricDirection;
@@ -35,7 +35,7 @@ impl MetricDirections {
     /// other name.
     ///
     /// # Errors
-    /// The value is neither `more` nor `less`.
+    /// Fails if the value is neither `more` nor `less`.
     pub fn set_direction(&mut self, name: &str, value: &str) -> Result<bool> {
         let metric = match name.strip_prefix(MetricDirections::NAME) {
             Some("") => None,
@@ -64,7 +64,7 @@ impl MetricDirections {
     /// Returns the direction of a metric that the file does not state.
     ///
     /// # Errors
-    /// The user has not given it either; the message explains how.
+    /// Fails if the user has not given it either; the message explains how.
     pub fn require_direction(&self, metric: &str) -> Result<MetricDirection> {
         self.direction_of(metric).with_context(|| {
             format!(

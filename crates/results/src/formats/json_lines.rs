@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// in one store only.
 ///
 /// # Errors
-/// `out` fails, or the header contains a number that is not finite.
+/// Fails if `out` cannot be written, or the header contains a number that is not finite.
 pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
     write_streaming((session, session.runs.len()), out, |each| {
         session.runs.iter().try_for_each(each)
@@ -157,8 +157,8 @@ pub(crate) fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]
 /// Reads all sessions in `text`.
 ///
 /// # Errors
-/// A line is invalid (the message names it), the file is truncated, or it was written by a newer
-/// version.
+/// Fails if a line is invalid (the message names it), the file is truncated, or it was written by a
+/// newer version.
 pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
     let mut reading = SessionsReader::default();
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -179,7 +179,7 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
 /// Reads only the header of a session; the announced lines need not follow.
 ///
 /// # Errors
-/// The line is not a header, or was written by a newer version.
+/// Fails if the line is not a header, or was written by a newer version.
 pub fn read_header(line: &str) -> anyhow::Result<Session> {
     let mut reading = SessionsReader::default();
     reading.read_line(line.trim_end(), 1).context("line 1")?;
@@ -246,7 +246,7 @@ impl StreamingReader {
     /// Parses the next line, with this line number.
     ///
     /// # Errors
-    /// The line is invalid, or the previous session is incomplete.
+    /// Fails if the line is invalid, or the previous session is incomplete.
     pub fn read_line(&mut self, text: &str, number: usize) -> anyhow::Result<ParsedLine> {
         let line: FileLine<'_> = parse_line(text)?;
         if let Some(kind) = line.speedwell {
@@ -330,7 +330,7 @@ impl StreamingReader {
     /// Checks that the last session is complete.
     ///
     /// # Errors
-    /// The session is incomplete.
+    /// Fails if the session is incomplete.
     pub fn check_complete(&self) -> anyhow::Result<()> {
         let Some((announced, header_line)) = self.announced else {
             return Ok(());

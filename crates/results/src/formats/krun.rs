@@ -2,7 +2,7 @@
 //! (Barrett et al., OOPSLA 2017): the wall-clock times of all iterations of every process.
 //!
 //! Decides how entries are mapped: a key `BENCHMARK:VM:VARIANT` is a case, each of its lists a
-//! process, each number the time of one iteration in seconds. Does not know how they are analyzed.
+//! process, each number the time of one iteration in seconds. Independent of how they are analyzed.
 //! Start at [`read`]. Processor counters, and what `warmup_stats` adds to such files, are ignored.
 
 use super::imported::{ImportedProcess, SessionBuilder, value_sample};
@@ -24,7 +24,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole file.
 ///
 /// # Errors
-/// The file is not JSON, or a value is missing or has the wrong type; the message names it.
+/// Fails if the file is not JSON, or a value is missing or has the wrong type; the message names
+/// it.
 pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);

@@ -1,8 +1,8 @@
 //! A load test as reported by an HTTP tool, independent of the tool.
 //!
 //! Decides the names of cases and metrics, so that reports of different tools can be compared.
-//! Knows no format; the validity of the figures is judged in `analysis/validity/`. Start at
-//! [`LoadReport`].
+//! Independent of the file format; the validity of the figures is judged in `analysis/validity/`.
+//! Start at [`LoadReport`].
 
 use super::imported::{ImportedProcess, SessionBuilder, value_sample};
 use crate::foreign::http_output;
@@ -60,7 +60,7 @@ impl LoadReport {
     /// Converts the report into a session with one run. Adds messages for the user to `warnings`.
     ///
     /// # Errors
-    /// The report has no figures.
+    /// Fails if the report has no figures.
     pub fn into_session(self, label: &str, warnings: &mut Vec<String>) -> Result<Session> {
         let mut imported = SessionBuilder::default();
         let mut remarks = Vec::new();

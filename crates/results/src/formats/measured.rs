@@ -29,7 +29,7 @@ use std::sync::Arc;
 /// them. The caller fills in command line, tags, environment, order and seed.
 ///
 /// # Errors
-/// There are no loads.
+/// Fails if there are no loads.
 pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) -> Result<Session> {
     let mut imported = SessionBuilder::default();
     let names = LoadNames::from_loads(loads);
@@ -167,7 +167,7 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads the loads from a report's JSON, exactly as they were measured.
 ///
 /// # Errors
-/// The data are not JSON, or not a load report of a known version.
+/// Fails if the data are not JSON, or not a load report of a known version.
 pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
     let document: LoadDocument = json::read_lenient(bytes, |text| serde_json::from_str(text))?;
     ensure!(!document.loads.is_empty(), "there are no loads in it");
@@ -189,7 +189,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 /// Returns the loads of a session, in the order of its runs.
 ///
 /// # Errors
-/// A load was written by an incompatible version.
+/// Fails if a load was written by an incompatible version.
 pub fn stored_loads(session: &Session) -> Result<Vec<LoadRun>> {
     let kept = session.runs.iter().filter_map(|run| run.load.as_deref());
     kept.map(|text| serde_json::from_str(text).context("cannot read what is kept of a load"))
@@ -362,8 +362,8 @@ fn format_stage(stage: &StageFacts) -> String {
 /// same time.
 ///
 /// # Errors
-/// There are no parts, or they are not parts of the same load: their addresses or the kinds of
-/// their schedules differ.
+/// Fails if there are no parts, or they are not parts of the same load: their addresses or the
+/// kinds of their schedules differ.
 pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
     let mut parts = parts.into_iter();
     let Some(mut whole) = parts.next() else {

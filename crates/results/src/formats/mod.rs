@@ -1,6 +1,6 @@
 //! Reads result files of other programs, and our own exchange format, as sessions.
 //!
-//! Detects the format by content, never by file name. Knows neither where the bytes come from nor
+//! Detects the format by content, never by file name. Independent of where the bytes come from and
 //! where the sessions go. To add a format, add a file here and an entry in [`FORMATS`]. Start at
 //! [`read`].
 
@@ -212,7 +212,7 @@ fn single(session: Result<Session>) -> Result<Vec<Session>> {
 /// Reads results in any known format. `label` is the user's name for the data: a path, or `-`.
 ///
 /// # Errors
-/// The format is unknown, or the content is invalid.
+/// Fails if the format is unknown, or the content is invalid.
 pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
     read_with_warnings(label, bytes, &mut Vec::new())
 }

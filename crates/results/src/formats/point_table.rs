@@ -3,8 +3,8 @@
 //!
 //! Decides the role of each column by its name: `branch` and `machine` describe the point,
 //! `benchmark` is the name of the benchmark, and every other numeric column is a metric. Such files
-//! do not state the direction of a metric, so the user does. Does not know how the points are used.
-//! Start at [`read`].
+//! do not state the direction of a metric, so the user does. Independent of how the points are
+//! used. Start at [`read`].
 
 use super::imported::{DroppedEntries, ImportedProcess, value_sample};
 use super::input::InputFile;
@@ -47,8 +47,8 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// warnings about dropped content.
 ///
 /// # Errors
-/// Nothing can be read (the message names the first line), a quote is not closed, or the direction
-/// of a metric is unknown.
+/// Fails if nothing can be read (the message names the first line), a quote is not closed, or the
+/// direction of a metric is unknown.
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = require_utf8(file.bytes)?;
     let mut remarks = Vec::new();
@@ -338,7 +338,7 @@ impl TableReader {
     /// Returns the values of a row, dropping other content.
     ///
     /// # Errors
-    /// The time cannot be parsed, or the commit is missing.
+    /// Fails if the time cannot be parsed, or the commit is missing.
     fn read_point(
         &mut self,
         row: &TableRow,

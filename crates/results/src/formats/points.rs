@@ -1,8 +1,8 @@
 //! Files with the results of many revisions: each point in time becomes its own session.
 //!
 //! Decides which results form a session, and derives the session's id from its facts in the file,
-//! so that reading the file again yields the same sessions. Knows no format. Start at
-//! [`FileSessions`].
+//! so that reading the file again yields the same sessions. Independent of the file format. Start
+//! at [`FileSessions`].
 
 use super::imported::SessionBuilder;
 use anyhow::{Result, ensure};
@@ -87,7 +87,7 @@ impl FileSessions {
     /// Returns all non-empty sessions. `label` is the user's name for the file.
     ///
     /// # Errors
-    /// There are none.
+    /// Fails if there are none.
     pub fn into_sessions(self, label: &str) -> Result<Vec<Session>> {
         let found = self.sessions.into_iter();
         let found = found.filter(|(_, (_, imported))| !imported.is_empty());

@@ -1,7 +1,7 @@
 //! Results of pyperf, as written by `pyperf timeit -o` and its runners.
 //!
 //! Decides how entries are mapped: each `run` with values is one process and thus one run;
-//! calibration runs and warm-up values are ignored. Does not know where the file comes from. Start
+//! calibration runs and warm-up values are ignored. Independent of where the file comes from. Start
 //! at [`read`]. The format is version 1.0 of pyperf's "JSON" documentation.
 
 use super::imported::{ImportedProcess, ONLY_VARIANT, SessionBuilder, value_sample};
@@ -31,7 +31,8 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a whole file. Adds messages about dropped content to `warnings`.
 ///
 /// # Errors
-/// The file is not JSON, or a value is missing, unknown or of the wrong type; the message names it.
+/// Fails if the file is not JSON, or a value is missing, unknown or of the wrong type; the message
+/// names it.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);

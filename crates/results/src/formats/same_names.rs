@@ -35,7 +35,7 @@ const MAX_NAMES_IN_WARNING: usize = 3;
 /// across all measurements. Drops results that remain ambiguous and adds a warning to `remarks`.
 ///
 /// # Errors
-/// Nothing remains; the message says why.
+/// Fails if nothing remains; the message says why.
 pub fn distinguish_results<T>(
     mut listed: Vec<ListedResult<T>>,
     remarks: &mut Vec<String>,

@@ -32,7 +32,7 @@ pub fn recognizes_catch2(bytes: &[u8]) -> bool {
 /// user to `warnings`.
 ///
 /// # Errors
-/// The file is not JSON, or nothing can be read; the message names the first location.
+/// Fails if the file is not JSON, or nothing can be read; the message names the first location.
 pub fn read_pytest_benchmark(
     label: &str,
     bytes: &[u8],
@@ -81,7 +81,7 @@ pub fn read_pytest_benchmark(
 /// Reads JSON of vitest. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is not JSON of vitest; the message names the location.
+/// Fails if the file is not JSON of vitest; the message names the location.
 pub fn read_vitest(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let reported = vitest::read(bytes)?;
     build_session(label, reported, Environment::default(), None, warnings)
@@ -90,7 +90,7 @@ pub fn read_vitest(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Res
 /// Reads XML of Catch2. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is not well-formed, or a figure is not a number.
+/// Fails if the file is not well-formed, or a figure is not a number.
 pub fn read_catch2(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let reported = catch2::read(bytes)?;
     build_session(label, reported, Environment::default(), None, warnings)

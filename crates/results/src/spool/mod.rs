@@ -119,7 +119,7 @@ impl DecisionLine {
 /// Serializes runs as lines, for an attempt that continues the work of others.
 ///
 /// # Errors
-/// The measurements of a load cannot be serialized.
+/// Fails if the measurements of a load cannot be serialized.
 pub fn serialize_runs(runs: &[Run]) -> anyhow::Result<Vec<String>> {
     let line = |run| -> anyhow::Result<String> { Ok(serde_json::to_string(&run_line(run)?)?) };
     runs.iter().map(line).collect()
@@ -128,7 +128,7 @@ pub fn serialize_runs(runs: &[Run]) -> anyhow::Result<Vec<String>> {
 /// Parses the lines of [`serialize_runs`].
 ///
 /// # Errors
-/// A line is not a run.
+/// Fails if a line is not a run.
 pub fn parse_runs(lines: &[String]) -> anyhow::Result<Vec<Run>> {
     let mut shared = InternedNames::default();
     let run = |line: &String| Ok(shared.convert_run(serde_json::from_str(line)?));

@@ -51,7 +51,7 @@ impl SpoolWriter {
     /// the label of each case of the attempt's plan.
     ///
     /// # Errors
-    /// The file exists already or cannot be written.
+    /// Fails if the file exists already or cannot be written.
     pub fn create(
         path: &Path,
         header: SpoolHeader,
@@ -85,7 +85,7 @@ impl SpoolWriter {
     /// Writes a message for the user.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn write_warning(&mut self, sentence: &str) -> anyhow::Result<()> {
         self.write_line(&SpoolLine::Warning(Cow::Borrowed(sentence)))
     }
@@ -94,7 +94,7 @@ impl SpoolWriter {
     /// file, created atomically next to the spool, marks it as complete.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn end_spool(mut self, reason: Option<String>) -> anyhow::Result<()> {
         let ending = AttemptEnd {
             blocks: self.blocks,
@@ -115,7 +115,7 @@ impl SpoolWriter {
     /// attempt's plan.
     ///
     /// # Errors
-    /// The file cannot be written.
+    /// Fails if the file cannot be written.
     pub fn copy_block(&mut self, job: usize, block: &SpoolBlock) -> anyhow::Result<()> {
         for (first, metric) in &block.metrics {
             let metric = Cow::Borrowed(metric);

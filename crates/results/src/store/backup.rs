@@ -115,7 +115,7 @@ impl<R: BufRead> BackupLines<R> {
     /// Starts reading.
     ///
     /// # Errors
-    /// The input cannot be read, is not a backup, or was written by a newer version.
+    /// Fails if the input cannot be read, is not a backup, or was written by a newer version.
     pub fn new(reader: R) -> anyhow::Result<BackupLines<R>> {
         let mut lines = BackupLines {
             reader,
@@ -165,7 +165,7 @@ impl<R: BufRead> BackupLines<R> {
     /// Returns the next project and whether it is public; `None` at the end.
     ///
     /// # Errors
-    /// The next line does not start a project, or the end line is missing.
+    /// Fails if the next line does not start a project, or the end line is missing.
     pub fn next_project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
             let is_whole = self.has_ended || !self.has_end();
@@ -225,7 +225,7 @@ impl<R> std::fmt::Debug for BackupLines<R> {
 /// Writes the first line of a backup.
 ///
 /// # Errors
-/// `out` fails.
+/// Fails if `out` cannot be written.
 pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Result<()> {
     let version = BACKUP_VERSION;
     write_line(
@@ -240,7 +240,7 @@ pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Re
 /// Writes the last line of a backup, which says how much it holds.
 ///
 /// # Errors
-/// `out` fails.
+/// Fails if `out` cannot be written.
 pub fn end_backup(out: &mut dyn Write, (projects, sessions): (usize, usize)) -> anyhow::Result<()> {
     write_line(out, &BackupLine::End { projects, sessions })
 }
@@ -254,7 +254,7 @@ impl Store {
     /// Writes a snapshot of this project's tables; returns the number of sessions.
     ///
     /// # Errors
-    /// The database fails, or `out` does.
+    /// Fails on database errors, or if `out` cannot be written.
     pub fn write_backup(
         &self,
         (name, is_public): (&str, bool),
@@ -369,7 +369,7 @@ impl Store {
     /// are.
     ///
     /// # Errors
-    /// A line is invalid (the error names it), or the database fails.
+    /// Fails if a line is invalid (the error names it), or on database errors.
     pub fn restore_project<R: BufRead>(
         &mut self,
         lines: &mut BackupLines<R>,

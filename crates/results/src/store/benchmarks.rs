@@ -43,7 +43,7 @@ impl Store {
     /// Returns all benchmarks with a run, by name.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_benchmarks(&self) -> anyhow::Result<Vec<StoredBenchmark>> {
         self.query_rows(benchmarks_statement(), sql_params![COUNT_LIMIT], |row| {
             Ok(StoredBenchmark {
@@ -59,7 +59,7 @@ impl Store {
     /// Returns the cases of a benchmark that have a run, newest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn benchmark_cases(&self, benchmark: &str) -> anyhow::Result<Vec<StoredCase>> {
         self.query_rows(
             cases_statement(),

@@ -65,7 +65,7 @@ impl Store {
     /// Waits up to `most` for a change, or until [`Store::data_version`] should be polled again.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn wait_for_change(&self, most: Duration) -> anyhow::Result<()> {
         let waited = self.database.wait_for_change(most);
         waited.map_err(|error| self.explain_error(error))
@@ -74,7 +74,7 @@ impl Store {
     /// Returns a number that changes whenever another connection changes the database.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn data_version(&self) -> anyhow::Result<i64> {
         let version = self.database.data_version();
         version.map_err(|error| self.explain_error(error))
@@ -83,7 +83,7 @@ impl Store {
     /// Returns up to `most` sessions, newest first.
     ///
     /// # Errors
-    /// The database fails, or holds data that this version cannot read.
+    /// Fails on database errors, or if the database holds data that this version cannot read.
     pub fn select_sessions(
         &self,
         filter: &SessionFilter,
@@ -102,7 +102,7 @@ impl Store {
     /// first.
     ///
     /// # Errors
-    /// The database fails, or holds data that this version cannot read.
+    /// Fails on database errors, or if the database holds data that this version cannot read.
     pub fn running_sessions(&self, most: usize) -> anyhow::Result<Vec<SessionOverview>> {
         let sql = sql!(
             "SELECT number FROM session WHERE state = 'running' ORDER BY number DESC LIMIT $1"
@@ -115,7 +115,7 @@ impl Store {
     /// Returns all sessions that match the filter, oldest first.
     ///
     /// # Errors
-    /// The database fails, or holds data that this version cannot read.
+    /// Fails on database errors, or if the database holds data that this version cannot read.
     pub fn list_sessions(&self, filter: &SessionFilter) -> anyhow::Result<Vec<SessionOverview>> {
         self.overviews(&self.selected_numbers(filter, usize::MAX)?)
     }
@@ -123,7 +123,7 @@ impl Store {
     /// Returns a page of the matching sessions, oldest first. Page 0 holds the `size` newest ones.
     ///
     /// # Errors
-    /// The database fails, or holds data that this version cannot read.
+    /// Fails on database errors, or if the database holds data that this version cannot read.
     pub fn session_page(
         &self,
         filter: &SessionFilter,
@@ -139,7 +139,7 @@ impl Store {
     /// Returns the number of matching sessions.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn count_sessions(&self, filter: &SessionFilter) -> anyhow::Result<usize> {
         Ok(self.selected_numbers(filter, usize::MAX)?.len())
     }
@@ -147,7 +147,7 @@ impl Store {
     /// Returns the numbers of the sessions with a run of a case whose id is wanted.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn numbers_with_case(&self, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<i64>> {
         let cases = sql!("SELECT number, id FROM benchmark_case ORDER BY number");
         let cases: Vec<(i64, String)> = self.query_rows(cases, sql_params![], |row| {
@@ -166,7 +166,7 @@ impl Store {
     /// Returns the sessions with a known origin and the ids of their revisions, oldest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn revisions_of_sessions(&self) -> anyhow::Result<Vec<(i64, String)>> {
         let sql = sql!("SELECT session, revision FROM origin ORDER BY session");
         self.query_rows(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))
@@ -175,7 +175,7 @@ impl Store {
     /// Returns the overview of a session, if it exists.
     ///
     /// # Errors
-    /// The database fails, or holds data that this version cannot read.
+    /// Fails on database errors, or if the database holds data that this version cannot read.
     pub fn find_overview(&self, number: i64) -> anyhow::Result<Option<SessionOverview>> {
         Ok(self.overviews(&[number])?.pop())
     }
@@ -184,7 +184,7 @@ impl Store {
     /// thousand sessions of the branch (of all sessions, if it has no branch) in each direction.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn neighbor_sessions(&self, number: i64) -> anyhow::Result<[Option<i64>; 2]> {
         let sql = sql!(
             "SELECT (SELECT branch FROM origin WHERE session = $1),
@@ -247,7 +247,7 @@ impl Store {
     /// Returns the number of the newest session; 0 if there is none.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn newest_number(&self) -> anyhow::Result<i64> {
         let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
         let found = self.query_first(sql, sql_params![], |row| row.get(0))?;
@@ -257,7 +257,7 @@ impl Store {
     /// Returns the start times of the sessions since then, in milliseconds since the Unix epoch.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn start_times_since(&self, unix_ms: i64) -> anyhow::Result<Vec<i64>> {
         let sql =
             sql!("SELECT started_unix_ms FROM session WHERE started_unix_ms >= $1 ORDER BY 1");
@@ -268,7 +268,7 @@ impl Store {
     /// same order.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn machine_titles(&self) -> anyhow::Result<Vec<(i64, String)>> {
         let sql = sql!(
             "SELECT number, id, name, label, class FROM machine ORDER BY last_unix_ms DESC, number"
@@ -281,7 +281,7 @@ impl Store {
     /// Returns all machines with points in the history, most recently used first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_machines(&self) -> anyhow::Result<Vec<StoredMachine>> {
         let sql = sql!(
             "SELECT number, id, name, label, class, first_unix_ms, last_unix_ms,
@@ -304,7 +304,7 @@ impl Store {
     /// Returns all calibrations, newest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_calibrations(&self) -> anyhow::Result<Vec<StoredCalibration>> {
         let sql = sql!(
             "SELECT host, cpu, session, started_unix_ms, comparisons, false_alarms,
@@ -329,7 +329,7 @@ impl Store {
     /// Returns the names of branches and of tags, of each the 200 most recently measured.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn branches_and_tags(&self) -> anyhow::Result<[Vec<String>; 2]> {
         // Skip through the index from name to name: as many steps as there are names, not sessions.
         let branches = sql!(
@@ -363,7 +363,7 @@ impl Store {
     /// Returns the ids of the measured revisions with this prefix, newest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn revisions_with_prefix(
         &self,
         beginning: &str,
@@ -390,7 +390,7 @@ impl Store {
     /// Returns the number of runs that a session has so far.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn count_runs_so_far(&self, number: i64) -> anyhow::Result<usize> {
         let sql = sql!(
             "SELECT CAST(coalesce(sum(runs), 0) AS BIGINT) FROM session_case WHERE session = $1"

@@ -1,7 +1,7 @@
 //! Reads a session case by case: a session with ten million runs would take 15 GB of memory.
 //!
-//! Keeps the runs of only a few cases in memory at a time. Cases are read whole, in the order in
-//! which they first appear. Start at [`Store::with_session_by_cases`].
+//! Keeps the runs of only a few cases in memory at a time. Cases are read completely, in the order
+//! in which they first appear. Start at [`Store::with_session_by_cases`].
 
 use super::Store;
 use super::database::{Database, TransactionPurpose, sql, sql_params};
@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Number of runs above which a session is not loaded as a whole (300 MB).
 pub const LARGE_SESSION: usize = 200_000;
 
-/// Number of runs in memory from which no further case is added to a part.
+/// Once a part holds this many runs, no further case is added to it.
 const MIN_RUNS_PER_PART: usize = 5_000;
 
 /// A stored session whose runs are read a few cases at a time.
@@ -44,17 +44,17 @@ impl Store {
     /// Returns the number of runs of a session, including those set aside.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn count_runs(&self, number: i64) -> anyhow::Result<usize> {
         let sql = sql!("SELECT runs FROM session_case WHERE session = $1");
         let of_cases: Vec<i64> = self.query_rows(sql, sql_params![number], |row| row.get(0))?;
         Ok(of_cases.into_iter().sum::<i64>() as usize)
     }
 
-    /// Calls `work` with a consistent snapshot of a session whose runs are not loaded at once.
+    /// Calls `work` with a consistent snapshot of a session whose runs are not all loaded at once.
     ///
     /// # Errors
-    /// No such session, the database fails, or `work` fails.
+    /// Fails if there is no such session, on database errors, or if `work` fails.
     pub fn with_session_by_cases<T>(
         &self,
         number: i64,
@@ -73,7 +73,7 @@ impl Store {
     /// [`Store::load_session`].
     ///
     /// # Errors
-    /// No such session, or the file or `out` fails.
+    /// Fails if there is no such session, on database errors, or if `out` cannot be written.
     pub fn write_lines(&self, number: i64, out: &mut dyn Write) -> anyhow::Result<()> {
         self.with_session_by_cases(number, |stored| stored.write_lines(out))
     }
@@ -147,7 +147,7 @@ impl<'s> SessionByCases<'s> {
     /// Loads the session like [`Store::load_session`], restricted to these cases.
     ///
     /// # Errors
-    /// The database fails, or holds data that this version cannot read.
+    /// Fails on database errors, or if the database holds data that this version cannot read.
     pub fn load_whole(&self) -> anyhow::Result<Session> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut runs = Vec::new();
@@ -164,7 +164,8 @@ impl<'s> SessionByCases<'s> {
     /// Passes the runs of these cases to `visit` in order of execution, one at a time.
     ///
     /// # Errors
-    /// The database fails or holds data that this version cannot read, or `visit` fails.
+    /// Fails on database errors, if the database holds data that this version cannot read, or if
+    /// `visit` fails.
     pub fn for_each_run(
         &self,
         visit: &mut dyn FnMut(&Run) -> anyhow::Result<()>,
@@ -184,14 +185,14 @@ impl<'s> SessionByCases<'s> {
     /// Writes the session as JSON Lines, one run at a time.
     ///
     /// # Errors
-    /// `out` fails, or the stored data cannot be read or serialized.
+    /// Fails if `out` cannot be written, or the stored data cannot be read or serialized.
     pub fn write_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
         let counted = (self.header(), self.total_runs());
         json_lines::write_streaming(counted, out, |each| self.for_each_run(each))
     }
 
-    /// Returns the runs of a case, each with its index in the order of execution; sorted within
-    /// each order of its parameters.
+    /// Returns the runs of a case, each with its index in the order of execution; sorted only among
+    /// runs that list the parameters in the same order.
     fn case_runs(
         &self,
         stored: &StoredRuns,
@@ -232,7 +233,7 @@ impl<'s> SessionByCases<'s> {
     /// Passes the session to `visit` repeatedly, each time with the runs of the next cases.
     ///
     /// # Errors
-    /// The database fails, or holds data that this version cannot read.
+    /// Fails on database errors, or if the database holds data that this version cannot read.
     pub fn for_each_part(&self, visit: &mut dyn FnMut(&Session)) -> anyhow::Result<()> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut part = self.header.clone();

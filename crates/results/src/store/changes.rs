@@ -22,7 +22,7 @@ impl Store {
     /// Returns the changes of a series on a line.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_changes(&self, series: i64, branch: &str) -> anyhow::Result<Vec<RecordedChange>> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
@@ -39,7 +39,7 @@ impl Store {
     /// Returns the numbers of the changes of a series between two commits, on any line.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn find_changes_between(
         &self,
         series: i64,
@@ -57,7 +57,7 @@ impl Store {
     /// Returns a change by its number.
     ///
     /// # Errors
-    /// The database fails, or no change has that number.
+    /// Fails if no change has that number, or on database errors.
     pub fn find_change(&self, number: i64) -> anyhow::Result<StoredChange> {
         let sql = sql!(
             "SELECT change.number, old.id, new.id, shape, evidence, ratio, low, high, state,
@@ -77,7 +77,7 @@ impl Store {
     /// that had a number keeps it.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn replace_changes(
         &mut self,
         series: i64,
@@ -105,7 +105,7 @@ impl Store {
     /// Stores the outcome of measuring a change again.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn store_confirmation(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
         self.transact(|file| {
             file.execute(
@@ -129,7 +129,7 @@ impl Store {
     /// Stores a user's triage of a change.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn store_triage(&mut self, change: &RecordedChange) -> anyhow::Result<()> {
         self.transact(|file| {
             file.execute(
@@ -152,7 +152,7 @@ impl Store {
     /// Records that `old`, a benchmark or a whole case, is now called `new`.
     ///
     /// # Errors
-    /// The renames form a cycle, or the database fails.
+    /// Fails if the renames form a cycle, or on database errors.
     pub fn add_rename(&mut self, old: &str, new: &str) -> anyhow::Result<()> {
         let names = self.list_renames()?;
         let mut name = new;
@@ -181,7 +181,7 @@ impl Store {
     /// Undoes a rename; returns whether there was one.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn undo_rename(&mut self, old: &str) -> anyhow::Result<bool> {
         self.transact(|file| {
             let sql = sql!("DELETE FROM renamed WHERE project = $1 AND old = $2");
@@ -192,7 +192,7 @@ impl Store {
     /// Returns new names by old ones; a new name may itself have been renamed.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_renames(&self) -> anyhow::Result<BTreeMap<String, String>> {
         let sql = sql!("SELECT old, new FROM renamed WHERE project = $1");
         self.query_rows(sql, sql_params![PROJECT], |row| {
@@ -203,7 +203,7 @@ impl Store {
     /// Adds a note to a revision.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn add_note(&mut self, revision: &str, text: &str) -> anyhow::Result<()> {
         self.transact(|file| {
             let sql = sql!("INSERT INTO remark (project, revision, text) VALUES ($1, $2, $3)");
@@ -215,7 +215,7 @@ impl Store {
     /// Returns all notes with their revisions, oldest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_notes(&self) -> anyhow::Result<Vec<(String, String)>> {
         let sql = sql!("SELECT revision, text FROM remark WHERE project = $1 ORDER BY number");
         self.query_rows(sql, sql_params![PROJECT], |row| {

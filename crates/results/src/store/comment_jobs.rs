@@ -83,7 +83,7 @@ impl Store {
     /// Returns where the server comments on pull requests; `None` if it does not.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn forge_setting(&self) -> anyhow::Result<Option<ForgeSetting>> {
         let found = read_forge(&self.database).map_err(|error| self.explain_error(error))?;
         found.map(|text| parse_json(&text)).transpose()
@@ -92,7 +92,7 @@ impl Store {
     /// Sets where the server comments; `None` stops comments. Rejected comments are retried.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn set_forge(&mut self, setting: Option<&ForgeSetting>) -> anyhow::Result<()> {
         let text = setting.map(serde_json::to_string).transpose()?;
         self.transact(|file| {
@@ -121,7 +121,7 @@ impl Store {
     /// Records that a session of a pull request is being uploaded, if the server comments there.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn queue_pending_comment(
         &mut self,
         origin: &CodeOrigin,
@@ -133,7 +133,7 @@ impl Store {
     /// Returns the comment job of a pull request, posted or not.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn comment_job(&self, pull: &str) -> anyhow::Result<Option<CommentJob>> {
         let sql = sql!(
             "SELECT pull, revision, session, attempts, next_unix_ms, state, reason
@@ -145,7 +145,7 @@ impl Store {
     /// Returns whether a comment is due.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn has_due_comments(&self, now_unix_ms: i64) -> anyhow::Result<bool> {
         Ok(next_due_job(&self.database, now_unix_ms)
             .map_err(|error| self.explain_error(error))?
@@ -155,7 +155,7 @@ impl Store {
     /// Claims the next comment that is due. The claim expires after two minutes.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn claim_comment(&mut self, now_unix_ms: i64) -> anyhow::Result<Option<CommentJob>> {
         self.transact(|file| {
             let Some(job) = next_due_job(file, now_unix_ms)? else {
@@ -173,7 +173,7 @@ impl Store {
     /// queued.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn finish_comment(&mut self, job: &CommentJob) -> anyhow::Result<()> {
         self.transact(|file| {
             file.execute(

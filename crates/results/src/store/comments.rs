@@ -24,7 +24,7 @@ impl Store {
     /// Stores a comment.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn store_comment(&mut self, comment: &PostedComment) -> anyhow::Result<()> {
         self.transact(|file| {
             file.execute(
@@ -48,7 +48,7 @@ impl Store {
     /// Returns the comments on a pull request, newest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn posted_comments(&self, pull: &str) -> anyhow::Result<Vec<PostedComment>> {
         let sql = sql!(
             "SELECT forge, repository, pull, revision, posted_unix_ms, text FROM comment

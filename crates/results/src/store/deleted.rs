@@ -32,7 +32,7 @@ impl Store {
     /// Deletes a session, keeping a tombstone with its lines.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn delete_session(
         &mut self,
         number: i64,
@@ -67,7 +67,7 @@ impl Store {
     /// Returns the deleted sessions, latest deletion first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn deleted_sessions(&self) -> anyhow::Result<Vec<DeletedSession>> {
         let sql = sql!(
             "SELECT id, number, who, why, at_unix_ms,
@@ -89,7 +89,7 @@ impl Store {
     /// Restores a deleted session and returns its new number.
     ///
     /// # Errors
-    /// The session was not deleted, or its lines were dropped; the database fails.
+    /// Fails if the session was not deleted, if its lines were dropped, or on database errors.
     pub fn restore_deleted(&mut self, id: &str) -> anyhow::Result<i64> {
         let sql = sql!("SELECT lines FROM deleted WHERE id = $1");
         let read = |row: SqlRow<'_>| row.get::<Option<Vec<u8>>>(0);
@@ -111,7 +111,7 @@ impl Store {
     /// many were dropped.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn purge_deleted_before(&mut self, unix_ms: i64) -> anyhow::Result<usize> {
         self.transact(|file| {
             let sql =

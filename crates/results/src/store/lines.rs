@@ -19,7 +19,7 @@ impl Store {
     /// Replaces the part of a line that starts at `position`.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn store_line(
         &mut self,
         branch: &str,
@@ -47,7 +47,7 @@ impl Store {
     /// call.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn store_measured_order(&mut self, name: &str, branch: Option<&str>) -> anyhow::Result<()> {
         let of_sessions = sql!("SELECT sessions, numbers FROM summarised");
         let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
@@ -77,7 +77,7 @@ impl Store {
     /// Returns the newest revision of a line with its position; `None` if the line is unknown.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn line_tip(&self, branch: &str) -> anyhow::Result<Option<(u32, String)>> {
         let sql = sql!(
             "SELECT position, id FROM line JOIN revision ON number = revision
@@ -91,7 +91,7 @@ impl Store {
     /// Returns the position of a revision on a line.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn line_position(&self, branch: &str, id: &str) -> anyhow::Result<Option<u32>> {
         let sql = sql!(
             "SELECT position FROM line JOIN revision ON number = revision
@@ -104,7 +104,7 @@ impl Store {
     /// contains it.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn later_revisions(&self, id: &str) -> anyhow::Result<Option<Vec<String>>> {
         let lines = sql!(
             "SELECT branch, position FROM line JOIN revision ON number = revision
@@ -133,7 +133,7 @@ impl Store {
     /// Returns the given revisions that lie on a line, in line order.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn revision_markers<'a>(
         &self,
         branch: &str,
@@ -163,7 +163,7 @@ impl Store {
     /// sessions.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn revisions_in_measured_order(
         &self,
         branch: Option<&str>,
@@ -190,7 +190,7 @@ impl Store {
     /// Returns the names of all known lines.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_lines(&self) -> anyhow::Result<Vec<String>> {
         let sql = sql!(
             "SELECT branch FROM line WHERE project = $1 GROUP BY branch
@@ -204,7 +204,7 @@ impl Store {
     /// the same tree.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn place_revision(
         &self,
         branch: &str,
@@ -217,7 +217,7 @@ impl Store {
     /// Like [`Store::place_revision`], for many revisions at once; returns each with its number.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn place_revisions(
         &self,
         branch: &str,

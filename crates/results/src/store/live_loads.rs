@@ -54,7 +54,7 @@ impl Store {
     /// Registers a load of this process and deletes the rows of killed ones; returns its number.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn begin_load(&mut self, progress: &LoadProgress, now_unix_ms: i64) -> anyhow::Result<i64> {
         let text = serde_json::to_string(progress)?;
         let gone: Vec<i64> = self
@@ -92,7 +92,7 @@ impl Store {
     /// Updates the progress of a load.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn update_load(
         &mut self,
         number: i64,
@@ -112,7 +112,7 @@ impl Store {
     /// Removes a load that has ended.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn end_load(&mut self, number: i64) -> anyhow::Result<()> {
         self.transact(|file| {
             let sql = sql!("DELETE FROM live_load WHERE number = $1");
@@ -124,7 +124,7 @@ impl Store {
     /// Returns the running loads, newest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_live_loads(&self) -> anyhow::Result<Vec<LiveLoad>> {
         let all = self.all_loads()?.into_iter();
         Ok(all

@@ -130,7 +130,7 @@ impl Store {
     /// Returns the parcels of a session, in order; none if one machine measured it.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_parcels(&self, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
         let sql = sql!(
             "SELECT machine, jobs, stratum, attempt, engine_id, state FROM parcel
@@ -163,7 +163,7 @@ impl Store {
     /// origins.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn merged_blocks(&self, number: i64) -> anyhow::Result<Vec<((u32, u32), BlockOrigin)>> {
         let sql = sql!(
             "SELECT job, block, machine, parcel, attempt FROM block_origin
@@ -189,7 +189,7 @@ impl SessionMerger<'_> {
     /// Queues the session for upload when it is complete, even if this process dies first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
         self.recorder.queue_upload(url, now_unix_ms)
     }
@@ -202,8 +202,8 @@ impl SessionMerger<'_> {
     /// Inserts a block, unless it was merged before.
     ///
     /// # Errors
-    /// A metric has another unit elsewhere in the session, or the database fails; the block is then
-    /// not inserted at all.
+    /// Fails if a metric has another unit elsewhere in the session, or on database errors; the
+    /// block is then not inserted at all.
     pub fn merge_block(
         &mut self,
         origin: BlockOrigin,
@@ -242,7 +242,7 @@ impl SessionMerger<'_> {
     /// the decision was accepted.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn record_decision(
         &mut self,
         origin: BlockOrigin,
@@ -265,7 +265,7 @@ impl SessionMerger<'_> {
     /// Inserts a parcel or updates its progress.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn set_parcel(&mut self, place: u32, parcel: &StoredParcel) -> anyhow::Result<()> {
         let jobs = serde_json::to_string(&parcel.jobs)?;
         self.recorder.write_with(|writer, file| {
@@ -298,7 +298,7 @@ impl SessionMerger<'_> {
     /// environment also becomes the session's, except for the programs, which are already known.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn set_machine(
         &mut self,
         place: u32,
@@ -330,7 +330,7 @@ impl SessionMerger<'_> {
     /// stored, but no analysis reads them.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn set_runs_aside(&mut self, slots: &[u32]) -> anyhow::Result<()> {
         let numbers = serde_json::to_string(slots)?;
         self.recorder.write_with(|writer, file| {
@@ -348,7 +348,7 @@ impl SessionMerger<'_> {
     /// Inserts a failure without a slot, unless it exists.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn add_failure(&mut self, failure: &StepFailure) -> anyhow::Result<()> {
         (self.recorder).write_with(|writer, file| writer.insert_failure_once(file, failure))
     }
@@ -356,7 +356,7 @@ impl SessionMerger<'_> {
     /// Ends or interrupts the session.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
         self.recorder
             .write_with(|writer, file| Ok(writer.order_metrics(file)?))?;

@@ -2,7 +2,7 @@
 //!
 //! Decides where the file is, what its tables look like and when data counts as stored: a slot of
 //! the plan is stored as a whole once its `SlotsDone` was observed, whatever happens to the process
-//! afterwards. Knows neither where runs come from nor how they are analyzed. Start with [`Store`],
+//! afterwards. Independent of where runs come from and how they are analyzed. Start with [`Store`],
 //! then [`SessionRecorder`]; the tables are in `schema.rs`.
 
 use anyhow::{Context, anyhow};
@@ -147,9 +147,9 @@ impl Store {
     /// folders and tables.
     ///
     /// # Errors
-    /// The folder cannot be created, or the file is not a database, belongs to another program, was
-    /// written by a newer version, cannot be written, or stays locked for 10 seconds. A server
-    /// cannot be reached or rejects the login.
+    /// Fails if the folder cannot be created, or the file is not a database, belongs to another
+    /// program, was written by a newer version, cannot be written, or stays locked for 10 seconds.
+    /// With a database server, fails if it cannot be reached or rejects the login.
     pub fn open(path: &Path) -> anyhow::Result<Store> {
         match Store::server_address(path) {
             Some(address) => Store::open_server(address),
@@ -191,7 +191,7 @@ impl Store {
     /// data once it is acknowledged.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn wait_for_disk(&self) -> anyhow::Result<()> {
         let done = self.database.wait_for_disk();
         done.map_err(|error| self.explain_error(error))
@@ -200,7 +200,7 @@ impl Store {
     /// Creates a store in memory, lost when the process exits (`--no-save`).
     ///
     /// # Errors
-    /// Only if memory runs out.
+    /// Fails only if memory runs out.
     pub fn in_memory() -> anyhow::Result<Store> {
         Ok(Store {
             database: Database::Sqlite(SqliteConnection::in_memory()?),

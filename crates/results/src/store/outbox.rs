@@ -82,7 +82,7 @@ impl Store {
     /// one stays sent.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn queue_upload(
         &mut self,
         session: i64,
@@ -107,7 +107,7 @@ impl Store {
     /// Returns all uploads, oldest session first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_uploads(&self) -> anyhow::Result<Vec<OutboxEntry>> {
         let sql = sql!(
             "SELECT outbox.session, session.id, session.state, url, outbox.state, attempts,
@@ -121,7 +121,7 @@ impl Store {
     /// Makes all waiting uploads due immediately, overriding backoff.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn retry_uploads_now(&mut self) -> anyhow::Result<()> {
         self.transact(|file| {
             let sql = sql!("UPDATE outbox SET next_unix_ms = 0 WHERE state = 'waiting'");
@@ -133,7 +133,7 @@ impl Store {
     /// Delays all waiting uploads to a destination until this time.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn delay_uploads(&mut self, url: &str, until_unix_ms: i64) -> anyhow::Result<()> {
         self.transact(|file| {
             let sql =
@@ -147,7 +147,7 @@ impl Store {
     /// resumed is claimed only if it is listed in `wanted.sessions`.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn claim_upload(
         &mut self,
         wanted: &UploadSelection<'_>,
@@ -202,7 +202,7 @@ impl Store {
     /// Records the outcome of an attempt and releases the claim.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn finish_upload(&mut self, item: &OutboxEntry) -> anyhow::Result<()> {
         self.transact(|file| {
             file.execute(

@@ -78,7 +78,7 @@ impl Store {
     /// Returns the points of a series, ordered by the start of their sessions.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn load_points(&self, series: i64) -> anyhow::Result<Vec<StoredPoint>> {
         Ok(self.load_newest_points(series, usize::MAX)?.points)
     }
@@ -86,7 +86,7 @@ impl Store {
     /// Returns up to `most` points of a series, from the latest sessions.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn load_newest_points(&self, series: i64, most: usize) -> anyhow::Result<SeriesPoints> {
         let sql = sql!("SELECT packed FROM point_pack WHERE series = $1");
         let read = |row: SqlRow<'_>| {
@@ -123,7 +123,7 @@ impl Store {
     /// Returns the detector states of a series along a branch, one for each work.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn load_detector_states(&self, series: i64, branch: &str) -> anyhow::Result<Vec<Vec<u8>>> {
         let sql = sql!("SELECT state FROM walk WHERE series = $1 AND branch = $2 ORDER BY place");
         self.query_rows(sql, sql_params![series, branch], |row| row.get(0))
@@ -132,7 +132,7 @@ impl Store {
     /// Stores the results of a search along a branch in one transaction.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn store_search_cache(
         &mut self,
         branch: &str,

@@ -73,7 +73,7 @@ impl Store {
     /// Returns the sessions without points, newest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn find_sessions_without_points(&self) -> anyhow::Result<Vec<i64>> {
         let sql = sql!("SELECT session FROM unsummarised ORDER BY session DESC");
         self.query_rows(sql, sql_params![], |row| row.get(0))
@@ -82,7 +82,7 @@ impl Store {
     /// Numbers of sessions that are dated in the future, at most `most`.
     ///
     /// # Errors
-    /// The file fails.
+    /// Fails on I/O errors.
     pub fn sessions_in_future(&self, most: i64) -> anyhow::Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session WHERE started_unix_ms >= $1 ORDER BY started_unix_ms LIMIT $2"
@@ -94,7 +94,7 @@ impl Store {
     /// Stores the points of a session.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn store_points(&mut self, session: i64, of: &SessionPoints) -> anyhow::Result<()> {
         self.transact(|file| {
             let at: i64 = file.query_value(
@@ -135,7 +135,7 @@ impl Store {
     /// considers.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn revisions_measured_on(&self, machine: &str) -> anyhow::Result<Vec<[String; 3]>> {
         let sql = sql!(
             "SELECT DISTINCT series.case_id, series.metric, revision.id FROM point
@@ -152,7 +152,7 @@ impl Store {
     /// Returns the failures of the sessions on a line.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn line_failures(&self, branch: &str) -> anyhow::Result<LineFailures> {
         // Join from the failures: they are fewer than the revisions of the line.
         let sql = sql!(
@@ -189,7 +189,7 @@ impl Store {
     /// session.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn failed_backfills(&self) -> anyhow::Result<Vec<(String, String, i64)>> {
         // Filter by text first, because backfill sessions are few.
         let sql = sql!(
@@ -221,7 +221,7 @@ impl Store {
     /// Returns all series, in the order of their first session.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_series(&self) -> anyhow::Result<Vec<StoredSeries>> {
         let sql = sql!(
             "SELECT number, case_id, variant, metric, unit, better, place FROM series
@@ -257,7 +257,7 @@ impl Store {
     /// Returns the number of the machine that measured a session, once the session has points.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn session_machine(&self, session: i64) -> anyhow::Result<Option<i64>> {
         let sql = sql!("SELECT machine FROM session_machine WHERE session = $1");
         self.query_first(sql, sql_params![session], |row| row.get(0))
@@ -266,7 +266,7 @@ impl Store {
     /// Returns a machine by its number.
     ///
     /// # Errors
-    /// The database fails, or no machine has that number.
+    /// Fails if no machine has that number, or on database errors.
     pub fn find_machine(&self, number: i64) -> anyhow::Result<Machine> {
         let sql = sql!("SELECT id, name, label, class FROM machine WHERE number = $1");
         let found = self.query_first(sql, sql_params![number], |row| read_machine(row, 0))?;
@@ -276,7 +276,7 @@ impl Store {
     /// Returns the environment facts of a session, which can affect results.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn environment_facts(&self, session: i64) -> anyhow::Result<Vec<(String, String)>> {
         let sql = sql!("SELECT surroundings FROM session_machine WHERE session = $1");
         let text: Option<String> = self.query_first(sql, sql_params![session], |row| row.get(0))?;
@@ -287,7 +287,7 @@ impl Store {
     /// share it. Sessions without points are omitted.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn facts_by_sessions(&self, sessions: &[i64]) -> anyhow::Result<Vec<SharedFacts>> {
         let sql = sql!(
             "SELECT surroundings, session FROM session_machine WHERE session IN {{numbers:1}}
@@ -308,7 +308,7 @@ impl Store {
     /// Returns the distinct sets of facts of the newest thousand sessions on a machine.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn machine_facts(&self, machine: i64) -> anyhow::Result<Vec<Vec<(String, String)>>> {
         let sql = sql!(
             "SELECT DISTINCT surroundings FROM (

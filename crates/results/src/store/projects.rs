@@ -47,7 +47,7 @@ impl Store {
     /// Returns all projects, the first project before the others, which are sorted by name.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_projects(&self) -> anyhow::Result<Vec<StoredProject>> {
         let sql = sql!(
             "SELECT number, name, is_public FROM project
@@ -59,7 +59,7 @@ impl Store {
     /// Returns a project by its name.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn find_project(&self, name: &str) -> anyhow::Result<Option<StoredProject>> {
         let sql = sql!("SELECT number, name, is_public FROM project WHERE name = $1");
         self.query_first(sql, sql_params![name], read_project)
@@ -68,7 +68,7 @@ impl Store {
     /// Creates a project and its tables, unless it exists.
     ///
     /// # Errors
-    /// The name is invalid, the tables cannot be created, or the database fails.
+    /// Fails if the name is invalid, the tables cannot be created, or on database errors.
     pub fn add_project(&mut self, name: &str) -> anyhow::Result<StoredProject> {
         if let Some(why) = project_name_problem(name) {
             anyhow::bail!("'{name}' cannot be a project: {why}");
@@ -92,7 +92,7 @@ impl Store {
     /// Makes a project readable for everyone, or only with a token.
     ///
     /// # Errors
-    /// The project does not exist, or the database fails.
+    /// Fails if the project does not exist, or on database errors.
     pub fn set_project_visibility(&mut self, name: &str, is_public: bool) -> anyhow::Result<()> {
         self.transact(|file| {
             let sql = sql!("UPDATE project SET is_public = $1 WHERE name = $2");
@@ -110,7 +110,7 @@ impl Store {
     /// Returns the path or address of a project's tables, for [`Store::open`].
     ///
     /// # Errors
-    /// The query for the schema of the server's address fails.
+    /// Fails if the query for the schema of the server's address fails.
     pub fn project_path(&self, project: &StoredProject) -> anyhow::Result<PathBuf> {
         if project.number == 1 {
             return Ok(self.path.clone());

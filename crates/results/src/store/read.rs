@@ -19,7 +19,8 @@ impl Store {
     /// Loads a session.
     ///
     /// # Errors
-    /// No such session, or the database fails or holds data that this version cannot read.
+    /// Fails if there is no such session, on database errors, or if the database holds data that
+    /// this version cannot read.
     pub fn load_session(&self, number: i64) -> anyhow::Result<Session> {
         // One transaction, to get a consistent snapshot of a session that is being recorded.
         let read = self.database.transaction(TransactionPurpose::Reading, |_| {
@@ -79,7 +80,7 @@ impl Store {
     /// Returns the plan passed to [`Store::begin_recording`]; `None` for imported sessions.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn session_plan(&self, number: i64) -> anyhow::Result<Option<String>> {
         self.session_column(sql!("SELECT plan FROM session WHERE number = $1"), number)
     }
@@ -87,7 +88,7 @@ impl Store {
     /// Returns the completed slots, which will not run again.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn finished_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
         self.session_state(number)?;
         // A slot is complete if its rows say so, or if it is recorded as empty.
@@ -103,7 +104,7 @@ impl Store {
     /// Returns the completed slots that produced neither a run nor a failure.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn empty_slots(&self, number: i64) -> anyhow::Result<BTreeSet<u32>> {
         self.session_state(number)?;
         let sql = sql!("SELECT slot FROM empty_slot WHERE session = $1");
@@ -114,7 +115,7 @@ impl Store {
     /// for each.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn decided_cases(&self, number: i64) -> anyhow::Result<BTreeMap<String, usize>> {
         self.session_state(number)?;
         let sql = sql!("SELECT id, saved_runs FROM case_decided WHERE session = $1");
@@ -126,7 +127,7 @@ impl Store {
     /// Returns the state of the session.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn session_state(&self, number: i64) -> anyhow::Result<SessionState> {
         let sql = sql!("SELECT state FROM session WHERE number = $1");
         let name: String = self.session_column(sql, number)?;

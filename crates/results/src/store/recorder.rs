@@ -35,7 +35,7 @@ impl Store {
     /// Failures the session already holds (benchmarks that could not be described) are stored.
     ///
     /// # Errors
-    /// The session already has runs, its id or a tag is invalid, or the database fails.
+    /// Fails if the session already has runs, its id or a tag is invalid, or on database errors.
     pub fn begin_recording(
         &mut self,
         session: &Session,
@@ -69,7 +69,8 @@ impl Store {
     /// Drops the runs of incomplete slots: those slots run again.
     ///
     /// # Errors
-    /// The session does not exist, has nothing left to do, or is being measured by another process.
+    /// Fails if the session does not exist, has nothing left to do, or is being measured by another
+    /// process.
     pub fn resume_recording(&mut self, number: i64) -> anyhow::Result<SessionRecorder<'_>> {
         match self.session_state(number)? {
             SessionState::Running | SessionState::Interrupted => self.ensure_not_running(number)?,
@@ -134,7 +135,7 @@ impl SessionRecorder<'_> {
     /// first sample: an undeclared metric has no unit, and more of it counts as better.
     ///
     /// # Errors
-    /// The session holds the metric with another unit or direction, or the database fails.
+    /// Fails if the session holds the metric with another unit or direction, or on database errors.
     pub fn declare_metric(&mut self, metric: &Metric) -> anyhow::Result<()> {
         self.write_with(|writer, file| writer.declare_metric(file, metric))
     }
@@ -142,7 +143,7 @@ impl SessionRecorder<'_> {
     /// Queues the session for upload when it is complete, even if this process dies first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn queue_upload(&mut self, url: &str, now_unix_ms: i64) -> anyhow::Result<()> {
         self.store
             .queue_upload(self.writer.session(), url, now_unix_ms)
@@ -152,7 +153,7 @@ impl SessionRecorder<'_> {
     /// Variants with runs stay.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn set_variants(&mut self, variants: &[Variant]) -> anyhow::Result<()> {
         let text = serde_json::to_string(variants)?;
         self.write_with(|writer, file| {

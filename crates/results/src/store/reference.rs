@@ -127,7 +127,8 @@ impl Store {
     /// Resolves a reference to the number of a session.
     ///
     /// # Errors
-    /// No such session; the message lists alternatives: the range of numbers, or similar tags.
+    /// Fails if there is no such session; the message lists alternatives: the range of numbers, or
+    /// similar tags.
     pub fn resolve_reference(&self, reference: &SessionReference) -> anyhow::Result<i64> {
         let found = match reference {
             SessionReference::Latest => self.nth_latest(0),
@@ -192,7 +193,7 @@ impl Store {
     /// Returns the last session of each measured revision, ignoring those with uncommitted changes.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn measured_revisions(&self) -> anyhow::Result<HashMap<String, i64>> {
         let sql =
             sql!("SELECT revision, max(session) FROM origin WHERE dirty = 0 GROUP BY revision");
@@ -202,7 +203,7 @@ impl Store {
     /// Returns the revisions of the last `most` sessions, each with its tree if known.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn newest_revisions(&self, most: u32) -> anyhow::Result<Vec<(String, Option<String>)>> {
         let sql = sql!("SELECT revision, tree FROM origin ORDER BY session DESC LIMIT $1");
         self.query_rows(sql, sql_params![most], |row| Ok((row.get(0)?, row.get(1)?)))

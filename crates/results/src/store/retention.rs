@@ -22,7 +22,7 @@ impl Store {
     /// Returns the sessions that may be deleted, oldest first, with the reason.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn expired_sessions(
         &self,
         keep: &RetentionRules<'_>,

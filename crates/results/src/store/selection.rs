@@ -1,8 +1,8 @@
 //! Selects sessions by filters and returns their numbers, newest first.
 //!
-//! A page shows some fifty of a hundred thousand sessions. So the filter that is usually most
-//! selective drives the search: its index is scanned from the newest session, and only its matches
-//! are checked against the other filters. Start at [`Store::selected_numbers`].
+//! A page shows about fifty sessions out of perhaps a hundred thousand. Therefore the filter that
+//! is usually most selective drives the search: its index is scanned from the newest session, and
+//! only its matches are checked against the other filters. Start at [`Store::selected_numbers`].
 
 use super::Store;
 use super::database::{SqlParam, sql, sql_params};
@@ -42,7 +42,7 @@ impl Store {
     /// Returns the numbers of up to `most` matching sessions, newest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn selected_numbers(
         &self,
         filter: &SessionFilter,
@@ -80,7 +80,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns the newest sessions below a number that match the leading filter.
+    /// Returns the newest sessions that match the leading filter and have a number below `before`.
     fn leading_matches(
         &self,
         leading: &LeadingFilter,
@@ -147,7 +147,7 @@ impl Store {
     }
 
     fn matches_since(&self, unix_ms: i64, before: i64, most: i64) -> anyhow::Result<Vec<i64>> {
-        // The unary `+` prevents a scan of all sessions, which are already in the wanted order.
+        // Without the unary `+`, the database might scan all sessions by number to avoid sorting.
         let sql = sql!(
             "SELECT number FROM session WHERE started_unix_ms >= $1 AND +number < $2
              ORDER BY +number DESC LIMIT $3"
@@ -161,7 +161,7 @@ impl Store {
         before: i64,
         most: i64,
     ) -> anyhow::Result<Vec<i64>> {
-        // The unary `+` prevents a scan of all sessions, which are already in the wanted order.
+        // Without the unary `+`, the database might scan all sessions by number to avoid sorting.
         if is_commit_prefix(beginning) {
             let sql = sql!(
                 "SELECT session FROM origin WHERE revision >= $1 AND revision < $2
@@ -269,8 +269,8 @@ fn split_leading(filter: &SessionFilter) -> Option<(LeadingFilter, SessionFilter
     Some((leading, rest))
 }
 
-/// Returns whether the ids with this prefix form a range of the index in any collation. That holds
-/// for commit ids; other names are few.
+/// Returns whether the ids with this prefix form a range of the index in every collation, as
+/// hexadecimal commit ids do. There are too few other names for an index to matter.
 pub(super) fn is_commit_prefix(beginning: &str) -> bool {
     !beginning.is_empty() && beginning.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

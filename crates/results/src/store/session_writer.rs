@@ -214,8 +214,8 @@ impl SessionWriter {
     /// Inserts a metric, or completes one that was added for its first sample.
     ///
     /// # Errors
-    /// The session holds values of that name with another unit or direction: one series would mix
-    /// quantities.
+    /// Fails if the session holds values of that name with another unit or direction: one series
+    /// would mix quantities.
     pub fn declare_metric(&mut self, file: &Database, metric: &Metric) -> anyhow::Result<()> {
         let known = file.query_first(
             sql!("SELECT unit, better FROM metric WHERE session = $1 AND name = $2"),

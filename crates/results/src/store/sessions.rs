@@ -23,7 +23,7 @@ impl Store {
     /// Idempotent: a session is recognized by its id.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn insert_session(&mut self, session: &Session) -> anyhow::Result<i64> {
         self.transact(|file| match find_number_by_id(file, &session.id)? {
             Some(number) => Ok(number),
@@ -34,7 +34,7 @@ impl Store {
     /// Returns the number of the session with that id, if it exists.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn find_by_id(&self, id: &str) -> anyhow::Result<Option<i64>> {
         find_number_by_id(&self.database, id).map_err(|error| self.explain_error(error))
     }
@@ -42,7 +42,7 @@ impl Store {
     /// Adds a profile to a session, replacing an earlier one of the same case and variant.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn store_profile(
         &mut self,
         number: i64,
@@ -55,7 +55,8 @@ impl Store {
     /// Adds a tag to the session. Several sessions may carry a tag; `@TAG` means the last.
     ///
     /// # Errors
-    /// No such session, a tag that could be mistaken for a number, or the database fails.
+    /// Fails if there is no such session, for a tag that could be mistaken for a number, or on
+    /// database errors.
     pub fn tag_session(&mut self, number: i64, name: &str) -> anyhow::Result<()> {
         validate_tag(name)?;
         self.session_state(number)?;
@@ -80,7 +81,7 @@ impl Store {
     /// relies on their numbers.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn delete_untracked(&mut self, number: i64) -> anyhow::Result<()> {
         self.transact(|file| {
             let gone = file.execute(
@@ -296,7 +297,7 @@ impl Store {
     /// recorded by an earlier version.
     ///
     /// # Errors
-    /// The store cannot be read.
+    /// Fails if the store cannot be read.
     pub fn recording_process(&self, number: i64) -> anyhow::Result<Option<ProcessIdentity>> {
         let sql = sql!(
             "SELECT machine, boot, numbering, pid, started_ticks FROM recorder WHERE session = $1"
@@ -343,7 +344,7 @@ impl Store {
     /// Stores a session's calibration of its machine, replacing an earlier result of the session.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn store_calibration(
         &mut self,
         machine: &Environment,
@@ -356,7 +357,7 @@ impl Store {
     /// name.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn latest_calibration(
         &self,
         machine: &Environment,
@@ -389,7 +390,7 @@ impl Store {
     /// and the standard deviation of logarithms between them.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn store_layout_spread(
         &mut self,
         session: i64,
@@ -411,7 +412,7 @@ impl Store {
     /// standard deviation; `None` if no session did.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn latest_layout_spread(
         &self,
         case: &str,

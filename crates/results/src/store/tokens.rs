@@ -104,7 +104,7 @@ impl Store {
     /// Stores a new token.
     ///
     /// # Errors
-    /// The id exists already, or the database fails.
+    /// Fails if the id exists already, or on database errors.
     pub fn add_token(&mut self, token: &StoredToken) -> anyhow::Result<()> {
         let names: Vec<&str> = token.scopes.iter().map(|scope| scope.name()).collect();
         let list = |names: &Option<Vec<String>>| names.as_ref().map(serde_json::to_string);
@@ -137,7 +137,7 @@ impl Store {
     /// Returns all tokens, newest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn list_tokens(&self) -> anyhow::Result<Vec<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
@@ -150,7 +150,7 @@ impl Store {
     /// Returns a token by its id.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn find_token(&self, id: &str) -> anyhow::Result<Option<StoredToken>> {
         let sql = sql!(
             "SELECT id, digest, name, scopes, project, branches, machines, created_unix_ms,
@@ -164,7 +164,7 @@ impl Store {
     /// unknown.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn find_token_with_digest(
         &self,
         id: &str,
@@ -181,7 +181,7 @@ impl Store {
     /// Revokes all active tokens with this name or id, and returns their ids.
     ///
     /// # Errors
-    /// There is no such token, or the database fails.
+    /// Fails if there is no such token, or on database errors.
     pub fn revoke_tokens(&mut self, word: &str, unix_ms: i64) -> anyhow::Result<Vec<String>> {
         let is_meant = |token: &StoredToken| {
             token.revoked_unix_ms.is_none() && (token.id == word || token.name == word)
@@ -205,7 +205,7 @@ impl Store {
     /// Records the use of a token, to the hour.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn record_token_use(&mut self, token: &StoredToken, unix_ms: i64) -> anyhow::Result<()> {
         let hour = unix_ms - unix_ms.rem_euclid(HOUR_MS);
         if token.used_unix_ms.is_some_and(|used| used >= hour) {
@@ -221,7 +221,7 @@ impl Store {
     /// Appends an entry to the audit log.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn append_audit(&mut self, line: &AuditEntry) -> anyhow::Result<()> {
         self.transact(|file| {
             file.execute(
@@ -248,7 +248,7 @@ impl Store {
     /// Returns the latest entries of the audit log, newest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn latest_audit_entries(&self, most: usize) -> anyhow::Result<Vec<AuditEntry>> {
         let sql = sql!(
             "SELECT at_unix_ms, who, token, address, project, what, subject, result

@@ -107,7 +107,7 @@ impl Store {
     /// Returns the state of an upload; `None` if the session is unknown.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn upload_status(&self, id: &str) -> anyhow::Result<Option<UploadStatus>> {
         let found = find_status(&self.database, id);
         found.map_err(|error| self.explain_error(error))
@@ -116,7 +116,7 @@ impl Store {
     /// Returns the digest of a stored session: of the lines that were uploaded, or of its export.
     ///
     /// # Errors
-    /// No such session, or the database fails.
+    /// Fails if there is no such session, or on database errors.
     pub fn session_digest(&self, number: i64) -> anyhow::Result<SessionDigest> {
         let sent =
             sent_digest(&self.database, number).map_err(|error| self.explain_error(error))?;
@@ -134,7 +134,7 @@ impl Store {
     /// header continues; with another header it starts over.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn begin_upload(
         &mut self,
         id: &str,
@@ -170,7 +170,7 @@ impl Store {
     /// are ignored; returns the state, and false if ignored lines are not a known part.
     ///
     /// # Errors
-    /// The upload was not started, or the database fails.
+    /// Fails if the upload was not started, or on database errors.
     pub fn add_lines(
         &mut self,
         id: &str,
@@ -198,7 +198,7 @@ impl Store {
     /// Returns all received lines of an incomplete upload.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn received_lines(&self, id: &str) -> anyhow::Result<Vec<u8>> {
         let sql = sql!(
             "SELECT text FROM upload_part JOIN upload ON upload.number = upload
@@ -211,7 +211,7 @@ impl Store {
     /// Discards an incomplete upload.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn discard_upload(&mut self, id: &str) -> anyhow::Result<()> {
         self.transact(|file| Ok(delete_incomplete(file, id)?))
     }
@@ -220,7 +220,7 @@ impl Store {
     /// size in bytes.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn accept_session(
         &mut self,
         session: &Session,
@@ -286,7 +286,7 @@ impl Store {
     /// Returns an incomplete upload by the id of its session.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn find_incomplete_upload(&self, id: &str) -> anyhow::Result<Option<IncompleteUpload>> {
         let sql = sql!(
             "SELECT id, lines, bytes, token, at_unix_ms FROM upload
@@ -298,7 +298,7 @@ impl Store {
     /// Returns the incomplete uploads, newest first.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn incomplete_uploads(&self) -> anyhow::Result<Vec<IncompleteUpload>> {
         let sql = sql!(
             "SELECT id, lines, bytes, token, at_unix_ms FROM upload WHERE session IS NULL
@@ -310,7 +310,7 @@ impl Store {
     /// Discards incomplete uploads without activity since this time; returns their number.
     ///
     /// # Errors
-    /// The database fails.
+    /// Fails on database errors.
     pub fn discard_uploads_before(&mut self, unix_ms: i64) -> anyhow::Result<usize> {
         self.transact(|file| {
             let sql = sql!("DELETE FROM upload WHERE session IS NULL AND at_unix_ms < $1");

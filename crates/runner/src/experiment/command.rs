@@ -18,7 +18,7 @@ const TAIL_LINES: usize = 20;
 /// Performs the run of a command.
 ///
 /// # Errors
-/// The stage that failed.
+/// Returns the stage that failed.
 pub fn run_command(
     assignment: &RunAssignment,
     pin: Option<CpuSet>,

@@ -92,7 +92,7 @@ impl InstructionCounter {
     /// Opens a counter for the processes that this thread will start.
     ///
     /// # Errors
-    /// The machine has no such counter, or access is denied.
+    /// Fails if the machine has no such counter, or access is denied.
     pub fn open() -> io::Result<InstructionCounter> {
         InstructionCounter::open_kind(HARDWARE, INSTRUCTIONS)
     }

@@ -1,4 +1,4 @@
-//! Metrics of a run, including one that ended early: their names, units and directions.
+//! Names, units and directions of a run's metrics, even if the run ended early.
 
 use crate::profile::FinishedRecording;
 use speedwell_environment::IntervalUsage;
@@ -33,7 +33,7 @@ pub fn stage_failure(stage: RunStage, reason: impl Into<String>) -> StageFailure
     }
 }
 
-/// Observed when the server became ready.
+/// Facts observed when the server became ready.
 pub struct ServerReady {
     /// Time since its start.
     pub took_ns: u64,
@@ -51,7 +51,7 @@ pub struct LoadCounters {
 
 /// Result of a load.
 pub struct LoadResult {
-    /// Metrics of the load from any client.
+    /// Metrics of the load, whichever client sent it.
     pub session: Session,
     /// Details of the load, if the built-in generator sent it.
     pub load: Option<LoadRun>,
@@ -63,7 +63,7 @@ pub struct LoadResult {
     pub recording: Option<FinishedRecording>,
 }
 
-/// Adds the metrics of a load and of its cost to the server.
+/// Adds the metrics of a load, and what the load cost the server.
 pub fn add_server_metrics(served: &LoadResult, ready: &ServerReady, done: &mut RunReport) {
     let run = served.session.runs.first();
     for sample in run.into_iter().flat_map(|run| &run.samples) {
@@ -79,7 +79,7 @@ pub fn add_server_metrics(served: &LoadResult, ready: &ServerReady, done: &mut R
     }
 }
 
-/// Adds the cost of the load to the target, and other activity of the machine.
+/// Adds what the load cost the target, and other activity of the machine.
 fn add_target_cost(served: &LoadResult, ready: &ServerReady, done: &mut RunReport) {
     let known = |name: &str| {
         let samples = served.session.runs.first().map(|run| &run.samples);

@@ -16,7 +16,7 @@ use std::io;
 /// new user namespace if the kernel allows it (user_namespaces(7)).
 ///
 /// # Errors
-/// It is not permitted, or the kernel does not support it.
+/// Fails if it is not permitted, or the kernel does not support it.
 pub fn enter_network_namespace() -> io::Result<()> {
     let network = UnshareFlags::NEWNET;
     // SAFETY: the file descriptor table stays shared, and this process still has one thread.

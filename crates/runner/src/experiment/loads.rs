@@ -26,7 +26,7 @@ const RATE_METRICS: [&str; 2] = ["throughput", "requests_per_second"];
 /// Sends the load of the short form.
 ///
 /// # Errors
-/// The stage that failed.
+/// Returns the stage that failed.
 pub fn send_load(
     target: &TargetProgram,
     spec: &LoadSpec,

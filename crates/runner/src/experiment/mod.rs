@@ -1,8 +1,8 @@
 //! One run of an experiment: starts a fresh process tree, proves that it is the intended variant,
 //! measures it, and stops all of it.
 //!
-//! Decides the order of stages and which failure belongs to which stage. Knows neither definition
-//! files nor plans: a [`RunAssignment`] is the whole input, a [`RunReport`] the result. Needs a
+//! Decides the order of stages and which failure belongs to which stage. Independent of definition
+//! files and plans: a [`RunAssignment`] is the whole input, a [`RunReport`] the result. Needs a
 //! process of its own, since it may enter another network namespace. Start at [`perform_run`];
 //! `lifecycle.rs` has the stages of a server.
 

@@ -32,7 +32,7 @@ impl RunProfiler {
     /// Records a command from start to end.
     ///
     /// # Errors
-    /// No tool can record it, or it produced no samples.
+    /// Fails if no tool can record it, or it produced no samples.
     pub fn record(
         &self,
         spec: ProcessSpec,
@@ -63,7 +63,7 @@ impl RunProfiler {
     /// Starts recording a server, if this is the requested moment.
     ///
     /// # Errors
-    /// Only perf can record a running program, and it is unavailable.
+    /// Fails if only perf can record a running program, and it is unavailable.
     pub fn attach(
         &self,
         service: &ServiceProcess,
@@ -87,7 +87,7 @@ impl RunProfiler {
 /// Reads the recording of a server that has ended.
 ///
 /// # Errors
-/// Nothing was recorded.
+/// Fails if nothing was recorded.
 pub fn save_profile(recording: FinishedRecording, done: &mut RunReport) -> StageResult<()> {
     let profile = recording.read_profile();
     done.profile =

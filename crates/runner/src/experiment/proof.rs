@@ -34,7 +34,7 @@ pub struct ProofSources<'a> {
 /// Searches for the proofs that are due now.
 ///
 /// # Errors
-/// One is missing.
+/// Fails if one is missing.
 pub fn check_proofs(
     proofs: &[VariantProof],
     at_exit: bool,

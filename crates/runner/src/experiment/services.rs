@@ -32,7 +32,7 @@ impl RunningService {
     /// Starts a service and waits until it is ready.
     ///
     /// # Errors
-    /// The stage that failed.
+    /// Returns the stage that failed.
     pub fn start(
         own: &BackingService,
         site: &RunSite<'_>,
@@ -96,7 +96,7 @@ impl RunningService {
     /// Stops the service.
     ///
     /// # Errors
-    /// It had to be killed.
+    /// Fails if it had to be killed.
     pub fn stop(self, done: &mut RunReport) -> StageResult<()> {
         let outcome = self.service.stop_and_wait();
         let outcome = outcome.map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
@@ -158,7 +158,7 @@ pub(super) fn stop_all(services: Vec<RunningService>, done: &mut RunReport) -> S
 /// with their addresses once all are ready.
 ///
 /// # Errors
-/// The stage that failed, or a service ended by itself.
+/// Returns the stage that failed, or fails if a service ended by itself.
 pub fn run_shared_services(
     keeping: &ScopedServices,
     ready: &mut dyn FnMut(&[PlaceholderValue]),
@@ -178,7 +178,7 @@ pub fn run_shared_services(
 /// Waits until the process is interrupted or something is lost.
 ///
 /// # Errors
-/// The failure returned by `lost`.
+/// Returns the failure from `lost`.
 pub fn wait_for_loss(lost: impl Fn() -> Option<StageFailure>) -> StageResult<()> {
     while !process::is_interrupt_requested() {
         if let Some(why) = lost() {

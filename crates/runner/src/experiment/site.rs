@@ -1,5 +1,5 @@
-//! Where a run takes place: the address at which others reach it, and who sends its loads. Start at
-//! [`RunSite`].
+//! Where a run takes place: the address at which other machines reach it, and what sends its loads.
+//! Start at [`RunSite`].
 
 use crate::load::{self, send_load, wrap_measured};
 use anyhow::Result;
@@ -15,7 +15,7 @@ pub trait LoadSender: Sync {
     /// Sends a load to the server listening at `to`, until it is complete or `stop` is set.
     ///
     /// # Errors
-    /// The load cannot be sent, or only in part.
+    /// Fails if the load cannot be sent completely.
     fn send(
         &self,
         spec: &LoadSpec,
@@ -48,7 +48,8 @@ impl LoadSender for LocalSender {
 
 /// Location of a run, as seen from its machine.
 pub struct RunSite<'a> {
-    /// Address of this machine for others, on which servers must listen; loopback if `None`.
+    /// Address at which other machines reach this one; servers must listen on it. Loopback if
+    /// `None`.
     pub address: Option<IpAddr>,
     /// Sends the loads of the run.
     pub sender: &'a dyn LoadSender,
@@ -64,7 +65,7 @@ impl Default for RunSite<'_> {
 }
 
 impl RunSite<'_> {
-    /// Address of this machine for others.
+    /// Address at which other machines reach this one.
     pub fn host(&self) -> IpAddr {
         self.address.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }

@@ -54,7 +54,8 @@ const DEFAULT_MAX_CONNECTIONS: u32 = 1000;
 /// Builds the load that a specification describes; `part` is the share of this generator process.
 ///
 /// # Errors
-/// An invalid URL, contradictory options, unreadable files, or a host that does not resolve.
+/// Fails for an invalid URL, contradictory options, unreadable files, or a host that does not
+/// resolve.
 pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<LoadJob> {
     let url = TargetUrl::parse(&spec.url)?;
     check_conflicts(spec, &url)?;

@@ -51,7 +51,7 @@ impl PreparedLoad {
     /// Starts the server, if any, and verifies it.
     ///
     /// # Errors
-    /// Missing permission, or a server that does not start, answer or succeed.
+    /// Fails without permission, or if the server does not start, answer or succeed.
     pub fn prepare(
         mut job: LoadJob,
         server: Option<ProcessSpec>,
@@ -102,7 +102,7 @@ impl PreparedLoad {
     /// Stops the server and returns how it ended.
     ///
     /// # Errors
-    /// Waiting for its end failed.
+    /// Fails if waiting for it to exit fails.
     pub fn stop_server(self) -> anyhow::Result<Option<ServerOutcome>> {
         self.server.map(LoadServer::stop).transpose()
     }
@@ -111,7 +111,7 @@ impl PreparedLoad {
 /// Runs one load with a server of its own; see [`build::build_job`] and [`PreparedLoad::prepare`].
 ///
 /// # Errors
-/// The load could not begin. Later problems are part of the [`LoadRun`].
+/// Fails if the load could not begin. Later problems are part of the [`LoadRun`].
 pub fn run_load(
     spec: &LoadSpec,
     seed: u64,

@@ -1,6 +1,6 @@
 //! Runs HTTP loads, beginning with a probe request outside the measurement.
 //!
-//! Knows neither the command line, the store nor reports. Start reading at [`run_load`], one load
+//! Independent of the command line, the store and reports. Start reading at [`run_load`], one load
 //! from server start to end; [`LoadRun`] is its complete result.
 
 mod begin;

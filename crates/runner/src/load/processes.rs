@@ -25,7 +25,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// Interval for combining snapshots, the same as that of a generator's reports.
+/// Interval for combining snapshots, equal to the interval of a generator's reports.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time a worker may take to report its results after the stop command.
@@ -61,7 +61,7 @@ impl WorkerAssignment {
     /// Builds the worker's part of the load.
     ///
     /// # Errors
-    /// It cannot be sent from this machine.
+    /// Fails if it cannot be sent from this machine.
     pub fn job(&self) -> anyhow::Result<LoadJob> {
         let (index, of) = (self.index, self.of);
         let mut job = build::build_job(&self.spec, self.seed, LoadShare { index, count: of })?;
@@ -119,7 +119,7 @@ struct WorkerTable<'a> {
 /// Sends a share of a load from processes of this machine.
 ///
 /// # Errors
-/// None could be started, or none measured anything.
+/// Fails if none could be started, or none measured anything.
 pub fn run_workers(
     job: &LoadJob,
     share: &GeneratorShare<'_>,
@@ -342,7 +342,7 @@ fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome
 /// reports the results.
 ///
 /// # Errors
-/// This process was not started as a worker, or the load could not begin.
+/// Fails if this process was not started as a worker, or the load could not begin.
 pub fn run_worker() -> anyhow::Result<()> {
     let (orders, mut answers) = open_private_channel().context("this is no generator process")?;
     let mut orders = BufReader::new(orders);
@@ -380,7 +380,7 @@ pub fn run_worker() -> anyhow::Result<()> {
 /// path needs no unsafe code.
 ///
 /// # Errors
-/// This process was started without a private channel.
+/// Fails if this process was started without a private channel.
 pub fn open_private_channel() -> anyhow::Result<(File, File)> {
     let names = std::env::var("SPEEDWELL_FDS").context("SPEEDWELL_FDS is not set")?;
     let (orders, answers) = names
@@ -445,7 +445,7 @@ impl LoadSnapshot {
 /// Sends the load, or this generator's part of it, from this process.
 ///
 /// # Errors
-/// The load could not begin.
+/// Fails if the load could not begin.
 pub fn send_load(
     job: &LoadJob,
     stop: &AtomicBool,

@@ -1,4 +1,5 @@
-//! The requests of a load: the one of the command line with its rows of data, or several kinds from a TOML file:
+//! The requests of a load: either a single request from the command line with its rows of data, or
+//! several kinds from a TOML file:
 //!
 //! ```toml
 //! [[request]]
@@ -59,7 +60,7 @@ fn one() -> u32 {
 /// relative to the request file.
 ///
 /// # Errors
-/// It is unreadable or invalid, or holds no request.
+/// Fails if it is unreadable or invalid, or holds no request.
 fn read_kinds(
     file: &Path,
     plain: &RequestKind,
@@ -164,7 +165,7 @@ pub type HeaderFields = Vec<(String, Vec<u8>)>;
 /// Builds all requests of the load to a URL.
 ///
 /// # Errors
-/// Files that cannot be read, or requests that cannot be encoded.
+/// Fails for files that cannot be read, or requests that cannot be encoded.
 pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKinds> {
     let plain = plain_request(spec, url)?;
     let kinds = match &spec.requests {
@@ -234,7 +235,7 @@ fn request_body(spec: &LoadSpec) -> anyhow::Result<Option<Vec<u8>>> {
 /// Reads a file as a request body.
 ///
 /// # Errors
-/// It cannot be read.
+/// Fails if it cannot be read.
 pub fn read_body(file: &Path) -> anyhow::Result<Vec<u8>> {
     std::fs::read(file).with_context(|| format!("cannot read the body from '{}'", file.display()))
 }
@@ -286,7 +287,7 @@ fn encode_basic(name: &str, password: &str) -> Vec<u8> {
 /// name, `Name:` removes a default field, `Name;` is a field without value.
 ///
 /// # Errors
-/// It has none of these forms.
+/// Fails if it has none of these forms.
 pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
     let (name, value) = match text.split_once(':') {
         Some((name, value)) => (name, Some(value.trim()).filter(|value| !value.is_empty())),
@@ -327,7 +328,7 @@ pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
 /// Reads a table; the file extension determines its format.
 ///
 /// # Errors
-/// It is unreadable, of an unknown format, or has rows that do not match the columns.
+/// Fails if it is unreadable, of an unknown format, or has rows that do not match the columns.
 fn read_rows(file: &Path) -> anyhow::Result<DataTable> {
     let shown = file.display();
     let bytes = std::fs::read(file).with_context(|| format!("cannot read rows from '{shown}'"))?;

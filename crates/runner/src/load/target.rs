@@ -19,7 +19,7 @@ const CONNECT_CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 /// Resolves where the requests for a URL go.
 ///
 /// # Errors
-/// A host that does not resolve, or an invalid rule.
+/// Fails for a host that does not resolve, or an invalid rule.
 pub(super) fn resolve_target(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<LoadTarget> {
     Ok(LoadTarget {
         host: url.host.clone(),
@@ -49,7 +49,7 @@ pub(super) fn tls_options(spec: &LoadSpec) -> TlsOptions {
 /// Returns the proxy, if any.
 ///
 /// # Errors
-/// It cannot be used for this URL.
+/// Fails if it cannot be used for this URL.
 pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<TargetUrl>> {
     let Some(text) = &spec.proxy else {
         return Ok(None);
@@ -214,7 +214,7 @@ impl TargetUrl {
     /// Text between double braces is left alone.
     ///
     /// # Errors
-    /// It is not an HTTP URL; the message gives an example.
+    /// Fails if it is not an HTTP URL; the message gives an example.
     pub fn parse(text: &str) -> anyhow::Result<TargetUrl> {
         let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
@@ -250,7 +250,7 @@ impl TargetUrl {
     /// Resolves a `Location` reference against this URL (RFC 3986, section 5.2).
     ///
     /// # Errors
-    /// It is not an HTTP URL.
+    /// Fails if it is not an HTTP URL.
     pub fn join(&self, reference: &str) -> anyhow::Result<TargetUrl> {
         if reference.contains("://") {
             return Ok(TargetUrl::parse(reference)?.inherit_credentials(self));
@@ -345,7 +345,7 @@ impl fmt::Display for TargetUrl {
 /// Parses a host with or without a port: `localhost:8080`, `[::1]:80`, `example.com`.
 ///
 /// # Errors
-/// An invalid host or port.
+/// Fails for an invalid host or port.
 pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
     let (host, port) = match text.strip_prefix('[') {
         Some(rest) => {

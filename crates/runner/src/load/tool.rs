@@ -213,7 +213,7 @@ fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
 /// Builds the command of a tool for a load. Writes the request body, if any, to the file `body`.
 ///
 /// # Errors
-/// The tool does not support an option.
+/// Fails if the tool does not support an option.
 pub(super) fn build_command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCommand> {
     let spec = &job.spec;
     let tool = tool_support(spec.client)?;
@@ -465,7 +465,8 @@ fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Resul
 /// Sends one load with the tool of the specification; `None` if it was interrupted.
 ///
 /// # Errors
-/// The tool is missing, does not support the specification, or does not report its results.
+/// Fails if the tool is missing, does not support the specification, or does not report its
+/// results.
 pub fn load_with_tool(
     spec: &LoadSpec,
     seed: u64,

@@ -69,7 +69,7 @@ impl ActiveRecording {
     /// Stops the recording; the program continues.
     ///
     /// # Errors
-    /// Waiting for perf failed.
+    /// Fails if waiting for perf fails.
     pub fn stop_recording(mut self) -> Result<FinishedRecording> {
         // A closed pipe means that perf ended with the program; its recording is complete.
         let _ = self.send_command("stop\n");
@@ -131,7 +131,7 @@ impl FinishedRecording {
     /// measurement and files its runtime wrote for perf are removed.
     ///
     /// # Errors
-    /// Nothing was recorded, or it cannot be read.
+    /// Fails if nothing was recorded, or it cannot be read.
     pub fn read_profile(self) -> Result<StackProfile> {
         let script = perf::read_profile(&self.perf, &self.scratch, &self.home);
         let reason = || match self.last_line.as_str() {

@@ -64,7 +64,7 @@ impl ProfileRecorder {
     /// Returns the tool that would record this program.
     ///
     /// # Errors
-    /// No tool can; the message gives the reason.
+    /// Fails if no tool can; the message gives the reason.
     pub fn select_tool(&self, program: &Path) -> Result<RecordingTool> {
         match &self.perf {
             Ok(_) => Ok(RecordingTool::Perf),
@@ -77,7 +77,7 @@ impl ProfileRecorder {
     /// reported in the outcome, not as an error.
     ///
     /// # Errors
-    /// No tool can record it, or it wrote no samples.
+    /// Fails if no tool can record it, or it wrote no samples.
     pub fn record(&self, spec: ProcessSpec, skip: Duration) -> Result<ProfiledRun> {
         self.record_while(spec, skip, &mut ())
     }
@@ -129,7 +129,7 @@ impl ProfileRecorder {
     /// Records the process `pid` and its tree from now on; `home` is its working directory.
     ///
     /// # Errors
-    /// perf is unavailable, or cannot attach to the process.
+    /// Fails if perf is unavailable, or cannot attach to the process.
     pub fn attach(&self, pid: i32, home: &Path) -> Result<ActiveRecording> {
         match &self.perf {
             Ok(perf) => ActiveRecording::attach(perf, pid, home),

@@ -110,7 +110,7 @@ fn explain_refusal(outcome: &ProcessOutcome) -> String {
 /// Converts the recording to a profile. `home` is the folder that the program was started in.
 ///
 /// # Errors
-/// perf cannot read it, or it is empty.
+/// Fails if perf cannot read it, or it is empty.
 pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result<PerfScript> {
     let data = scratch.path(DATA_FILE);
     if !data.is_file() {

@@ -72,7 +72,7 @@ pub fn with_v8_profiler(scratch: &ScratchFolder, mut spec: ProcessSpec) -> Proce
 /// Merges all recorded files into one profile.
 ///
 /// # Errors
-/// There are none because the program was killed, or one cannot be read.
+/// Fails if there are none because the program was killed, or one cannot be read.
 pub fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<StackProfile> {
     let folder = std::fs::read_dir(scratch.folder()).context("cannot read the recordings")?;
     let mut files: Vec<_> = folder.flatten().map(|entry| entry.path()).collect();

@@ -90,8 +90,8 @@ fn watched_snippets(jobs: &[BenchmarkJob], variants: &[Variant]) -> Vec<WatchedS
 /// A snippet with its name and worker count.
 type WatchedSnippet = (String, speedwell_model::Snippet, u32);
 
-/// Watches until the reader of the lines is gone. The inner result reports a failure of the
-/// process, the outer one a failure to write.
+/// Watches until standard output is closed. The inner result reports a failure of the process, the
+/// outer one a failure to write.
 fn watch_snippets(
     snippets: &[WatchedSnippet],
     job: &BenchmarkJob,
@@ -193,8 +193,8 @@ struct WatchState {
 }
 
 impl WatchState {
-    /// Follows the process that is measured, which need not be the harness: it may be an existing
-    /// node.
+    /// Follows the measured process, which need not be the harness: it may be an Erlang node that
+    /// was already running.
     fn follow_process(&mut self, pid: Option<i32>) {
         let Some(pid) = pid.filter(|pid| *pid != self.pid) else {
             return;

@@ -72,7 +72,7 @@ struct CheckArgs {
 /// Runs the subcommand, or lists the machines.
 ///
 /// # Errors
-/// If there is no fleet, its file is invalid, or its engine does not respond.
+/// Fails if there is no fleet, its file is invalid, or its engine does not respond.
 pub fn run(args: &FleetArgs) -> Result<CommandStatus> {
     match &args.command {
         None => list_machines(args.labels.as_ref(), &args.output),
@@ -130,7 +130,7 @@ fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
 /// Returns the machines that match the labels; all without labels.
 ///
 /// # Errors
-/// If the engine does not respond, a label is unknown, or no machine matches.
+/// Fails if the engine does not respond, a label is unknown, or no machine matches.
 fn select_machines(
     engine: &mut FleetEngine,
     labels: Option<&MachineSelector>,

@@ -81,7 +81,7 @@ pub struct CleanArgs {
 /// Prints the number of a detached session, and how to follow it.
 ///
 /// # Errors
-/// If standard output cannot be written.
+/// Fails if standard output cannot be written.
 pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<CommandStatus> {
     if ended == CommandStatus::COULD_NOT {
         return Ok(ended);
@@ -98,7 +98,7 @@ pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<Comman
 /// Shows the progress of a session.
 ///
 /// # Errors
-/// If there is no such session, or its machines do not respond.
+/// Fails if there is no such session, or its machines do not respond.
 pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
         return placed::show_roles(&store, number, &own, &args.output);
@@ -117,7 +117,7 @@ pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
 /// Waits for the end of a session, and reports it.
 ///
 /// # Errors
-/// If there is no such session, or its machines do not respond.
+/// Fails if there is no such session, or its machines do not respond.
 pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
         return placed::collect_session(&store, number, &own, &args.collect_task());
@@ -145,7 +145,7 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
 /// Cancels a session.
 ///
 /// # Errors
-/// If there is no such session, it has ended, or its machines do not respond.
+/// Fails if there is no such session, it has ended, or its machines do not respond.
 pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
     if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
         return placed::cancel_session(&store, number, &own, &args.output);
@@ -165,7 +165,7 @@ pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
 /// Removes the files that sessions left on machines.
 ///
 /// # Errors
-/// If the session is still being measured, or a machine cannot be reached.
+/// Fails if the session is still being measured, or a machine cannot be reached.
 pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
     let cleaned = match &args.session {
         Some(session) => {

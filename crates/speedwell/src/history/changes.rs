@@ -54,8 +54,8 @@ pub struct ChangesArgs {
 /// Lists the changes.
 ///
 /// # Errors
-/// If the store cannot be read, there is no such branch, revision or metric, or no series could be
-/// searched for the gate.
+/// Fails if the store cannot be read, there is no such branch, revision or metric, or no series
+/// could be searched for the gate.
 pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     args.output.check_report(ReportSubject::Changes)?;
     let mut store = args.store.open_to_derive()?;

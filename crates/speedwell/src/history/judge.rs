@@ -48,7 +48,7 @@ enum JudgementName {
 /// Stores a judgement.
 ///
 /// # Errors
-/// If the note is too long, there is no such change, or the store cannot be written.
+/// Fails if the note is too long, there is no such change, or the store cannot be written.
 pub fn run(args: JudgeArgs) -> anyhow::Result<CommandStatus> {
     check_note(args.note.as_deref().unwrap_or_default())?;
     let mut store = args.store.open_store()?;
@@ -94,7 +94,7 @@ pub struct RenameArgs {
 /// Stores or undoes a rename.
 ///
 /// # Errors
-/// If nothing has that name, the renames form a cycle, or the store cannot be written.
+/// Fails if nothing has that name, the renames form a cycle, or the store cannot be written.
 pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
     let mut store = args.store.open_store()?;
     let Some(new) = args.new else {
@@ -157,7 +157,7 @@ pub struct NoteArgs {
 /// Stores a note on a revision.
 ///
 /// # Errors
-/// If the note is too long, or the store cannot be written.
+/// Fails if the note is too long, or the store cannot be written.
 pub fn add_note(args: NoteArgs) -> anyhow::Result<CommandStatus> {
     check_note(&args.text)?;
     let mut store = args.store.open_store()?;

@@ -73,7 +73,7 @@ impl HistoryArgs {
 /// Lists the sessions, or runs the subcommand.
 ///
 /// # Errors
-/// If the store cannot be read.
+/// Fails if the store cannot be read.
 pub fn run(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     match args.command {
         None => list_sessions(args),

@@ -1,4 +1,4 @@
-//! Live view of a load on the terminal: one line on stderr, redrawn a few times a second.
+//! Live view of a load on the terminal: one line on stderr, redrawn a few times per second.
 
 use crate::progress::clock_text;
 use crate::status_line::{clear_line, draw_line};

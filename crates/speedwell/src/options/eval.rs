@@ -152,8 +152,8 @@ impl EvalArgs {
     /// Builds the request.
     ///
     /// # Errors
-    /// If variants cannot be parsed, the layout options conflict, or options for commands are used
-    /// with another language.
+    /// Fails if variants cannot be parsed, the layout options conflict, or options for commands are
+    /// used with another language.
     pub fn eval_request(
         &self,
         mut snippets: Vec<NamedSnippet>,
@@ -236,7 +236,7 @@ fn style(word: &str) -> Result<Style, String> {
 /// Parses the name of a language.
 ///
 /// # Errors
-/// If there is no such language; the message lists the known ones.
+/// Fails if there is no such language; the message lists the known ones.
 pub fn language(word: &str) -> Result<SnippetLanguage, String> {
     SnippetLanguage::of_word(&word.to_lowercase()).ok_or_else(|| {
         let all: Vec<&str> = SnippetLanguage::ALL
@@ -328,7 +328,7 @@ impl ParameterArgs {
     /// Returns the parameters: scans first, then lists, each in the order typed.
     ///
     /// # Errors
-    /// If a name is invalid or repeated, a number is invalid, or a range is empty.
+    /// Fails if a name is invalid or repeated, a number is invalid, or a range is empty.
     pub fn snippet_parameters(&self) -> anyhow::Result<Vec<(String, Vec<ParameterValue>)>> {
         let mut parameters: Vec<(String, Vec<ParameterValue>)> = Vec::new();
         let mut add = |name: &str, values: Vec<ParameterValue>| -> anyhow::Result<()> {

@@ -35,7 +35,7 @@ impl FleetArgs {
     /// Returns the selected machines, if any.
     ///
     /// # Errors
-    /// If there is no fleet, its file cannot be read, or the labels are invalid.
+    /// Fails if there is no fleet, its file cannot be read, or the labels are invalid.
     pub fn fleet_request(&self) -> anyhow::Result<Option<FleetRequest>> {
         let Some(on) = &self.on else {
             return Ok(None);
@@ -53,7 +53,7 @@ impl FleetArgs {
     /// Returns the machines of a resumed session.
     ///
     /// # Errors
-    /// If there is no fleet, or its file cannot be read.
+    /// Fails if there is no fleet, or its file cannot be read.
     pub fn resumed_fleet() -> anyhow::Result<FleetRequest> {
         Ok(FleetRequest {
             file: find_fleet_file()?,
@@ -83,7 +83,7 @@ impl FromArgs {
     /// Returns the selected machines, if any.
     ///
     /// # Errors
-    /// If there is no fleet, its file cannot be read, or the labels are invalid.
+    /// Fails if there is no fleet, its file cannot be read, or the labels are invalid.
     pub fn fleet_request(&self) -> anyhow::Result<Option<FleetRequest>> {
         let Some(from) = &self.from else {
             return Ok(None);
@@ -104,7 +104,7 @@ impl FromArgs {
 /// Finds the fleet file of the project, or else of the user.
 ///
 /// # Errors
-/// If there is none, or it is invalid.
+/// Fails if there is none, or it is invalid.
 pub fn find_fleet_file() -> anyhow::Result<FleetFile> {
     let here = std::env::current_dir().context("there is no current folder")?;
     let settings = config_folder();

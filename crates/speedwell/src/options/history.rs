@@ -38,7 +38,7 @@ impl SeriesArgs {
     /// Converts the options to a request.
     ///
     /// # Errors
-    /// If the project file cannot be read.
+    /// Fails if the project file cannot be read.
     pub fn history_request(&self) -> anyhow::Result<HistoryRequest> {
         Ok(HistoryRequest {
             branch: self.branch.clone(),
@@ -58,7 +58,7 @@ impl SeriesArgs {
 /// Returns the default threshold from the project file, or 0, so that any sure change counts.
 ///
 /// # Errors
-/// If the project file cannot be read.
+/// Fails if the project file cannot be read.
 pub fn default_threshold() -> anyhow::Result<f64> {
     let project = ProjectFile::find_file(&std::env::current_dir()?)?;
     Ok(project

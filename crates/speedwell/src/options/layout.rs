@@ -47,7 +47,7 @@ impl LayoutArgs {
     /// Converts the options to a layout.
     ///
     /// # Errors
-    /// If options conflict.
+    /// Fails if options conflict.
     pub fn build_layout(&self) -> anyhow::Result<LayoutVariation> {
         use LayoutPart::*;
         let has = |part| self.layout.contains(&part);

@@ -86,7 +86,7 @@ impl LoadArgs {
     /// Builds the request for the loads of all addresses.
     ///
     /// # Errors
-    /// If the machines that send them are unknown.
+    /// Fails if the machines that send them are unknown.
     pub fn load_request(&self, seed: u64) -> anyhow::Result<LoadRequest> {
         Ok(LoadRequest {
             generators: self.fleet.fleet_request()?,

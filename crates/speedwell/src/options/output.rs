@@ -96,7 +96,7 @@ impl OutputArgs {
     /// Checks, before measuring, that the report can be written.
     ///
     /// # Errors
-    /// If the sort column is unknown, or a file cannot be written.
+    /// Fails if the sort column is unknown, or a file cannot be written.
     pub fn check_report(&self, measured: ReportSubject) -> anyhow::Result<()> {
         report::check_output(&self.report_settings(), measured)
     }
@@ -104,7 +104,7 @@ impl OutputArgs {
     /// Rejects inputs that a file of `-o` would overwrite.
     ///
     /// # Errors
-    /// If there is one; the message names both files.
+    /// Fails if there is one; the message names both files.
     pub fn check_inputs<'p>(
         &self,
         inputs: impl IntoIterator<Item = &'p Path>,
@@ -115,7 +115,7 @@ impl OutputArgs {
     /// Prints a document and reports which files were written.
     ///
     /// # Errors
-    /// If a file has an unknown kind or cannot be written.
+    /// Fails if a file has an unknown kind or cannot be written.
     pub fn print_document(&self, document: &Document) -> anyhow::Result<()> {
         let written = report::print_document(
             document,

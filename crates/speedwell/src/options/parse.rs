@@ -8,7 +8,7 @@ use std::time::Duration;
 /// Parses a whole number of at least 1; accepts `10k`, `2M`, `1e6`.
 ///
 /// # Errors
-/// For anything else, with an example.
+/// Fails for anything else; the message gives an example.
 pub fn count(text: &str) -> Result<u32, String> {
     let wrong = || format!("'{text}' is not a whole number of at least 1, such as 30, 10k or 1e6");
     match speedwell_model::ParameterValue::parse(text, speedwell_model::ValueKind::Number) {
@@ -24,7 +24,7 @@ pub fn count(text: &str) -> Result<u32, String> {
 /// Parses a percentage: `5%` and `5` are 5.
 ///
 /// # Errors
-/// If it is not a number of 0 or more, with an example.
+/// Fails if it is not a number of 0 or more; the message gives an example.
 pub fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {
@@ -44,7 +44,7 @@ pub fn percent(text: &str) -> Result<f64, String> {
 /// Parses a confidence level: a percentage strictly between 50 and 100, as a fraction.
 ///
 /// # Errors
-/// For anything else, with an example.
+/// Fails for anything else; the message gives an example.
 pub fn confidence(text: &str) -> Result<f64, String> {
     let share = percent(text)?;
     if share > 0.5 && share < 1.0 {
@@ -73,7 +73,7 @@ pub fn fail_on() -> impl TypedValueParser<Value = FailOn> {
 /// Parses a metric and its good direction: `misses/s=lower`. Names may contain `=`.
 ///
 /// # Errors
-/// If no direction follows the last `=`.
+/// Fails if no direction follows the last `=`.
 pub fn better(text: &str) -> Result<(String, MetricDirection), String> {
     let (name, direction) = text.rsplit_once('=').unwrap_or((text, ""));
     let better = match direction {
@@ -91,7 +91,7 @@ pub fn better(text: &str) -> Result<(String, MetricDirection), String> {
 /// Parses a name and its value: `n=10`.
 ///
 /// # Errors
-/// If there is no `=`, or nothing before it.
+/// Fails if there is no `=`, or nothing before it.
 pub fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
@@ -102,7 +102,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
 /// Parses a duration: `500ms`, `3s`, `2m`, `1h`; seconds without a unit.
 ///
 /// # Errors
-/// For anything else, including zero, with an example.
+/// Fails for anything else, including zero; the message gives an example.
 pub fn duration(text: &str) -> Result<Duration, String> {
     speedwell_model::parse_duration(text)
         .ok_or_else(|| format!("'{text}' is not a duration such as 500ms, 3s or 2m"))
@@ -111,7 +111,7 @@ pub fn duration(text: &str) -> Result<Duration, String> {
 /// Parses a duration as in [`duration`], or `0`.
 ///
 /// # Errors
-/// For anything else, with an example.
+/// Fails for anything else; the message gives an example.
 pub fn duration_or_none(text: &str) -> Result<Duration, String> {
     match text {
         "0" | "0s" | "0ms" => Ok(Duration::ZERO),

@@ -76,7 +76,7 @@ impl RunArgs {
     /// Builds the request.
     ///
     /// # Errors
-    /// If settings or variants cannot be parsed.
+    /// Fails if settings or variants cannot be parsed.
     pub fn measure_request(&self) -> anyhow::Result<MeasureRequest> {
         let plan = self.plan_request()?;
         self.selection.measure_request(
@@ -91,7 +91,7 @@ impl RunArgs {
     /// Builds the plan of runs.
     ///
     /// # Errors
-    /// If layout options conflict.
+    /// Fails if layout options conflict.
     pub fn plan_request(&self) -> anyhow::Result<PlanRequest> {
         Ok(PlanRequest {
             layout: self.layout.build_layout()?,
@@ -164,7 +164,7 @@ impl MeasureTask {
     /// Opens the store for sessions; in memory if cases are only listed or tried.
     ///
     /// # Errors
-    /// If the store cannot be opened.
+    /// Fails if the store cannot be opened.
     pub fn open_store(&self) -> anyhow::Result<Store> {
         if self.execution.list || self.execution.test {
             Store::in_memory()

@@ -48,7 +48,7 @@ impl SelectionArgs {
     /// are targets; `arguments` are passed to every program.
     ///
     /// # Errors
-    /// If settings or variants cannot be parsed.
+    /// Fails if settings or variants cannot be parsed.
     pub fn measure_request(
         &self,
         words: &[String],
@@ -72,7 +72,7 @@ impl SelectionArgs {
     /// Builds the selection; `more` are the NAME=VALUE words among the targets.
     ///
     /// # Errors
-    /// If a setting is not of the form NAME=VALUE.
+    /// Fails if a setting is not of the form NAME=VALUE.
     pub fn build_selection(
         &self,
         more: &[String],

@@ -29,7 +29,7 @@ impl DatabaseArgs {
     /// Returns the path of the database, which need not exist.
     ///
     /// # Errors
-    /// If there is no current folder.
+    /// Fails if there is no current folder.
     pub fn database_path(&self) -> anyhow::Result<PathBuf> {
         // Not with clap's `env`: the variable must not conflict with options such as --no-save.
         let chosen = self.db.clone();
@@ -153,7 +153,7 @@ impl StoreArgs {
     /// Opens the database.
     ///
     /// # Errors
-    /// If it cannot be opened or is not a Speedwell database.
+    /// Fails if it cannot be opened or is not a Speedwell database.
     pub fn open_store(&self) -> anyhow::Result<Store> {
         if self.no_save {
             return Store::in_memory();
@@ -164,7 +164,7 @@ impl StoreArgs {
     /// Opens the database for reading; it need not be writable.
     ///
     /// # Errors
-    /// If it cannot be opened or is not a Speedwell database.
+    /// Fails if it cannot be opened or is not a Speedwell database.
     pub fn open_to_read(&self) -> anyhow::Result<Store> {
         if self.no_save {
             return Store::in_memory();
@@ -175,7 +175,7 @@ impl StoreArgs {
     /// Opens the database for reading and storing derived data; opens a copy if it is not writable.
     ///
     /// # Errors
-    /// If it cannot be opened or is not a Speedwell database.
+    /// Fails if it cannot be opened or is not a Speedwell database.
     pub fn open_to_derive(&self) -> anyhow::Result<Store> {
         if self.no_save {
             return Store::in_memory();
@@ -186,7 +186,7 @@ impl StoreArgs {
     /// Opens the database if it exists, so that reading creates no file.
     ///
     /// # Errors
-    /// If it cannot be opened or is not a Speedwell database.
+    /// Fails if it cannot be opened or is not a Speedwell database.
     pub fn open_existing(&self) -> anyhow::Result<Option<Store>> {
         let path = self.database.database_path()?;
         (path.is_file() || Store::server_address(&path).is_some())

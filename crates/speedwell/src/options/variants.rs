@@ -70,7 +70,7 @@ impl VariantArgs {
     /// Converts the options to a request; `arguments` are passed to every program.
     ///
     /// # Errors
-    /// If a variant cannot be parsed, or a program is missing.
+    /// Fails if a variant cannot be parsed, or a program is missing.
     pub fn variant_request(&self, arguments: &[String]) -> anyhow::Result<VariantRequest> {
         let typed: Vec<TypedVariant> = match (&self.old, &self.new) {
             (Some(old), Some(new)) => vec![with_program("old", old)?, with_program("new", new)?],

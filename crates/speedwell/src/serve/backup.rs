@@ -45,7 +45,7 @@ pub struct RestoreArgs {
 /// Writes a backup.
 ///
 /// # Errors
-/// If the store cannot be read, or the file cannot be written.
+/// Fails if the store cannot be read, or the file cannot be written.
 pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
     let path = args.store.database_path()?;
     let store = Store::open_to_read(&path)?;
@@ -82,7 +82,7 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
 /// Restores a backup, after checking all of it.
 ///
 /// # Errors
-/// If it is not a valid backup, or the store cannot be written.
+/// Fails if it is not a valid backup, or the store cannot be written.
 pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
     let named = args.file.display();
     let read = || format!("cannot restore '{named}'");
@@ -187,7 +187,7 @@ fn restore_project(
 /// Opens the store of a project; the first one without a name.
 ///
 /// # Errors
-/// If there is no such project.
+/// Fails if there is no such project.
 pub fn open_project_store(path: &Path, name: Option<&str>) -> anyhow::Result<Store> {
     let first = Store::open(path)?;
     let Some(name) = name else {

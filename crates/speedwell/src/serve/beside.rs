@@ -29,7 +29,7 @@ impl DashboardThread {
     /// Serves the store at a path to users of this machine.
     ///
     /// # Errors
-    /// If the store cannot be read, or no port is free.
+    /// Fails if the store cannot be read, or no port is free.
     pub fn start(path: &Path) -> anyhow::Result<DashboardThread> {
         let args = DashboardArgs {
             store: DatabaseArgs {
@@ -58,7 +58,7 @@ impl DashboardThread {
     }
 
     /// Keeps serving until Enter or Ctrl-C, or for a minute after the last viewer. Without a
-    /// terminal and without viewers, it returns at once.
+    /// terminal and without viewers, it returns immediately.
     pub fn wait_for_viewers(self) {
         let is_attended = std::io::stdin().is_terminal();
         if !is_attended && !self.site.has_responded() {

@@ -89,7 +89,7 @@ impl ShowArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// If the store cannot be written, or the repository is not valid.
+/// Fails if the store cannot be written, or the repository is not valid.
 pub fn run(args: &ForgeArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
         ForgeCommand::Set(args) => set_forge(args),
@@ -167,7 +167,7 @@ pub fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
 /// Parses a pull request of a repository.
 ///
 /// # Errors
-/// If the repository is not valid, or its server would receive the token unencrypted.
+/// Fails if the repository is not valid, or its server would receive the token unencrypted.
 pub fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullRequestRef> {
     let place = format!("{repository}#{pull}").parse::<PullRequestRef>();
     place.map_err(|why| match why {
@@ -181,7 +181,7 @@ pub fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullRe
 /// Reads the token from a file that is readable only by its owner.
 ///
 /// # Errors
-/// If the file cannot be read, is empty, or is readable by others.
+/// Fails if the file cannot be read, is empty, or is readable by others.
 pub fn read_token(file: &Path) -> anyhow::Result<ForgeToken> {
     let named = file.display();
     let data = fs::metadata(file).with_context(|| format!("cannot read the token in '{named}'"))?;

@@ -95,7 +95,7 @@ fn build_settings(options: &[(&str, &str)]) -> anyhow::Result<AnalysisSettings> 
 /// Parses comparison options like the command line.
 ///
 /// # Errors
-/// If there is no such option, or its value is invalid.
+/// Fails if there is no such option, or its value is invalid.
 pub fn parse_comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
     let words = options
         .iter()

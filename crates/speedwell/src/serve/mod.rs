@@ -65,7 +65,7 @@ enum ServeCommand {
 /// Starts the server, or runs a subcommand.
 ///
 /// # Errors
-/// If the store cannot be read, or the address cannot be served.
+/// Fails if the store cannot be read, or the address cannot be served.
 #[cfg(feature = "serve")]
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
@@ -82,7 +82,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
 /// Reports that this program was built without the dashboard.
 ///
 /// # Errors
-/// Always.
+/// Always fails.
 #[cfg(not(feature = "serve"))]
 pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
     let _ = (&args.dashboard, &args.command);
@@ -94,7 +94,7 @@ pub fn run(args: &ServeArgs) -> anyhow::Result<CommandStatus> {
 /// Runs `work` while serving a dashboard for the store at `path`, if one is requested.
 ///
 /// # Errors
-/// If the dashboard cannot be served, or `work` fails.
+/// Fails if the dashboard cannot be served, or `work` fails.
 pub fn with_dashboard<T>(
     path: Option<&Path>,
     work: impl FnOnce() -> anyhow::Result<T>,

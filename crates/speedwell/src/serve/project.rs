@@ -48,7 +48,7 @@ struct ListArgs {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// If the store cannot be written, or the name is not valid.
+/// Fails if the store cannot be written, or the name is not valid.
 pub fn run(args: &ProjectArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
         ProjectCommand::Add(args) => add_project(args),
@@ -60,7 +60,7 @@ pub fn run(args: &ProjectArgs) -> anyhow::Result<CommandStatus> {
 /// addresses.
 ///
 /// # Errors
-/// If the name is not valid, or the store cannot be written.
+/// Fails if the name is not valid, or the store cannot be written.
 pub fn ensure_project(store: &mut Store, path: &Path, name: &str) -> anyhow::Result<StoredProject> {
     if name != project_name(path) {
         return store.add_project(name);

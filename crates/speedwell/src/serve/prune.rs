@@ -64,7 +64,7 @@ fn days(text: &str) -> Result<Duration, String> {
 /// Deletes sessions, or undoes a deletion.
 ///
 /// # Errors
-/// If the store cannot be written, or there is no such session.
+/// Fails if the store cannot be written, or there is no such session.
 pub fn run(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
     let mut store = open_project_store(&args.store.database_path()?, args.project.as_deref())?;
     if let Some(id) = &args.undelete {

@@ -28,8 +28,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Serves until interrupted.
 ///
 /// # Errors
-/// If the store cannot be read, the address cannot be served, or others could reach it without
-/// protection.
+/// Fails if the store cannot be read, the address cannot be served, or others could reach it
+/// without protection.
 pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     let ready = ReadyServer::from_args(args)?;
     ready.announce_url(args.open, "until Ctrl-C");
@@ -169,7 +169,7 @@ struct ListenPlan {
 
 impl ListenPlan {
     /// # Errors
-    /// If options conflict, or an address is invalid.
+    /// Fails if options conflict, or an address is invalid.
     fn from_args(args: &DashboardArgs) -> anyhow::Result<ListenPlan> {
         let listen = match args.bind.as_deref() {
             None => {
@@ -218,7 +218,7 @@ impl ListenPlan {
     }
 
     /// # Errors
-    /// If the certificate or its key cannot be read, or an address is invalid.
+    /// Fails if the certificate or its key cannot be read, or an address is invalid.
     fn server_options(&self, args: &DashboardArgs) -> anyhow::Result<ServerOptions> {
         let tls = match (&args.cert, &args.key) {
             (Some(cert), Some(key)) => Some(TlsIdentity::from_files(cert, key)?),
@@ -296,7 +296,7 @@ fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
 /// Parses the trusted proxy.
 ///
 /// # Errors
-/// If it is not the address of one machine, or cannot connect to the listening address.
+/// Fails if it is not the address of one machine, or cannot connect to the listening address.
 fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedProxy> {
     let is_socket = matches!(listen, ListenAddress::Unix(_));
     if proxy == "unix" {

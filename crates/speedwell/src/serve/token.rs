@@ -108,7 +108,7 @@ fn lifetime(text: &str) -> Result<Duration, String> {
 /// Runs the subcommand.
 ///
 /// # Errors
-/// If the store cannot be written, or there is no such token.
+/// Fails if the store cannot be written, or there is no such token.
 pub fn run(args: &TokenArgs) -> anyhow::Result<CommandStatus> {
     match &args.command {
         TokenCommand::Add(args) => add_token(args),

@@ -40,7 +40,7 @@ impl StorePlace {
     /// The dedicated server.
     ///
     /// # Panics
-    /// If the place is another one.
+    /// Panics if the place is another one.
     pub fn database(&self) -> &StoppableServer {
         let StorePlace::Instance(instance) = self else {
             panic!("others use it, too");

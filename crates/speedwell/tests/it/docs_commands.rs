@@ -240,7 +240,7 @@ fn code_on_the_pages_is_that_of_the_examples() {
     }
 }
 
-/// Limits a measuring command to two runs a side: as printed it would measure until there is a
+/// Limits a measuring command to two runs per side: as printed it would measure until there is a
 /// verdict, and here only its execution matters. A gate then has no verdict, and passes. One-liners
 /// get short samples.
 fn shorten_command(command: &str) -> String {

@@ -123,7 +123,7 @@ fn the_cost_of_a_module_is_measured_and_reported() {
     if cannot_run(&answer) {
         return;
     }
-    // One run a side decides no gate and no claim.
+    // One run per side decides no gate and no claim.
     answer
         .expect_status(2)
         .expect_stdout(&["gate cannot judge: "]);

@@ -351,7 +351,7 @@ fn a_server_that_dies_under_load_is_told_with_its_signal() {
         &["during the load", "signal 11"],
     );
     // Its connections close some time before its end can be detected, and the rest of the load ends
-    // at once.
+    // immediately.
     expect_failure(
         &run_request(&["dies=10", "lingers=0.3"]),
         "warmup",

@@ -59,7 +59,7 @@ pub fn all_values<'a>(data: &'a Value, list: &str, key: &str) -> Vec<&'a str> {
         .collect()
 }
 
-/// Runs `costs.toml` with 8 runs a side, enough for a verdict.
+/// Runs `costs.toml` with 8 runs per side, enough for a verdict.
 #[track_caller]
 fn measured(project: &TempProject, status: i32) -> Value {
     let words = ["run", "costs.toml", "--seed=1", "--runs=8", "--format=json"];

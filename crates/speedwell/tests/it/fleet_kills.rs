@@ -123,7 +123,7 @@ fn await_all(slurm: &SlurmCluster) {
 }
 
 /// Acts as an operator until it is over: a killed controller may assign a job number twice, after
-/// which Slurm drains the machines until somebody resumes them.
+/// which Slurm drains the machines until they are resumed.
 fn act_as_operator(slurm: &SlurmCluster, is_over: &AtomicBool) {
     while !is_over.load(Ordering::Relaxed) {
         let mut asked = slurm.cluster_command("sinfo");
@@ -243,8 +243,8 @@ fn kill_and_compare(slurm: &SlurmCluster, undisturbed: &TempProject, kills: u32,
         }
         if !done.status.success() {
             let resumed = resumed(&project, slurm, after);
-            // Without a controller nobody knows the machines or accepts the work: that is reported
-            // at once.
+            // Without a controller, the machines are unknown and no work is accepted, which is
+            // reported immediately.
             assert!(
                 matches!(victim, KillTarget::Coordinator | KillTarget::Controller),
                 "{victim:?} after {after:?}: {said}"

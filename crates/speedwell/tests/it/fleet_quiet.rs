@@ -120,8 +120,8 @@ fn processes(paths: &[PathBuf]) -> Vec<(PathBuf, u64)> {
         .collect()
 }
 
-/// Returns whether a process is on the measuring machine, rather than on that of the command or the
-/// controller.
+/// Returns whether a process is on the measuring machine, rather than on the machine of the command
+/// or the controller.
 fn is_beside(process: &Path, coordinator: u32) -> bool {
     let Some((name, fields)) = stat(process) else {
         return true;

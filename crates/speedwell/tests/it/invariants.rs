@@ -8,7 +8,7 @@ use speedwell_results::formats::{
 /// Reads bytes as `format` and checks the result: sessions with warnings, or else the message.
 ///
 /// # Panics
-/// If an invariant is violated.
+/// Panics if an invariant is violated.
 pub fn check(format: &FileFormat, bytes: &[u8]) -> Result<(Vec<Session>, Vec<String>), String> {
     // Detection must not panic, whatever the result.
     let _ = (format.recognizes)(&JsonContent::new(bytes));

@@ -158,7 +158,7 @@ fn family(cases: usize, variants: &[&str], words: &[&str]) -> CommandResult {
 
 const BOTH: [&str; 4] = ["--metric", "throughput", "--metric", "memory"];
 
-/// At the first look, 8 runs a side, the smallest p-value is 2 / 6^4, which is .0247 over all
+/// At the first look, 8 runs per side, the smallest p-value is 2 / 6^4, which is .0247 over all
 /// looks; at the second, 2 / 6^7. So two comparisons can be decided at the first look and three
 /// cannot.
 #[test]

@@ -199,7 +199,7 @@ fn the_terminal_shows_what_is_compiled() {
     let mut shown = Vec::new();
     for byte in BufReader::new(child.stdout.take().unwrap()).bytes() {
         shown.push(byte.unwrap_or_default());
-        // The first one is that of the harness.
+        // The first one belongs to the harness.
         if shown.ends_with(b".cpp with slow") {
             std::fs::write(project.path("done"), "").unwrap();
         }

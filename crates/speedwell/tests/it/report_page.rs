@@ -362,7 +362,7 @@ fn without_its_script_the_page_has_all_contents_and_no_dead_controls() {
     assert_eq!(drawn, 64);
 }
 
-/// A thousand cases as CSV of Node.js core's tools, 8 runs a side.
+/// A thousand cases as CSV of Node.js core's tools, 8 runs per side.
 fn thousand_cases() -> String {
     let mut csv = String::from("\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n");
     for case in 0..1_000 {

@@ -17,7 +17,7 @@ fn repository() -> Option<TestRepository> {
     Some(repository.with("cost", "50").committed("faster"))
 }
 
-/// `main` against the branch, two runs a side.
+/// `main` against the branch, two runs per side.
 fn compare(repository: &TestRepository, more: &[&str]) -> CommandResult {
     let words = [
         "compare", "--old", "rev:main", "--new", "rev:HEAD", "--runs", "2",

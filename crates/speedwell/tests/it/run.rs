@@ -285,7 +285,7 @@ fn of_quiet_and_verbose_the_last_one_counts() {
     assert!(verbose.contains(details), "{verbose}");
 }
 
-/// `-q` is about what stands on the terminal: a file is read later, by others.
+/// `-q` affects only the terminal: files are read later, by other people.
 #[test]
 fn files_of_a_quiet_command_have_their_notes() {
     let case = "case n=1\nold 10 11 10 11 10 11 10 11 10 11\nnew 20 21 20 21 20 21 20 21 20 21\n";

@@ -118,7 +118,7 @@ fn post_script(address: &Value) -> String {
 /// What happens to an element that shows that URL.
 fn load_script(tag: &str, address: &Value) -> String {
     let key = if tag == "link" { "href" } else { "src" };
-    // A frame does not learn that it was rejected: nobody can read its contents, so only its size
+    // A frame does not learn that it was rejected: its contents cannot be read, so only its size
     // could reveal anything.
     format!(
         "new Promise(done => {{ const e = document.createElement('{tag}'); e.rel = 'stylesheet'; \

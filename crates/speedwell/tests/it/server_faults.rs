@@ -171,7 +171,8 @@ fn a_server_whose_database_is_away_says_so_and_goes_on() {
         for asked in pages {
             let (path, status, waited) = asked.join().unwrap();
             assert_eq!(status, 503, "{path}");
-            // Whoever looks at a page looks again, and does not wait as long as what must not be lost.
+            // A page request can be repeated, so it waits less long than work that must not be
+            // lost.
             assert!(waited < Duration::from_secs(8), "{path}: {waited:?}");
         }
         let pushed = pushed.join().unwrap();

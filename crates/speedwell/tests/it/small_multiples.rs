@@ -43,7 +43,7 @@ fn many_cases_are_panels_of_one_picture() {
         assert!(!project.path(&format!("{chart}-2.svg")).exists());
         let svg = std::fs::read_to_string(project.path(&file)).unwrap();
         assert_eq!(svg.matches("class=\"panel\"").count(), 14, "{chart}");
-        // Eight values a variant: each is drawn separately, without bins.
+        // Eight values per variant: each is drawn separately, without bins.
         assert_eq!(svg.matches("class=\"point\"").count(), 14 * 16, "{chart}");
         assert!(svg.contains(">k=13<"), "{chart}");
     }

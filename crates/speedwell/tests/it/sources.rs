@@ -26,7 +26,7 @@ fn a_csv_of_two_binaries_is_compared_within_itself() {
     let answer = TempProject::new()
         .run_with_input(&["compare", "-"], &csv)
         .expect_status(0);
-    // Six runs a side in unknown order: no verdict can be more than a hint.
+    // Six runs per side in unknown order: no verdict can be more than a hint.
     answer.expect_stdout(&[
         "unclear",
         "string_decoder/string-decoder.js",

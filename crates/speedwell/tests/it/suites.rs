@@ -228,7 +228,7 @@ fn a_session_of_a_suite_is_resumed_after_it_was_killed() {
     assert_eq!(killed.status, -1, "{killed:?}");
     let kept = runs(&project).len();
     assert!((1..5).contains(&kept), "{kept} runs");
-    // The table is that of the session, whatever the file says now.
+    // The table comes from the session, whatever the file contains now.
     let project = project.with("speedwell.toml", "");
     project
         .run(&["run", "--resume", "@latest"])

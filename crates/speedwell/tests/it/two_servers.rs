@@ -1,4 +1,4 @@
-//! Two servers over one store: what one accepts, the other shows at once, and nothing is stored
+//! Two servers over one store: what one accepts, the other shows immediately, and nothing is stored
 //! twice.
 
 use super::back_ends::{StorePlace, on_both};

@@ -74,8 +74,8 @@ impl WebServer {
     }
 }
 
-/// A port without a listener: from below the ephemeral range of the kernel, so that nobody else
-/// gets it before it is used.
+/// A port without a listener: from below the ephemeral range of the kernel, so that no other
+/// process gets it before it is used.
 pub fn free_port() -> u16 {
     static ASKED: AtomicU32 = AtomicU32::new(0);
     let next = || {

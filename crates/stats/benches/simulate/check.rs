@@ -1,6 +1,6 @@
 //! Compares simulated cells with reference figures, and counts those out of tolerance.
 //!
-//! Does not know what a cell means.
+//! Independent of the meaning of a cell.
 
 /// Counts cells out of tolerance.
 #[derive(Default)]

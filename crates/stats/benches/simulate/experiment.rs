@@ -1,7 +1,7 @@
 //! One simulated comparison: noise, run order, and the result of the tests.
 //!
 //! Decides the layout of an experiment (randomised blocks of four), and follows it through its
-//! looks. Does not know reference figures. Start at [`simulate_blocks`].
+//! looks. Independent of reference figures. Start at [`simulate_blocks`].
 
 use super::noise::{NoiseModel, SimulationRandom};
 use speedwell_stats::sequential::{LookDecision, SequentialDesign, decide_at_look};

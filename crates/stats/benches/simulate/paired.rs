@@ -1,7 +1,7 @@
 //! One simulated comparison in pairs: noise, random assignment of sides, and the result of the
 //! signed-rank test at each look.
 //!
-//! Decides the layout of pairs, and follows them through their looks. Does not know reference
+//! Decides the layout of pairs, and follows them through their looks. Independent of reference
 //! figures. Start at [`simulate_pairs`].
 
 use super::noise::{NoiseModel, SimulationRandom};

@@ -16,7 +16,8 @@ pub const FIXED_POWER: [(&str, f64); 9] = [
     ("period-2", 99.0),
 ];
 
-/// Coverage in percent and width in points of the 95 % interval at a ratio of 1.02, 30 runs a side.
+/// Coverage in percent and width in points of the 95 % interval at a ratio of 1.02, 30 runs per
+/// side.
 pub const COVERAGE: [(&str, f64, f64); 6] = [
     ("normal 2 %", 94.2, 2.18),
     ("skew", 94.9, 1.93),

@@ -2,8 +2,8 @@
 //!
 //! Decides which comparisons may end as different: the ones that survive the correction now, with
 //! all other open ones counted as p = 1. Each member counts with the smallest p value of its looks,
-//! so that p values only fall and a survivor also survives the final correction. Knows neither data
-//! nor looks. Start at [`ComparisonFamily::settle_survivors`].
+//! so that p values only fall and a survivor also survives the final correction. Independent of
+//! data and looks. Start at [`ComparisonFamily::settle_survivors`].
 
 use super::{SequentialDesign, limits_for_spending};
 use crate::distribution::normal;

@@ -82,7 +82,7 @@ impl SequentialDesign {
     ///
     /// # Panics
     ///
-    /// If [`SequentialDesign::try_new`] fails. Use that one for user input.
+    /// Panics if [`SequentialDesign::try_new`] fails. Use that one for user input.
     pub fn new(looks: &[usize], alpha: f64, rho: f64) -> SequentialDesign {
         match SequentialDesign::try_new(looks, alpha, rho) {
             Ok(design) => design,
@@ -127,7 +127,7 @@ impl SequentialDesign {
     ///
     /// # Panics
     ///
-    /// If `n` is 0 or `alpha` is not between 0 and 1.
+    /// Panics if `n` is 0 or `alpha` is not between 0 and 1.
     pub fn single_look(n: usize, alpha: f64) -> SequentialDesign {
         SequentialDesign::new(&[n], alpha, 1.0)
     }
@@ -384,9 +384,9 @@ mod tests {
         );
     }
 
-    /// Constant limits that give 5 % in all, from Pocock (Biometrika 64, 1977), and O'Brien-Fleming
-    /// limits C sqrt(K / k) (Biometrics 35, 1979), as tabulated by Jennison and Turnbull (Group
-    /// Sequential Methods, 2000, tables 2.1 and 2.3).
+    /// Constant limits that give 5 % in total, from Pocock (Biometrika 64, 1977), and
+    /// O'Brien-Fleming limits C sqrt(K / k) (Biometrics 35, 1979), as tabulated by Jennison and
+    /// Turnbull (Group Sequential Methods, 2000, tables 2.1 and 2.3).
     #[test]
     fn classical_designs_spend_what_their_tables_say() {
         for (looks, pocock, obrien) in [(2, 2.178, 1.977), (5, 2.413, 2.040), (10, 2.555, 2.087)] {

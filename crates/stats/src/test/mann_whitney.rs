@@ -1,7 +1,7 @@
 //! The Mann-Whitney U test, two-sided, for two groups without blocks.
 //!
 //! Chooses the null distribution, and equals `scipy.stats.mannwhitneyu` where that has the method.
-//! Does not know blocks; values measured in randomised blocks belong to
+//! Ignores blocks; values measured in randomised blocks belong to
 //! [`stratified`](super::stratified). Start at [`mann_whitney`].
 
 pub use crate::effect::{EffectMagnitude, ShiftEstimate, cliffs_delta, hodges_lehmann};

@@ -1,4 +1,5 @@
-//! Tests of groups of values, one file each, and the ranks that most of them use.
+//! Statistical tests of two or more groups of values, one per file, and the rank helpers that most
+//! of them share.
 //!
 //! A test decides whether groups differ by more than chance allows, not what to do about it. Start
 //! at [`stratified`], the one for randomised blocks; [`mod@signed_rank`] is for pairs,
@@ -22,7 +23,7 @@ pub use welch_anova::{WelchAnova, welch_anova};
 /// of the Royal Statistical Society 98, 1935). 1 if the event always or never happened.
 ///
 /// # Panics
-/// If more happened on a side than its total.
+/// Panics if `happened[i] > all[i]` for a side `i`.
 pub fn fisher_exact(happened: [u32; 2], all: [u32; 2]) -> f64 {
     assert!(happened[0] <= all[0] && happened[1] <= all[1]);
     let in_all = happened[0] + happened[1];

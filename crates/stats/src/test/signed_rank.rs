@@ -3,7 +3,7 @@
 //! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
 //! out. Which member of a pair is the candidate was drawn at random, so that under equal sides
 //! every log ratio has either sign with the same probability: the null distribution follows from
-//! the randomisation and assumes nothing about the noise. Does not know when to stop measuring.
+//! the randomisation and assumes nothing about the noise. Independent of when to stop measuring.
 //! Start at [`signed_rank`].
 
 use crate::distribution::normal;

@@ -1,7 +1,7 @@
 //! Welch's t-test: two groups with unequal variances (Biometrika 34, 1947).
 //!
-//! Follows R's `t.test` in when the test is defined, and gives R's figures. Does not know stars,
-//! percentages or tables. Start at [`welch`].
+//! Follows R's `t.test` in when the test is defined, and gives R's figures. Formats neither stars,
+//! percentages nor tables. Start at [`welch`].
 
 use crate::describe::{mean, variance};
 use crate::distribution::student_t;
@@ -55,7 +55,7 @@ impl std::error::Error for WelchError {}
 ///
 /// # Errors
 ///
-/// [`WelchError::TooFew`] below 2 values a side; [`WelchError::Constant`] by R's rule, when the
+/// [`WelchError::TooFew`] below 2 values per side; [`WelchError::Constant`] by R's rule, when the
 /// standard error is below 10 machine epsilons of the larger mean.
 pub fn welch(baseline: &[f64], candidate: &[f64]) -> Result<WelchTest, WelchError> {
     if baseline.len() < 2 || candidate.len() < 2 {

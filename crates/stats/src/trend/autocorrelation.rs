@@ -1,8 +1,9 @@
 //! Correction for dependence between adjacent points.
 //!
-//! Estimates how much the variance of a level's mean exceeds that of independent points. Does not
-//! know evidence. Of two estimates of the correlation the smaller one counts: many steps bias the
-//! one from differences, undetected steps the one from residuals. Start at [`variance_inflation`].
+//! Estimates how much the variance of a level's mean exceeds that of independent points.
+//! Independent of how evidence is computed. Uses the smaller of two estimates of the correlation:
+//! many steps bias the estimate from differences, and undetected steps bias the estimate from
+//! residuals. Start at [`variance_inflation`].
 
 use super::series::TrendSeries;
 use crate::describe::{NORMAL_CONSISTENCY, mean, median};
@@ -15,16 +16,18 @@ const CLIP: f64 = 2.5;
 const LARGEST: f64 = 0.8;
 /// Estimates are shrunk by n / (n + 20).
 const SHRINK: f64 = 20.0;
-/// Minimum points of a machine for differences, and of a level for residuals.
+/// Minimum points of a machine for the estimate from differences.
 const FEWEST_POINTS: usize = 12;
+/// Minimum points of a level for the estimate from residuals.
 const FEWEST_OF_LEVEL: usize = 4;
-/// Minimum pairs of differences, and residuals, for an estimate.
+/// Minimum pairs of differences for an estimate.
 const FEWEST_PAIRS: usize = 10;
+/// Minimum residuals for an estimate.
 const FEWEST_RESIDUALS: usize = 16;
 
 /// The factor by which dependence multiplies the variance of a level's mean: (1 + phi) / (1 - phi),
-/// where phi is the correlation of adjacent points among the last 256 of the first `end`. `borders`
-/// are the changes so far, including the one in question.
+/// where phi is the correlation of adjacent points within the last 256 points before `end`.
+/// `borders` are the changes so far, including the one in question.
 pub(super) fn variance_inflation(series: &TrendSeries, borders: &[usize], end: usize) -> f64 {
     let phi = of_differences(series, end).min(of_residuals(series, borders, end));
     (1.0 + phi) / (1.0 - phi)

@@ -1,9 +1,10 @@
 //! Change detection in a series with one point per session, repeated after every new point.
 //!
-//! Finds where the level of a series changed, with the evidence and the size of each change; does
-//! not know commits, sessions or names of machines, only their order. The evidence is rank-based,
-//! so that one limit suits any shape of noise, and that limit accounts for every look at every
-//! point. Start at [`find_changes`]; [`ChangeDetector`] continues where the last look ended.
+//! Finds where the level of a series changed, with the evidence and the size of each change;
+//! independent of commits, sessions and machine names: only their order matters. The evidence is
+//! rank-based, so that one limit suits any shape of noise, and that limit accounts for every look
+//! at every point. Start at [`find_changes`]; [`ChangeDetector`] continues where the last look
+//! ended.
 //!
 //! ```
 //! use speedwell_stats::trend::{ChangeEvidence, MeasuredPoint, find_changes};
@@ -45,7 +46,7 @@ use std::sync::OnceLock;
 ///
 /// # Errors
 ///
-/// When more than one value in ten is negative or not finite.
+/// Fails if more than one value in ten is negative or not finite.
 pub fn find_changes(points: &[MeasuredPoint]) -> Result<Vec<DetectedChange>, TooManyNonPositive> {
     let series = TrendSeries::new(points)?;
     let mut walk = ChangeDetector::default();
@@ -54,11 +55,12 @@ pub fn find_changes(points: &[MeasuredPoint]) -> Result<Vec<DetectedChange>, Too
 }
 
 // Converts a rank sum to evidence: the normal deviate with the same tail. Three points against
-// ninety-seven reach a tail of 6e-6, for which the normal approximation has 2.9 instead of 4.4.
+// ninety-seven reach a tail of 6e-6, for which the normal approximation gives z = 2.9 instead of
+// 4.4.
 
-/// Largest smaller side for which the tail is counted exactly.
+/// Maximum size of the smaller group for which the tail is counted exactly.
 const EXACT_SIDE: usize = 10;
-/// Largest side with tables; a stretch has at most twice 256 points.
+/// Maximum group size with a table; a stretch has at most twice 256 points.
 const LARGEST_SIDE: usize = 512;
 
 /// Deviates of u = 0, 1, ..., computed on first use. Single precision keeps them below 5 MiB and
@@ -68,8 +70,8 @@ type DeviateTable = OnceLock<Box<[f32]>>;
 static TABLES: [[DeviateTable; LARGEST_SIDE + 1]; EXACT_SIDE + 1] =
     [const { [const { OnceLock::new() }; LARGEST_SIDE + 1] }; EXACT_SIDE + 1];
 
-/// The z for which a standard normal variable exceeds z as rarely as the U of two groups of `k` and `l` exchangeable values
-/// is at most `u` (Mann and Whitney, Annals of Mathematical Statistics 18, 1947).
+/// Returns the z whose upper normal tail equals P(U <= u) for two groups of `k` and `l`
+/// exchangeable values (Mann and Whitney, Annals of Mathematical Statistics 18, 1947).
 ///
 /// `u` is the smaller of the two U statistics; halves, which come from ties, count as the next whole number.
 pub fn exact_deviate(u: f64, k: usize, l: usize) -> f64 {
@@ -89,7 +91,8 @@ fn u_deviation(k: usize, l: usize) -> f64 {
     ((k * l * (k + l + 1)) as f64 / 12.0).sqrt()
 }
 
-/// Within one deviation of the mean the approximation is good enough, and nothing is decided there.
+/// Computes the deviates of u = 0, 1, ... up to one standard deviation below the mean. Closer to
+/// the mean, the normal approximation is good enough.
 fn deviate_table(small: usize, large: usize) -> Box<[f32]> {
     let last = (0.5 * (small * large) as f64 - u_deviation(small, large)).max(0.0) as usize + 1;
     let tails = lower_tails(last, small, large).unwrap_or_default();

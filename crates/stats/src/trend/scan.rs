@@ -1,7 +1,7 @@
 //! The best border of one stretch of points.
 //!
-//! Finds where the evidence of a change is largest, with machines as strata. Does not know limits
-//! or other stretches. Start at [`RankScan::best_border`].
+//! Finds where the evidence of a change is largest, with machines as strata. Independent of limits
+//! and of other stretches. Start at [`RankScan::best_border`].
 
 use super::series::TrendSeries;
 use super::{EXACT_SIDE, exact_deviate};

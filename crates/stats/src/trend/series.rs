@@ -12,13 +12,14 @@ use std::ops::Range;
 pub struct MeasuredPoint {
     /// The figure, in the unit of the metric.
     pub value: f64,
-    /// Where it was measured: a number that is constant for a machine.
+    /// Number that identifies the machine that measured it.
     pub machine: u32,
-    /// Index of its revision on the line. Points of one position are never separated.
+    /// Index of its revision in the history. No change is placed between points with the same
+    /// index.
     pub position: u32,
 }
 
-/// Too many of the values have no logarithm to search the rest.
+/// Too many of the values have no logarithm for the rest to be searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooManyNonPositive {
     /// Number of values that are negative, infinite, or NaN.
@@ -39,9 +40,9 @@ impl fmt::Display for TooManyNonPositive {
 
 impl std::error::Error for TooManyNonPositive {}
 
-/// The logarithm that stands for zero. It is below that of every positive number (-745), so zero has the lowest rank, and
-/// finite, so differences of logarithms are numbers: that of a change from zero to another value is so large that its ratio
-/// is infinite, that of a change to zero so small that its ratio is 0.
+/// The logarithm that stands for zero. It is below the logarithm of every positive number (at least
+/// -745), so zero has the lowest rank. It is finite, so differences of logarithms are numbers. A
+/// change from zero then has an infinite ratio, and a change to zero the ratio 0.
 const LOG_OF_ZERO: f64 = -10_000.0;
 
 /// Points in the order of the revisions, as logarithms; those without one are left out.
@@ -52,7 +53,7 @@ pub struct TrendSeries {
     positions: Vec<u32>,
     /// Index of each point among those given.
     places: Vec<usize>,
-    /// The caller's numbers of the machines; here they count from 0.
+    /// The caller's machine numbers, indexed by the numbers used here, which count from 0.
     known: Vec<u32>,
 }
 
@@ -61,7 +62,7 @@ impl TrendSeries {
     ///
     /// # Errors
     ///
-    /// If more than one value in ten is negative or not finite.
+    /// Fails if more than one value in ten is negative or not finite.
     pub fn new(points: &[MeasuredPoint]) -> Result<TrendSeries, TooManyNonPositive> {
         let mut series = TrendSeries::default();
         for (place, point) in points.iter().enumerate() {
@@ -142,7 +143,7 @@ impl TrendSeries {
         self.places[index]
     }
 
-    /// Whether a border may lie before this point: nothing can have changed within a position.
+    /// Whether a change may be placed before this point; never between points of one revision.
     pub(super) fn may_part(&self, at: usize) -> bool {
         self.positions[at - 1] != self.positions[at]
     }

@@ -1,7 +1,7 @@
 //! Sequential change detection along a series: after every point there is a look, and every look
 //! counts.
 //!
-//! Decides when a border is suspected, found or withdrawn, and its final place. Does not know how
+//! Decides when a border is suspected, found or withdrawn, and its final place. Independent of how
 //! evidence is computed. The state is enough to continue when points are added, also in another
 //! process; starting over gives the same result. Start at [`ChangeDetector::process_series`].
 

@@ -64,7 +64,7 @@ fn a_change_of_five_percent_is_nearly_always_found_within_a_dozen_runs() {
     assert!(runs < 12.0, "{runs}");
 }
 
-/// `speedwell doctor --calibrate` relies on this: comparisons of ten runs a side, of the same
+/// `speedwell doctor --calibrate` relies on this: comparisons of ten runs per side, of the same
 /// thing, have the false alarm rate that the test itself reports.
 #[test]
 fn a_thing_compared_with_itself_gives_as_many_false_alarms_as_the_test_says() {

@@ -23,8 +23,8 @@ impl Experiment {
     /// Returns the assignment of a run of a case under a variant. `{port}` stays unexpanded.
     ///
     /// # Errors
-    /// The variant does not exist, or the group consists of benchmark files. All other errors were
-    /// reported when the file was read.
+    /// Fails if the variant does not exist, or the group consists of benchmark files. All other
+    /// errors were reported when the file was read.
     pub fn assignment(
         &self,
         group: &BenchmarkGroup,
@@ -140,7 +140,7 @@ impl Experiment {
     /// own environment variables, because a harness can only set variables.
     ///
     /// # Errors
-    /// The variant does not exist, or requires something that a harness cannot do.
+    /// Fails if the variant does not exist, or requires something that a harness cannot do.
     pub fn harness_variant(
         &self,
         variant: &str,
@@ -156,7 +156,7 @@ impl Experiment {
     /// Returns the same without the file's defaults for all variants.
     ///
     /// # Errors
-    /// The variant requires something that a harness cannot do.
+    /// Fails if the variant requires something that a harness cannot do.
     pub fn declared_variant(
         &self,
         variant: &ExperimentVariant,
@@ -197,7 +197,8 @@ impl Experiment {
     /// variant starts; without it, `{program}` stays unexpanded, as does `{port}`.
     ///
     /// # Errors
-    /// A setting is invalid for the case, or the variant changes something that does not exist.
+    /// Fails if a setting is invalid for the case, or the variant changes something that does not
+    /// exist.
     pub fn load_assignment(
         &self,
         group: &BenchmarkGroup,

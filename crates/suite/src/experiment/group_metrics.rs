@@ -155,7 +155,7 @@ impl Experiment {
     /// are any.
     ///
     /// # Errors
-    /// One of them has a different meaning today.
+    /// Fails if one of them has a different meaning today.
     pub fn renamed_message(&self) -> Result<Option<String>> {
         let mut found: Vec<(String, String)> = Vec::new();
         for (name, group) in self.metrics_by_name() {

@@ -456,7 +456,7 @@ impl Experiment {
     /// report can be made again after the file has changed.
     ///
     /// # Errors
-    /// The text is invalid; messages name the line.
+    /// Fails if the text is invalid; messages name the line.
     pub fn parse(source: &DefinitionFile) -> Result<Experiment> {
         let file = &source.file;
         let is_json = file.extension().is_some_and(|ending| ending == "json");

@@ -282,7 +282,7 @@ fn own_placeholders(
 /// Returns the position of a variant.
 ///
 /// # Errors
-/// No variant has that name; the hint suggests the nearest one.
+/// Fails if no variant has that name; the hint suggests the nearest one.
 pub fn find_variant(variants: &[ExperimentVariant], name: &str) -> Result<usize> {
     if let Some(at) = variants.iter().position(|variant| variant.name == name) {
         return Ok(at);

@@ -1,6 +1,6 @@
 //! Expressions over metrics and variants, for claims and gates.
 //!
-//! Decides the grammar and the value of an expression for given figures. Knows nothing of where
+//! Decides the grammar and the value of an expression for given figures. Independent of where
 //! figures come from. The grammar, from lowest to highest precedence:
 //!
 //! ```text

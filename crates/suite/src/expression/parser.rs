@@ -15,7 +15,7 @@ impl ClaimExpression {
     /// Parses a claim: an expression that is true or false.
     ///
     /// # Errors
-    /// The text is not a claim; the error has a column.
+    /// Fails if the text is not a claim; the error has a column.
     pub fn parse_claim(text: &str) -> Result<ClaimExpression, ExpressionError> {
         ExpressionParser::new(text).whole_claim()
     }
@@ -25,7 +25,7 @@ impl ChangeGate {
     /// Parses gates joined by `and`.
     ///
     /// # Errors
-    /// The text is not a list of gates; the error has a column.
+    /// Fails if the text is not a list of gates; the error has a column.
     pub fn parse(text: &str) -> Result<Vec<ChangeGate>, ExpressionError> {
         ExpressionParser::new(text).whole_gates()
     }
@@ -43,7 +43,7 @@ pub fn evaluate_arithmetic(text: &str) -> Option<f64> {
 /// Parses a filter as in the brackets of a term: `promises, test=fibonacci`.
 ///
 /// # Errors
-/// The text is not a filter; the error has a column.
+/// Fails if the text is not a filter; the error has a column.
 pub fn parse_filter(text: &str) -> Result<CaseFilter, ExpressionError> {
     ExpressionParser::new(text).whole_filter()
 }

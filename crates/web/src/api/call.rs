@@ -32,7 +32,7 @@ impl ApiRequest<'_> {
     /// Returns the session id.
     ///
     /// # Errors
-    /// If it is not a valid id.
+    /// Fails if it is not a valid id.
     pub fn session_id(&self) -> Result<&str, ApiError> {
         let id = self.names.get(1).map_or("", String::as_str);
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -62,7 +62,7 @@ impl ApiRequest<'_> {
     /// Rejects a session of a branch or machine that the token is not allowed to push.
     ///
     /// # Errors
-    /// 403, which is recorded in the audit log.
+    /// Returns 403, which is recorded in the audit log.
     pub fn ensure_push_permitted(&self, session: &Session) -> Result<(), ApiError> {
         let caller = self.caller;
         let origin = session.origin.as_ref();
@@ -91,7 +91,7 @@ impl ApiRequest<'_> {
     /// Parses the query.
     ///
     /// # Errors
-    /// If it is invalid.
+    /// Fails if it is invalid.
     pub fn parse_query(&self) -> Result<PageQuery, ApiError> {
         Ok(PageQuery::parse(self.query)?)
     }
@@ -99,7 +99,7 @@ impl ApiRequest<'_> {
     /// Runs `work` with the write connection to the project's store.
     ///
     /// # Errors
-    /// If there is no such project, its store cannot be opened, or `work` fails.
+    /// Fails if there is no such project, its store cannot be opened, or `work` fails.
     pub fn with_writer<T>(
         &self,
         work: impl FnOnce(&mut Store) -> Result<T, ApiError>,

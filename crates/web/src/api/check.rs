@@ -28,7 +28,7 @@ const MAX_RUN_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 /// Scans lines without parsing them. The first one is line `at` of the session, counted from 0.
 ///
 /// # Errors
-/// 400 or 413, naming the line.
+/// Returns 400 or 413, naming the line.
 pub fn check_lines(text: &[u8], at: u64) -> Result<(), ApiError> {
     let Ok(text) = std::str::from_utf8(text) else {
         return Err(ApiError::bad_request("the body is no UTF-8"));
@@ -98,7 +98,7 @@ fn scan_line(line: &[u8]) -> LineScan {
 /// limits.
 ///
 /// # Errors
-/// 400 or 413.
+/// Returns 400 or 413.
 pub fn check_session(session: &Session, id: &str) -> Result<(), ApiError> {
     if session.id != id {
         let words = format!(

@@ -46,7 +46,7 @@ struct ApiState {
 /// Returns the router of the API.
 ///
 /// # Errors
-/// If the system cannot start threads.
+/// Fails if the system cannot start threads.
 pub fn router(site: Arc<SiteState>) -> anyhow::Result<Router> {
     let api = ApiState {
         site,

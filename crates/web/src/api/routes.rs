@@ -271,7 +271,7 @@ const fn expensive_route(
 /// Finds the route of a request, and the names in its path.
 ///
 /// # Errors
-/// 404, or 405 with the allowed methods.
+/// Returns 404, or 405 with the allowed methods.
 pub(super) fn find_route(
     method: &Method,
     path: &str,

@@ -20,7 +20,7 @@ impl WriterPool {
     /// Runs `work` with the write connection to a project's store.
     ///
     /// # Errors
-    /// If there is no such project, its store cannot be opened, or `work` fails.
+    /// Fails if there is no such project, its store cannot be opened, or `work` fails.
     pub fn with_writer<T>(
         &self,
         site: &SiteState,

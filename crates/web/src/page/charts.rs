@@ -20,7 +20,7 @@ impl ChartPart {
     /// Extracts the part from a query; also returns the query without it.
     ///
     /// # Errors
-    /// If it is not a number, or the format has no parts.
+    /// Fails if it is not a number, or the format has no parts.
     pub fn split_query(
         query: &PageQuery,
         format: PageFormat,
@@ -41,7 +41,7 @@ impl ChartPart {
     /// Cuts the part from a page with that query.
     ///
     /// # Errors
-    /// If the page has no parts, or fewer.
+    /// Fails if the page has no parts, or fewer.
     pub fn cut_from(self, page: PageContent, query: &PageQuery) -> Result<PageContent, PageError> {
         let ChartPart(Some(number)) = self else {
             return Ok(page);

@@ -197,7 +197,7 @@ impl PageContext<'_> {
 /// Builds the page at a place.
 ///
 /// # Errors
-/// If there is no such page, or the store cannot be read.
+/// Fails if there is no such page, or the store cannot be read.
 pub fn build_page(visit: PageContext<'_>, place: &PageKind) -> Result<PageOutcome, PageError> {
     match place {
         PageKind::Overview => overview::overview_page(visit).map(PageOutcome::from),

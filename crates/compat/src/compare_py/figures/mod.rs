@@ -1,9 +1,9 @@
 //! Figures of google/benchmark's `compare.py`: changes, the p value of the Mann-Whitney test,
 //! geometric means.
 //!
-//! Decides which entries of the two sides are compared and which figures are computed; knows
-//! nothing of the order of files, text or colors. Does not use the verdicts of `analysis`, because
-//! this table shows what the original shows. Start at [`compare_entries`].
+//! Decides which entries of the two sides are compared and which figures are computed; independent
+//! of the order of files, text and colors. Does not use the verdicts of `analysis`, because this
+//! table shows what the original shows. Start at [`compare_entries`].
 
 use indexmap::IndexMap;
 use speedwell_results::foreign::google_benchmark::{GoogleBenchmarkEntry, nanoseconds_per};

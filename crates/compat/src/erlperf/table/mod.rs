@@ -3,7 +3,7 @@
 //! Statistics follow erlperf's definitions: median and 99th percentile are elements of the sorted
 //! samples, never interpolated, so for at most 50 samples the percentile is the maximum. Numbers
 //! switch to a larger unit late: above 100 of it. Labels are aligned by display width, and stay
-//! distinct when truncated. Knows nothing of how figures were measured. Start at
+//! distinct when truncated. Independent of how figures were measured. Start at
 //! [`SnippetTable::write`], and at [`build_document`] for Markdown, CSV, JSON and HTML.
 
 use speedwell_report::{
@@ -92,7 +92,7 @@ impl SnippetTable {
     /// Writes the table within `viewport` columns.
     ///
     /// # Errors
-    /// `out` is closed.
+    /// Fails if `out` is closed.
     pub fn write(
         &self,
         detail: ReportDetail,

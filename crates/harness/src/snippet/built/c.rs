@@ -2,7 +2,7 @@
 //! because gcc and clang can determine the type of statements only inside functions.
 //!
 //! In `languages/c.txt`, each text occurs several times: to determine its type, and to execute it
-//! with or without a value, as a GNU C statement expression, whose value is that of its last
+//! with or without a value, as a GNU C statement expression, whose value is the value of its last
 //! statement. `setjmp` is never in a function that contains the code, because a function that may
 //! return twice keeps little in registers. Start at [`build_program`].
 

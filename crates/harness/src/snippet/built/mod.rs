@@ -45,7 +45,7 @@ fn first_in_path(names: &[&str]) -> String {
 /// Compiles `snippet` and returns the command that starts its program.
 ///
 /// # Errors
-/// The compiler is missing or rejects the code.
+/// Fails if the compiler is missing or rejects the code.
 pub(super) fn build_snippet(
     snippet: &Snippet,
     compiler: &Path,

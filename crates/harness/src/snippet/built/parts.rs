@@ -94,7 +94,7 @@ impl SnippetParts {
     /// was compiled earlier, after the compiler had rejected the interpretations before it.
     ///
     /// # Errors
-    /// The failure with the fewest compiler errors.
+    /// Returns the failure with the fewest compiler errors.
     pub fn compile_first<T>(
         mut self,
         find: impl Fn(&SnippetParts) -> Option<T>,

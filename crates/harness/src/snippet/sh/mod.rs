@@ -129,7 +129,7 @@ impl ShellCost {
     /// Measures the cost.
     ///
     /// # Errors
-    /// There is no such shell.
+    /// Fails if there is no such shell.
     pub fn measure_shell(shell: &str) -> io::Result<ShellCost> {
         let empty = ShellCommand {
             argv: vec![shell.to_owned(), "-c".to_owned(), String::new()],

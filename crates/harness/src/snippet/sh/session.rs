@@ -47,7 +47,7 @@ pub struct ShellSession {
 /// every line if it was `chosen`.
 ///
 /// # Errors
-/// The descriptors are missing.
+/// Fails if the descriptors are missing.
 pub fn serve_protocol(shell: &str, chosen: bool) -> anyhow::Result<()> {
     let [commands, events] = CHANNEL_PATHS;
     let commands = File::open(commands)?;

@@ -445,7 +445,7 @@ mod tests {
         let mut all = RecordedTimes::default();
         for worker in 0..4 {
             let mut times = RecordedTimes::default();
-            // The last worker has so many times that only some are kept.
+            // The last worker has too many times for all of them to be kept.
             let each = if worker < 3 { 100_000 / 4 } else { 1_000_000 };
             for at in 0..each {
                 times.add(1000 * worker + at * 1000 / each);
@@ -453,8 +453,8 @@ mod tests {
             all.merge(&times);
         }
         assert_eq!(all.count(), 1_075_000);
-        // 75,000 of the times are below 3000 ns: the median is that of 1,000,000 times from 3000 to
-        // 4000 ns.
+        // 75,000 of the times are below 3000 ns: the median is the median of 1,000,000 times from
+        // 3000 to 4000 ns.
         let median: f64 = all.quantiles_ps()[3].parse().unwrap();
         assert!((median / 1000.0 - 3462.5).abs() < 5.0, "{median}");
         assert_eq!(all.quantiles_ps()[0], "0");

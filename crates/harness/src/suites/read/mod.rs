@@ -33,7 +33,7 @@ pub fn tail_lines(stdout: &str) -> String {
 /// Parses the results in a framework's output.
 ///
 /// # Errors
-/// The output does not match the adapter; the message gives the first position.
+/// Fails if the output does not match the adapter; the message gives the first position.
 pub fn parse_results(adapter: &SuiteAdapter, bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     ensure!(!readable::is_utf16(bytes), "it is UTF-16 text, not UTF-8");
     let bytes = readable::strip_bom(bytes)?;

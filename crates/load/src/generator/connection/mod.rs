@@ -1,6 +1,6 @@
 //! One connection and its requests, from connecting to the end, repeatedly.
 //!
-//! Decides what an event means for its requests. Does not know the pacing: the event loop asks
+//! Decides what an event means for its requests. Independent of the pacing: the event loop asks
 //! whether the connection has room and gives it requests. Start at
 //! [`LoadConnection::handle_event`].
 

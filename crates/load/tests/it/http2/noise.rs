@@ -166,7 +166,7 @@ fn note(stories: &mut BTreeMap<u32, Story>, event: Http2Event) {
     }
 }
 
-/// Reads a stream at once, byte by byte and in pieces.
+/// Reads a stream as a whole, byte by byte and in pieces.
 ///
 /// # Panics
 /// Panics if the results differ.

@@ -57,7 +57,7 @@ impl SharedLoadState {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for news, but at most this long.
+    /// Waits until a generator's state changes, but at most this long.
     pub fn wait_for_news(&self, most: Duration) -> MutexGuard<'_, Vec<GeneratorState>> {
         let waited = self.changed.wait_timeout(self.generator_states(), most);
         waited.unwrap_or_else(PoisonError::into_inner).0

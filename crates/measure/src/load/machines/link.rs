@@ -62,7 +62,7 @@ fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
     entries.filter_map(device).collect()
 }
 
-/// Links are full duplex: each direction has the whole speed.
+/// Links are full duplex: each direction has the full speed.
 fn most_used(
     before: &[NetworkDevice],
     after: &[NetworkDevice],

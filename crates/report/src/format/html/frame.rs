@@ -1,7 +1,7 @@
 //! The frame of a document on a server's page: navigation, filters, links, and the addresses of its
 //! style and script.
 //!
-//! Plain data, escaped when written. Does not know which pages exist. Start with [`ServedFrame`].
+//! Plain data, escaped when written. Independent of which pages exist. Start with [`ServedFrame`].
 
 use super::apart::ChartsLocation;
 use super::writer::escape_html;

@@ -60,7 +60,7 @@ const CONTENT_POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; scr
 /// Renders the whole page.
 ///
 /// # Errors
-/// If the raw data cannot be serialized.
+/// Fails if the raw data cannot be serialized.
 pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<String> {
     let answer = TopOfPage::of_document(document);
     let mut writer = HtmlWriter::default();

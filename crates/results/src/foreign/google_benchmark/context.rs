@@ -1,7 +1,7 @@
 //! The `context` of a file: machine, library, program.
 //!
-//! Decides which facts are worth comparing and which impair the figures. Knows no rows. Start at
-//! [`read_environment`].
+//! Decides which facts are worth comparing and which impair the figures. Independent of the rows.
+//! Start at [`read_environment`].
 
 use crate::foreign::json::JsonNode;
 use anyhow::Result;
@@ -12,10 +12,10 @@ use speedwell_model::{Environment, MeasuredProgram};
 /// the library writes custom context (`--benchmark_context`) at the same level.
 const NON_FACT_KEYS: [&str; 3] = ["date", "host_name", "executable"];
 
-/// Returns the environment of the measurement, with the program as that of a variant.
+/// Returns the environment of the measurement, with the program as a variant's program.
 ///
 /// # Errors
-/// A known key has a value of the wrong type.
+/// Fails if a known key has a value of the wrong type.
 pub fn read_environment(context: &JsonNode<'_>, variant: &str) -> Result<Environment> {
     let flag = |key: &str| context.get(key).map(|node| node.is_true());
     let mut environment = Environment {

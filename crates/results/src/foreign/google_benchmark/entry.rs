@@ -41,7 +41,7 @@ impl ResultFile {
     /// Takes the whole content of a file.
     ///
     /// # Errors
-    /// The content is not UTF-8.
+    /// Fails if the content is not UTF-8.
     pub fn new(bytes: Vec<u8>) -> Result<ResultFile> {
         let text = JsonText::new(bytes)?;
         Ok(ResultFile { text })
@@ -50,8 +50,8 @@ impl ResultFile {
     /// Parses all entries.
     ///
     /// # Errors
-    /// The text is not JSON, has another version, or lacks a list of benchmarks; the message says
-    /// where.
+    /// Fails if the text is not JSON, has another version, or lacks a list of benchmarks; the
+    /// message says where.
     pub fn parse_entries(&self) -> Result<FileEntries<'_>> {
         let no_list = "there is no 'benchmarks' in it";
         ensure!(self.text.is_object(), no_list);

@@ -56,8 +56,8 @@ impl GoogleBenchmarkFile {
     /// Reads a whole file.
     ///
     /// # Errors
-    /// The file is not JSON or has another version, or a value is missing, unknown or of the wrong
-    /// type; the message names its location.
+    /// Fails if the file is not JSON or has another version, or a value is missing, unknown or of
+    /// the wrong type; the message names its location.
     pub fn read(bytes: &[u8]) -> Result<GoogleBenchmarkFile> {
         json::read_lenient(bytes, |text| {
             serde_json::from_str::<FileOutline<'_>>(text).map(GoogleBenchmarkFile::from_outline)

@@ -2,7 +2,7 @@
 //!
 //! Decides the meaning of a row and its figures, and which keys the library itself writes; any
 //! other number is a counter. A large file has hundreds of thousands of rows, so they are
-//! deserialized directly from the text. Knows no other rows.
+//! deserialized directly from the text. Independent of other rows.
 
 use crate::foreign::google_benchmark::{CPU_TIME, REAL_TIME};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};

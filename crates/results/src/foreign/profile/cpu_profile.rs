@@ -54,7 +54,7 @@ pub fn recognizes(beginning: &[u8]) -> bool {
 /// Parses a profile; weights are microseconds.
 ///
 /// # Errors
-/// The JSON is invalid, or refers to a missing node.
+/// Fails if the JSON is invalid, or refers to a missing node.
 pub fn read(text: &str, names: &FrameNames) -> Result<StackProfile> {
     let file: CpuProfileFile = serde_json::from_str(text).context("it is no profile of V8")?;
     let stacks = CallStacks::from_nodes(&file.nodes, &names.or_infer_home(own_files(&file.nodes)));

@@ -2,7 +2,7 @@
 //!
 //! Detects the format by content: text of `perf script`, `.cpuprofile` of V8, or folded stacks, the
 //! format of B. Gregg's stackcollapse programs and their successors: one stack per line,
-//! `outermost;...;innermost WEIGHT`. Does not know how recordings are made. Start at
+//! `outermost;...;innermost WEIGHT`. Independent of how recordings are made. Start at
 //! [`read_profile`]; [`FrameNames::shorten_function`] shortens the names of frames.
 
 use crate::foreign::{file_beginning, require_utf8};
@@ -22,7 +22,7 @@ const PERF_MAGIC: &[u8] = b"PERFILE2";
 /// Reads a recording. Returns `None` for any other format.
 ///
 /// # Errors
-/// The recording is invalid, or a perf file that has not been converted to text.
+/// Fails if the recording is invalid, or a perf file that has not been converted to text.
 pub fn read_profile(bytes: &[u8], names: &FrameNames) -> Result<Option<StackProfile>> {
     if bytes.starts_with(PERF_MAGIC) {
         bail!(
@@ -66,7 +66,7 @@ fn are_folded_stacks(beginning: &str) -> bool {
 /// Parses folded stacks.
 ///
 /// # Errors
-/// A line lacks a weight, or there are no lines.
+/// Fails if a line lacks a weight, or there are no lines.
 fn read_folded(text: &str, names: &FrameNames) -> Result<StackProfile> {
     let mut profile = StackProfile::new(ProfileTool::Folded, WeightUnit::Unknown);
     for (number, line) in content_lines(text) {

@@ -49,7 +49,7 @@ pub fn recognizes(beginning: &str) -> bool {
 /// events.
 ///
 /// # Errors
-/// Reading fails, or there is no sample with a stack.
+/// Fails if reading fails, or there is no sample with a stack.
 pub fn read(mut text: impl BufRead, names: &FrameNames) -> Result<PerfScript> {
     let mut reader = PerfReader::new(names);
     let mut line = Vec::new();

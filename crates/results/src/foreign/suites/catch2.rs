@@ -13,8 +13,8 @@ use speedwell_model::{Case, FailureCause};
 /// Parses the document of one process. Output of tests before it is skipped.
 ///
 /// # Errors
-/// There is no XML, it is not well-formed, or a figure is not a number; the message names line and
-/// column, or the benchmark.
+/// Fails if there is no XML, it is not well-formed, or a figure is not a number; the message names
+/// line and column, or the benchmark.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let text = require_utf8(bytes)?;
     let begin = text.find("<?xml").with_context(|| {

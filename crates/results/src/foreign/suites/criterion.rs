@@ -10,7 +10,7 @@ use anyhow::{Context as _, Result, ensure};
 /// Parses the file of one benchmark. Only its folders name the benchmark.
 ///
 /// # Errors
-/// The file is not JSON, has other keys, or has lists of different lengths.
+/// Fails if the file is not JSON, has other keys, or has lists of different lengths.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);

@@ -2,7 +2,7 @@
 //! a name and times; or text with lines that match a pattern.
 //!
 //! A path consists of keys separated by dots; `[*]` after a key selects every element of its list.
-//! Knows no framework. Start at [`ResultPaths::read`] and [`read_lines`].
+//! Independent of any framework. Start at [`ResultPaths::read`] and [`read_lines`].
 
 use super::{ReportedResult, first_line, shorten_line};
 use crate::foreign::json::{self, JsonNode};
@@ -32,8 +32,8 @@ impl ResultPaths<'_> {
     /// Reads a whole document.
     ///
     /// # Errors
-    /// The document is not JSON, or has an unexpected value at a path; the message names the
-    /// location.
+    /// Fails if the document is not JSON, or has an unexpected value at a path; the message names
+    /// the location.
     pub fn read(&self, bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         let parsed = json::parse(bytes)?;
         let results = follow_path(JsonNode::from_root(&parsed), self.results)?;
@@ -109,7 +109,7 @@ fn follow_to_single<'a>(from: &JsonNode<'a>, path: &str) -> Result<JsonNode<'a>>
 /// Parses the matching lines. `unit` applies to lines without a unit.
 ///
 /// # Errors
-/// The text is not UTF-8, no line matches, or a value is not a number.
+/// Fails if the text is not UTF-8, no line matches, or a value is not a number.
 pub fn read_lines(
     bytes: &[u8],
     pattern: &Regex,

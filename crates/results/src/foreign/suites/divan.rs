@@ -20,7 +20,7 @@ const BRANCHES: [&str; 4] = ["├─ ", "╰─ ", "│  ", "   "];
 /// Parses a tree. Leaves without figures are cases as well: lists and trial runs have none.
 ///
 /// # Errors
-/// The output is not UTF-8, or a figure is not a number.
+/// Fails if the output is not UTF-8, or a figure is not a number.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let mut rows: Vec<(usize, ReportedResult)> = Vec::new();
     let mut path: Vec<String> = Vec::new();

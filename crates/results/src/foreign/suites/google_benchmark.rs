@@ -20,7 +20,7 @@ const SAME_NAME_REASON: &str = "several benchmarks of the program have this name
 /// Parses the output of a program.
 ///
 /// # Errors
-/// The bytes are not JSON of the library; the message names the location.
+/// Fails if the bytes are not JSON of the library; the message names the location.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let file = GoogleBenchmarkFile::read(bytes)?;
     let context = JsonNode::from_place("context".to_owned(), &file.context);

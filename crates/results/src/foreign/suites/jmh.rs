@@ -13,8 +13,8 @@ use speedwell_model::{Case, Metric, MetricDirection, ParameterValue};
 /// Parses the results of a process, or the list of benchmarks that `-lp` prints.
 ///
 /// # Errors
-/// The bytes are neither, or a value has the wrong type; the message names the location or the
-/// first invalid line.
+/// Fails if the bytes are neither, or a value has the wrong type; the message names the location or
+/// the first invalid line.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     if bytes.trim_ascii_start().first() != Some(&b'[') {
         return parse_list(require_utf8(bytes)?);

@@ -11,7 +11,7 @@ use speedwell_model::FailureCause;
 /// Parses the output of a benchmark program.
 ///
 /// # Errors
-/// The output is not UTF-8, or a figure is not a number.
+/// Fails if the output is not UTF-8, or a figure is not a number.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let mut found = Vec::new();
     for (line, at) in require_utf8(bytes)?.lines().zip(1..) {

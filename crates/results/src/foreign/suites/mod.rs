@@ -60,8 +60,8 @@ impl ReportedResult {
     /// if known.
     ///
     /// # Errors
-    /// The value is impossible: not finite, or a negative time or rate. The message does not name
-    /// its location.
+    /// Fails if the value is impossible: not finite, or a negative time or rate. The message does
+    /// not name its location.
     pub fn add_value(
         &mut self,
         measure: &UnitMeasure,
@@ -100,8 +100,8 @@ impl ReportedResult {
     /// Adds a number from a JSON document.
     ///
     /// # Errors
-    /// The value is not a number, or as for [`ReportedResult::add_value`]; the message names the
-    /// location.
+    /// Fails if the value is not a number, or as for [`ReportedResult::add_value`]; the message
+    /// names the location.
     pub fn add_node(
         &mut self,
         measure: &UnitMeasure,
@@ -139,7 +139,7 @@ pub fn typed_value(text: &str) -> ParameterValue {
 /// Rejects impossible values.
 ///
 /// # Errors
-/// The value is not finite, or a negative time or rate.
+/// Fails if the value is not finite, or a negative time or rate.
 pub fn validate_value(metric: &Metric, value: f64) -> Result<()> {
     ensure!(value.is_finite(), "{value} is not a finite number");
     let unit = metric.unit.as_str();

@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 /// Parses the document of one process. A test is named by its selector within its file.
 ///
 /// # Errors
-/// The document is not JSON, or a value is missing or of the wrong type; the message names the
-/// location.
+/// Fails if the document is not JSON, or a value is missing or of the wrong type; the message names
+/// the location.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let parsed = json::parse(bytes)?;
     let all = JsonNode::from_root(&parsed)

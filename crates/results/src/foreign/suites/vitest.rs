@@ -14,8 +14,8 @@ use speedwell_model::{Case, FailureCause};
 /// Parses the document of one process, or the list.
 ///
 /// # Errors
-/// The bytes are neither, or a value is missing or of the wrong type; the message names the
-/// location or the first line.
+/// Fails if the bytes are neither, or a value is missing or of the wrong type; the message names
+/// the location or the first line.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     if bytes.trim_ascii_start().first() != Some(&b'{') {
         return parse_list(require_utf8(bytes)?);

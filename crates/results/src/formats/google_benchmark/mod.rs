@@ -1,7 +1,7 @@
 //! Results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
 //!
 //! Decides how rows are mapped: each repetition becomes a run, because compare.py treats them as
-//! replicates too, with the note that they share a process. Does not know where the file comes
+//! replicates too, with the note that they share a process. Independent of where the file comes
 //! from. Start at [`read`]. The format is json_schema_version 1 of the library's JSON reporter.
 
 use crate::foreign::google_benchmark::{
@@ -41,8 +41,8 @@ const ROW_KEYS: [&str; 6] = [
 /// Reads a whole file. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// The file is not JSON or has another version, or a value is missing, unknown or of the wrong
-/// type; the message names its location.
+/// Fails if the file is not JSON or has another version, or a value is missing, unknown or of the
+/// wrong type; the message names its location.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let file = GoogleBenchmarkFile::read(bytes)?;
     let context = Some(JsonNode::from_place("context".to_owned(), &file.context))

@@ -1,7 +1,7 @@
 //! Finds the tables in a Markdown text, and the headings above them.
 //!
 //! Splits tables into rows and cells, following GitHub's extension of CommonMark (GFM 0.29, section
-//! 4.10), and parses numbers with units. Knows no metrics. Start at [`parse_tables`] and
+//! 4.10), and parses numbers with units. Independent of metrics. Start at [`parse_tables`] and
 //! [`PrintedNumber::parse`].
 
 use crate::foreign::unit::MeasuredUnit;

@@ -29,7 +29,7 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// columns. Adds messages about assumptions and dropped content to `warnings`.
 ///
 /// # Errors
-/// The text has no table of figures.
+/// Fails if the text has no table of figures.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = crate::foreign::require_utf8(bytes)?;
     let (tables, cut) = layout::parse_tables(text);

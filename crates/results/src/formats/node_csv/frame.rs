@@ -60,8 +60,8 @@ impl ScatterFrame {
     /// Reads output of `scatter.js`.
     ///
     /// # Errors
-    /// The source cannot be read, is empty, of another kind, has no results, or has a second header
-    /// with other columns.
+    /// Fails if the source cannot be read, is empty, of another kind, has no results, or has a
+    /// second header with other columns.
     pub fn read(source: impl Read) -> Result<ScatterFrame> {
         let mut reader = RowReader::new(plain_source(source)?);
         let mut frame = ScatterFrame::default();

@@ -1,8 +1,8 @@
 //! Rates of a compare file by case and side, for comparison tables.
 //!
-//! Decides how to store a million rows compactly: one name per case, eight bytes per row. Knows no
-//! statistics. Names are the exact bytes of the file, because such a table compares texts, not
-//! cases. Start at [`CompareRates::read`].
+//! Decides how to store a million rows compactly: one name per case, eight bytes per row. Does not
+//! compute statistics. Names are the exact bytes of the file, because such a table compares texts,
+//! not cases. Start at [`CompareRates::read`].
 
 use super::reader::RowReader;
 use crate::foreign::readable::plain_source;
@@ -48,7 +48,7 @@ impl CompareRates {
     /// Reads output of `compare.js`.
     ///
     /// # Errors
-    /// The source cannot be read, is empty, of another kind, or has no results.
+    /// Fails if the source cannot be read, is empty, of another kind, or has no results.
     pub fn read(source: impl Read) -> Result<CompareRates> {
         let mut reader = RowReader::new(plain_source(source)?);
         let mut groups = CompareRates::default();

@@ -190,7 +190,7 @@ pub enum ConfigurationError {
 /// Parses the parameters and values of `text`, in order.
 ///
 /// # Errors
-/// The text is not a list of `name=value` separated by blanks.
+/// Fails if the text is not a list of `name=value` separated by blanks.
 pub fn parse_configuration(
     text: &str,
 ) -> Result<Vec<(String, ParameterValue)>, ConfigurationError> {

@@ -1,7 +1,7 @@
 //! Streaming reader for the rows of a Node.js benchmark CSV, in constant memory.
 //!
 //! Decides which lines are rows. All other lines (output of benchmarks, repeated headers in
-//! concatenated files) are skipped, and counted unless they are headers. Knows neither cases nor
+//! concatenated files) are skipped, and counted unless they are headers. Independent of cases and
 //! sessions. Start at [`RowReader::next_row`].
 
 use super::javascript;
@@ -69,7 +69,7 @@ impl<R: Read> RowReader<R> {
     /// Returns the next row; `None` at the end.
     ///
     /// # Errors
-    /// Reading the source fails.
+    /// Fails if reading the source fails.
     pub fn next_row(&mut self) -> io::Result<Option<CsvRow<'_>>> {
         let Some((record, rate)) = self.find_row()? else {
             return Ok(None);

@@ -1,8 +1,9 @@
 //! Splits a CSV record off the front of a byte slice, without copying.
 //!
 //! Decides what a field is: bare, or in double quotes with inner quotes doubled, optionally
-//! surrounded by blanks, so that `a,b` and `a, b` are the same. Knows no columns. Distinguishes
-//! text that is not a record from a record that extends beyond the slice. Start at [`scan_record`].
+//! surrounded by blanks, so that `a,b` and `a, b` are the same. Independent of what the columns
+//! mean. Distinguishes text that is not a record from a record that extends beyond the slice. Start
+//! at [`scan_record`].
 
 use memchr::{memchr, memchr2};
 use std::borrow::Cow;

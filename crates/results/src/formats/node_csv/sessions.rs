@@ -1,7 +1,7 @@
 //! Converts a Node.js benchmark CSV into a session.
 //!
 //! Decides how rows map to runs, variants and failures. Each row is one process, because the
-//! drivers start a new one per row. Does not know how rows are found in the file.
+//! drivers start a new one per row. Independent of how rows are found in the file.
 
 use crate::formats::imported::{ONLY_VARIANT, empty_session};
 use crate::formats::node_csv::reader::{CsvRow, RowReader};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 /// Reads a whole file. Adds messages about dropped content to `warnings`.
 ///
 /// # Errors
-/// The file has no rows, or a configuration that is not a list of `name=value`.
+/// Fails if the file has no rows, or a configuration that is not a list of `name=value`.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let mut reader = RowReader::new(bytes);
     let mut collected = RowCollector::new();
@@ -217,7 +217,7 @@ fn missing_rate_failure(case: &Case, variant: &str, slot: u32, rate: f64) -> Ste
 /// In a scatter file, every row must have the parameters of the first one.
 ///
 /// # Errors
-/// The rows have different parameters, or `out` fails.
+/// Fails if the rows have different parameters, or `out` cannot be written.
 pub fn write(session: &Session, layout: &CsvLayout, out: &mut dyn std::io::Write) -> Result<()> {
     let mut rows = RowWriter::new(layout, out);
     session.runs.iter().try_for_each(|run| rows.add_run(run))?;
@@ -277,7 +277,7 @@ impl<'a> RowWriter<'a> {
     /// Writes the header if there were no rows.
     ///
     /// # Errors
-    /// `out` fails.
+    /// Fails if `out` cannot be written.
     pub fn finish(mut self) -> Result<()> {
         self.write_header(&[])
     }

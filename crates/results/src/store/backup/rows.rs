@@ -136,7 +136,7 @@ fn read_value(row: &SqlRow<'_>, at: usize) -> anyhow::Result<ColumnValue> {
 /// Validates a row.
 ///
 /// # Errors
-/// The row has too few columns, or its bytes are not hexadecimal.
+/// Fails if the row has too few columns, or its bytes are not hexadecimal.
 pub(super) fn validate_row(name: &str, values: &[ColumnValue]) -> anyhow::Result<()> {
     let columns = find_table(name).map_or(0, |table| table.columns);
     if values.len() < columns {

@@ -1,7 +1,7 @@
 //! Access to the tables: statements, their parameters and the rows they return.
 //!
-//! Knows nothing about the stored data. A [`SqlStatement`] is one text in the common SQL dialect of
-//! the back ends (`statement.rs`); all differences between back ends are handled below this module.
+//! Independent of the stored data. A [`SqlStatement`] is one text in the common SQL dialect of the
+//! back ends (`statement.rs`); all differences between back ends are handled below this module.
 //! Start at [`Database`].
 
 // Circular modules: `error.rs` and `row.rs` are shared by the back ends and name each of them, and
@@ -145,7 +145,7 @@ impl Database {
     /// Returns the first column of the first row.
     ///
     /// # Errors
-    /// The query returns no row.
+    /// Fails if the query returns no row.
     pub fn query_value<T: FromColumn>(
         &self,
         statement: &'static SqlStatement,

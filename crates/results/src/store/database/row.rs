@@ -52,7 +52,7 @@ impl<'a> SqlRow<'a> {
     /// Returns the value of a column.
     ///
     /// # Errors
-    /// The column has another type or is out of range for `T`.
+    /// Fails if the column has another type or is out of range for `T`.
     pub fn get<T: FromColumn>(&self, at: usize) -> Result<T, Error> {
         let held = self.raw_value(at)?;
         T::from_value(held).ok_or_else(|| held.type_mismatch(at, T::KIND))
@@ -61,7 +61,7 @@ impl<'a> SqlRow<'a> {
     /// Returns a string without copying it.
     ///
     /// # Errors
-    /// The column has another type.
+    /// Fails if the column has another type.
     pub fn text(&self, at: usize) -> Result<&'a str, Error> {
         self.text_or_null(at)?
             .ok_or_else(|| SqlValue::Null.type_mismatch(at, "a text"))
@@ -70,7 +70,7 @@ impl<'a> SqlRow<'a> {
     /// Returns a string or null.
     ///
     /// # Errors
-    /// The column has another type.
+    /// Fails if the column has another type.
     pub fn text_or_null(&self, at: usize) -> Result<Option<&'a str>, Error> {
         match self.raw_value(at)? {
             SqlValue::Null => Ok(None),
@@ -82,7 +82,7 @@ impl<'a> SqlRow<'a> {
     /// Returns bytes or null.
     ///
     /// # Errors
-    /// The column has another type.
+    /// Fails if the column has another type.
     pub fn bytes_or_null(&self, at: usize) -> Result<Option<&'a [u8]>, Error> {
         match self.raw_value(at)? {
             SqlValue::Null => Ok(None),

@@ -101,7 +101,7 @@ fn a_search_tells_its_passes_and_the_best_of_them() {
     ];
     let called = as_erlperf(&words);
     assert_eq!(called.status, 0, "{}", called.stderr);
-    // The throughput per worker count depends on the machine; the row is that of the best.
+    // The throughput per worker count depends on the machine; the row shows the best.
     let done = |pass: &str| -> f64 {
         let line = called.stderr.lines().find_map(|l| l.strip_prefix(pass));
         let figure = line.and_then(|rest| rest.split_whitespace().next());

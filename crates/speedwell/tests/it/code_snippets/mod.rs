@@ -29,7 +29,7 @@ pub struct TestFault {
     pub stage: &'static str,
     /// A part of the language's own message.
     pub message: &'static str,
-    /// The line in the user's text; `None` if the language does not know it.
+    /// The line in the user's text; `None` if the language does not report it.
     pub line: Option<u32>,
 }
 

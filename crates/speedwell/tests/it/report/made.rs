@@ -56,7 +56,7 @@ fn case(id: &str) -> Arc<Case> {
     Arc::new(Case::parse(id).unwrap())
 }
 
-/// A row whose sides differ by `change`, seen in `runs` runs a side.
+/// A row whose sides differ by `change`, seen in `runs` runs per side.
 fn row(
     id: &str,
     center: f64,

@@ -2,8 +2,8 @@
 //!
 //! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
 //! out. Ranks are taken over all values together and labels are permuted only within blocks, so the
-//! analysis matches the randomisation whatever drifts between blocks. Does not know when to stop
-//! measuring ([`sequential`](crate::sequential) does). Start at [`stratified_rank`].
+//! analysis matches the randomisation whatever drifts between blocks. Does not decide when to stop
+//! measuring; [`sequential`](crate::sequential) does. Start at [`stratified_rank`].
 
 mod blocks;
 mod permutation;
@@ -15,8 +15,8 @@ pub use permutation::TailProbabilities;
 use crate::interval::Interval;
 use permutation::{is_affordable, tail_probabilities};
 
-/// Fewest runs a side for which to claim a p-value: with blocks of two and two, 8 runs a side reach
-/// p = 2/1296; fewer cannot pass the limits of an early look.
+/// Fewest runs per side for which to claim a p-value: with blocks of two and two, 8 runs per side
+/// reach p = 2/1296; fewer cannot pass the limits of an early look.
 pub const MINIMUM_PER_SIDE: usize = 8;
 
 /// Result of the stratified permutation rank test, from which ratio and intervals are computed.
@@ -27,8 +27,8 @@ pub struct StratifiedRank {
     /// Two-sided p-value: twice the smaller of the two tails, at most 1.
     pub p: f64,
     /// Whether the permutation distribution was computed exactly, rather than by its normal
-    /// approximation with a continuity correction. Blocks of two and two are exact up to 64 runs a
-    /// side and beyond.
+    /// approximation with a continuity correction. Blocks of two and two are exact up to 64 runs
+    /// per side and beyond.
     pub is_exact: bool,
     blocks: RankedBlocks,
 }
@@ -71,7 +71,8 @@ impl StratifiedRank {
     }
 
     /// Interval of the ratio: every ratio that this test would not reject at a p-value of at most
-    /// `p_limit`, such as that of a look of a [`SequentialDesign`](crate::sequential::SequentialDesign).
+    /// `p_limit`, such as the limit of a look of a
+    /// [`SequentialDesign`](crate::sequential::SequentialDesign).
     ///
     /// Too few blocks cannot reject any ratio on one side or both: that end is then 0 or infinite.
     pub fn interval_at(&self, p_limit: f64) -> Interval {

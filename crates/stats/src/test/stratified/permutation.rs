@@ -3,14 +3,14 @@
 //! Computes the distribution of the candidate's rank sum over all assignments of the labels:
 //! exactly, by convolving the distributions of the blocks, or by the normal approximation where
 //! exactly, by convolving the distributions of the blocks, or by the normal approximation where
-//! that would cost too much. Does not know logarithms or how shifts are searched. Start at
+//! that would cost too much. Independent of logarithms and of how shifts are searched. Start at
 //! [`tail_probabilities`].
 
 use super::blocks::{BlockSide, BlockSize, RankedBlocks};
 use crate::distribution::normal;
 
-/// Maximum number of additions for the exact distribution, for the widest possible ranks: 64 runs a
-/// side in blocks of two and two need 3 million.
+/// Maximum number of additions for the exact distribution, for the widest possible ranks: 64 runs
+/// per side in blocks of two and two need 3 million.
 const MAX_EXACT_WORK: f64 = 4e6;
 
 /// The observed rank sum and its null distribution.

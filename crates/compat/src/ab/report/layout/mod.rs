@@ -33,7 +33,7 @@ pub fn banner_lines() -> [String; 3] {
 /// Writes everything after the progress line.
 ///
 /// # Errors
-/// `out` is closed.
+/// Fails if `out` is closed.
 pub fn write_text(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> {
     write!(out, "\n\n")?;
     for line in report.fact_lines() {
@@ -147,7 +147,7 @@ fn write_percentages(times: &RequestTimings, out: &mut dyn Write) -> io::Result<
 /// Writes everything above the progress line.
 ///
 /// # Errors
-/// `out` is closed.
+/// Fails if `out` is closed.
 pub fn write_html_banner(out: &mut dyn Write) -> io::Result<()> {
     writeln!(out, "<p>")?;
     for line in banner_lines() {
@@ -159,7 +159,7 @@ pub fn write_html_banner(out: &mut dyn Write) -> io::Result<()> {
 /// Writes everything after the progress line.
 ///
 /// # Errors
-/// `out` is closed.
+/// Fails if `out` is closed.
 pub fn write_html(
     report: &AbReportContent,
     attributes: &HtmlAttributes,

@@ -22,7 +22,8 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Parses `address` and completes it from the environment and the password file.
 ///
 /// # Errors
-/// The address contains a password or cannot be parsed, or the password file cannot be read.
+/// Fails if the address contains a password or cannot be parsed, or the password file cannot be
+/// read.
 pub(super) fn parse_config(address: &str) -> anyhow::Result<Config> {
     let mut config: Config = match address.parse() {
         Ok(config) => config,

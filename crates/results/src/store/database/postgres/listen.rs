@@ -26,7 +26,7 @@ impl PostgresConnection {
     /// Subscribes to notifications, if the server delivers them.
     ///
     /// # Errors
-    /// The server cannot be reached.
+    /// Fails if the server cannot be reached.
     pub(in crate::store::database) fn subscribe(&self) -> Result<(), Error> {
         let sql = "SELECT current_schema()::text";
         let schema: String =

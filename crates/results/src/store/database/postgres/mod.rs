@@ -64,8 +64,8 @@ impl PostgresConnection {
     /// Connects to the server and migrates the tables.
     ///
     /// # Errors
-    /// The server cannot be reached or rejects the login, or the tables belong to another program
-    /// or a newer version.
+    /// Fails if the server cannot be reached or rejects the login, or the tables belong to another
+    /// program or a newer version.
     pub fn open(address: &str) -> anyhow::Result<PostgresConnection> {
         let config = address::parse_config(address)?;
         let server = PostgresConnection {

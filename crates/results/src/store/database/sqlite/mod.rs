@@ -43,7 +43,7 @@ impl SqliteConnection {
     /// Creates an in-memory database.
     ///
     /// # Errors
-    /// Only if memory runs out.
+    /// Fails only if memory runs out.
     pub fn in_memory() -> Result<SqliteConnection, Error> {
         let file = SqliteConnection::from_connection(Connection::open_in_memory()?);
         file.connection.pragma_update(None, "foreign_keys", true)?;
@@ -54,8 +54,8 @@ impl SqliteConnection {
     /// Opens the file, creating and migrating it as needed.
     ///
     /// # Errors
-    /// The file is not a database, belongs to another program, was written by a newer version,
-    /// cannot be written, or stays locked.
+    /// Fails if the file is not a database, belongs to another program, was written by a newer
+    /// version, cannot be written, or stays locked.
     pub fn open(path: &Path, patience: Duration) -> anyhow::Result<SqliteConnection> {
         if path.is_dir() {
             bail!(
@@ -81,7 +81,7 @@ impl SqliteConnection {
     /// Opens a read-only file, with SQLite's URI parameters `form` (<https://sqlite.org/uri.html>).
     ///
     /// # Errors
-    /// The file cannot be read with these parameters.
+    /// Fails if the file cannot be read with these parameters.
     pub fn open_read_only(path: &Path, form: &str) -> anyhow::Result<SqliteConnection> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
