@@ -262,7 +262,7 @@ fn several_unlike_cases_have_a_range_of_changes() {
     }
     let headlines = found["headlines"].to_string();
     assert!(
-        headlines.contains("+100 %") && headlines.contains("+700 %"),
+        headlines.contains("from +100.0 % to +700.0 %"),
         "{headlines}"
     );
 }
