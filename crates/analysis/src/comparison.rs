@@ -29,7 +29,7 @@ use speedwell_stats::describe::{mean, median, quantile};
 use speedwell_stats::distribution::mean_squares::chi_squared_upper_tail;
 use speedwell_stats::distribution::normal;
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// One side of a comparison: a variant's runs by case.
 pub(super) struct SourceSide<'a, 's> {
@@ -41,6 +41,23 @@ pub(super) struct SourceSide<'a, 's> {
     pub variant: usize,
     /// The measured variant.
     pub measured: MeasuredVariant<'a>,
+}
+
+impl<'a> SourceSide<'a, '_> {
+    /// The files that runs loaded from the user's checkout instead of from their revision, by
+    /// benchmark.
+    fn strays_by_benchmark(&self) -> HashMap<&'a str, BTreeSet<&'a str>> {
+        let mut strays: HashMap<&str, BTreeSet<&str>> = HashMap::new();
+        for case in self.cases {
+            for file in case.by_variant[self.variant]
+                .iter()
+                .flat_map(|run| run.stray_files())
+            {
+                strays.entry(&case.case.benchmark).or_default().insert(file);
+            }
+        }
+        strays
+    }
 }
 
 /// Findings on one candidate for one metric.
@@ -237,6 +254,19 @@ fn is_repetition(run: &Run) -> bool {
     run.notes.iter().any(|note| note == REPETITION)
 }
 
+/// The runs of each case of a side that has values of the metric, by the id of the case.
+fn runs_by_case<'a, 's>(
+    side: &SourceSide<'a, 's>,
+    metric: &Metric,
+) -> HashMap<&'a str, (&'a [&'s Run], &'a DisturbanceExposure)> {
+    let cases = side.cases.iter().filter_map(|case| {
+        let runs = &case.by_variant[side.variant][..];
+        let has_values = runs.iter().any(|run| has_value(run, metric));
+        has_values.then(|| (&*case.id, (runs, &case.exposures[side.variant])))
+    });
+    cases.collect()
+}
+
 /// Matches the cases of two sources, to be judged by `rule`; `apart` means that they come from
 /// different sessions.
 pub(super) fn match_cases<'r>(
@@ -248,13 +278,8 @@ pub(super) fn match_cases<'r>(
     settings: &AnalysisSettings,
 ) -> MatchedCases<'r> {
     let has_values = |runs: &[&Run]| runs.iter().any(|run| has_value(run, metric));
-    let mut runs_of: HashMap<&str, (&[&Run], &DisturbanceExposure)> = HashMap::new();
-    for case in candidate.cases {
-        let runs = &case.by_variant[candidate.variant];
-        if has_values(runs) {
-            runs_of.insert(&case.id, (runs, &case.exposures[candidate.variant]));
-        }
-    }
+    let mut runs_of = runs_by_case(candidate, metric);
+    let strays = [baseline, candidate].map(SourceSide::strays_by_benchmark);
     let mut matched = MatchedCases {
         baseline: baseline.name.to_owned(),
         candidate: candidate.name.to_owned(),
@@ -290,8 +315,10 @@ pub(super) fn match_cases<'r>(
             policy.unit.paired_values([old, new], &metric.name)
         };
         let measured = [baseline.measured, candidate.measured];
+        let benchmark = &*case.case.benchmark;
+        let strays = strays.each_ref().map(|files| files.get(benchmark));
         matched.cases.push(MatchedCase {
-            withheld: WithheldReason::between(measured, &case.case.benchmark, settings),
+            withheld: WithheldReason::between(measured, strays, benchmark, settings),
             case: case.case.clone(),
             id: case.id.clone(),
             sides: (apart || policy.unit != IndependentUnit::Run)
@@ -391,10 +418,10 @@ fn unbounded_mean(rows: &[&CaseRow]) -> Option<IntervalEstimate> {
     })
 }
 
-/// Cases below which none is typical.
+/// Minimum number of cases for a typical change.
 const FEWEST_TYPICAL: usize = 5;
 
-/// Cases that differ so much are this unlikely where all have the same change.
+/// Significance level at which cases count as unlike.
 const UNLIKE: f64 = 0.05;
 
 /// Standard errors below this are the rounding of logarithms: the runs of these cases do not

@@ -212,12 +212,12 @@ pub struct CaseComparison {
 }
 
 impl CandidateComparison {
-    /// The change of the typical case, if there is one.
+    /// The typical change, if there is one.
     pub fn typical(&self) -> Option<IntervalEstimate> {
         self.overall.filter(|_| self.is_typical)
     }
 
-    /// The smallest and the largest change of two cases or more.
+    /// The smallest and the largest change, of two or more cases.
     pub fn range(&self) -> Option<[IntervalEstimate; 2]> {
         let judged = self.rows.iter().filter(|row| row.withheld.is_none());
         let mut changes: Vec<IntervalEstimate> = judged.filter_map(|row| row.change).collect();
@@ -239,7 +239,7 @@ impl CaseComparison {
         all.filter(|_| self.withheld.is_none())
     }
 
-    /// Whether the change is one from zero, which has no percentage.
+    /// Whether this is a change from zero, which has no percentage.
     pub fn is_from_zero(&self) -> bool {
         self.change.is_none() && self.baseline.location == 0.0 && self.candidate.location > 0.0
     }

@@ -440,7 +440,7 @@ impl SearchedTrend {
     }
 }
 
-/// The median of these values with its band, which is without width where they are too few for one.
+/// The median of these values with its band; the band has no width if there are too few values.
 fn median_level(values: &[f64]) -> IntervalEstimate {
     let value = median(values);
     let ends = median_binomial(values, CONFIDENCE);

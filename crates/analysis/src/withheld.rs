@@ -7,7 +7,8 @@
 
 use crate::{AnalysisFindings, AnalysisSettings};
 use serde::{Deserialize, Serialize};
-use speedwell_model::{Run, Session, Variant, Verdict};
+use speedwell_model::{Session, Variant, Verdict};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Why an answer is withheld.
@@ -44,22 +45,12 @@ impl<'s> MeasuredVariant<'s> {
     }
 
     /// The files that this side has loaded from the checkout: when its benchmarks were listed, and
-    /// in runs of this one.
-    fn strays(self, benchmark: &str) -> Vec<String> {
-        let mut files = self
-            .known_variant()
-            .map_or(Vec::new(), |own| own.strays.clone());
-        let runs = self.session.runs.iter().filter(|run| {
-            !run.notes.is_empty()
-                && *run.variant == *self.variant
-                && run.case.benchmark == benchmark
-        });
-        for file in runs.flat_map(Run::stray_files) {
-            if files.iter().all(|known| known != file) {
-                files.push(file.to_owned());
-            }
-        }
-        files
+    /// in runs.
+    fn strays(self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
+        let listed = self.known_variant().map_or(&[][..], |own| &own.strays[..]);
+        let in_runs = in_runs.into_iter().flatten().copied();
+        let listed = listed.iter().map(String::as_str);
+        listed.chain(in_runs).map(str::to_owned).collect()
     }
 
     /// Digests of the benchmark's source on this side: of its own part, and of the whole file.
@@ -70,13 +61,15 @@ impl<'s> MeasuredVariant<'s> {
 }
 
 impl WithheldReason {
-    /// Why the two sides of a benchmark have no answer, if so.
+    /// Why the two sides of a benchmark have no answer, if so. `strays` has the files that runs of
+    /// the benchmark loaded from the checkout.
     pub(super) fn between(
         sides: [MeasuredVariant<'_>; 2],
+        strays: [Option<&BTreeSet<&str>>; 2],
         benchmark: &str,
         settings: &AnalysisSettings,
     ) -> Option<WithheldReason> {
-        let [old, new] = sides.map(|side| side.strays(benchmark));
+        let [old, new] = [0, 1].map(|side| sides[side].strays(strays[side]));
         if !old.is_empty() || !new.is_empty() {
             let is_both = !old.is_empty() && !new.is_empty();
             let mut files = [old, new].concat();
@@ -136,6 +129,7 @@ mod tests {
     use crate::gate::{self, FailOn, GateAnswer};
     use crate::{analyze_session, compare_sources};
     use speedwell_fixtures::FakeSession;
+    use speedwell_model::Run;
 
     fn story(works: [&str; 2]) -> Session {
         let value = |variant: &str, run: u32| {

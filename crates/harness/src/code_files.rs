@@ -285,13 +285,22 @@ fn remove_dots(path: &Path) -> PathBuf {
 }
 
 fn is_script(path: &Path) -> bool {
-    let ending = path
-        .extension()
-        .and_then(|ending| ending.to_str())
-        .unwrap_or_default();
-    JAVASCRIPT_EXTENSIONS.contains(&ending)
-        || ending == PYTHON_EXTENSION
-        || OTHER_EXTENSIONS.contains(&ending)
+    is_javascript(path) || is_python(path) || OTHER_EXTENSIONS.contains(&extension(path))
+}
+
+/// Whether the file is JavaScript or TypeScript, by its extension.
+pub fn is_javascript(path: &Path) -> bool {
+    JAVASCRIPT_EXTENSIONS.contains(&extension(path))
+}
+
+/// Whether the file is Python, by its extension.
+pub fn is_python(path: &Path) -> bool {
+    extension(path) == PYTHON_EXTENSION
+}
+
+fn extension(path: &Path) -> &str {
+    let extension = path.extension().and_then(|extension| extension.to_str());
+    extension.unwrap_or_default()
 }
 
 /// Resolves a module as Node.js does: as is, with an extension, or as a folder.

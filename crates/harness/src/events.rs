@@ -137,18 +137,23 @@ pub(super) fn harness_warnings(ready: &ProtocolMessage) -> Vec<String> {
         .collect()
 }
 
+/// Creates a metric as a harness declares it; by default, its unit implies the direction.
+pub(super) fn declared_metric(name: &str, unit: &str, better: Option<&str>) -> Metric {
+    let better = match better {
+        Some("higher") => MetricDirection::Higher,
+        Some("lower") => MetricDirection::Lower,
+        _ => MetricDirection::of_unit(unit),
+    };
+    Metric::new(name, unit, better)
+}
+
 /// Adds the values of a `metric` event: one, or one for each sample.
 pub(super) fn add_metric(seen: &mut RunResult, event: &ProtocolMessage) {
     let Some(name) = event.get("name") else {
         return;
     };
     let unit = event.get("unit").unwrap_or_default();
-    let better = match event.get("better").as_deref() {
-        Some("higher") => MetricDirection::Higher,
-        Some("lower") => MetricDirection::Lower,
-        _ => MetricDirection::of_unit(&unit),
-    };
-    let metric = Metric::new(name, unit, better);
+    let metric = declared_metric(&name, &unit, event.get("better").as_deref());
     let texts = event.list("value");
     for value in texts.iter().filter_map(|text| text.parse::<f64>().ok()) {
         seen.add_value(metric.clone(), value);

@@ -33,7 +33,7 @@ mod work;
 
 pub use attempt::{RunOutcome, RunResult};
 pub use cache::{cache_folder, cache_warning};
-pub use code_files::code_files;
+pub use code_files::{code_files, is_javascript, is_python};
 pub use discover::is_text;
 pub use harness::LanguageHarness;
 pub use job::{

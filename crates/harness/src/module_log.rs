@@ -1,4 +1,4 @@
-//! The files of the user's checkout from which processes of Python and Node.js load modules.
+//! Records the files of the user's checkout from which Python and Node.js processes load modules.
 //!
 //! Decides how a process records them: two scripts, which environment variables make the
 //! interpreters execute first. Independent of the purpose of the process. Measured runs are not
@@ -11,7 +11,7 @@ use speedwell_process::ScratchFolder;
 use std::fs;
 use std::path::PathBuf;
 
-/// The files that were noted, while this value lives.
+/// A log of loaded modules; deleted when dropped.
 pub struct ModuleLog {
     scratch: ScratchFolder,
     scripts: PathBuf,

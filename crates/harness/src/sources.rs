@@ -118,7 +118,7 @@ pub static ERLANG: HarnessSources = HarnessSources::new(
     &[folder!("src", "$CARGO_MANIFEST_DIR/languages/erlang/src")],
 );
 
-/// What notes the modules that processes load while they list benchmarks.
+/// Scripts that record the modules loaded while benchmarks are listed.
 pub static MODULES: HarnessSources = HarnessSources::new(
     "modules",
     &[

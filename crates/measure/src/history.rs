@@ -140,7 +140,7 @@ pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> 
         .map(|series| series.key.metric.name.as_str())
         .collect();
     if known.is_empty() {
-        // That there are no such cases is what the report says.
+        // The report says that no case matches.
         return Ok(());
     }
     let settings = AnalysisSettings {
@@ -150,10 +150,10 @@ pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> 
     analysis::check_metrics(&settings, known).context("in --metric")
 }
 
-/// Sessions that are named as dated in the future.
+/// Maximum number of sessions listed as dated in the future.
 const FUTURE_NAMED: usize = 3;
 
-/// A warning about sessions whose machine had a wrong clock.
+/// Warns about sessions dated in the future by a wrong clock.
 fn future_sessions(store: &Store) -> Result<Option<String>> {
     let found = store.sessions_in_future(FUTURE_NAMED as i64 + 1)?;
     let named = found.iter().take(FUTURE_NAMED);

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use speedwell_harness::discover::{self, BenchmarkSelection, DiscoveredBenchmarks};
 use speedwell_harness::{
     BenchmarkJob, BenchmarkSource, ModuleLog, ProgressReporter, SourceKind, code_files,
-    fingerprint_benchmarks, resolve_program_for,
+    fingerprint_benchmarks, is_javascript, is_python, resolve_program_for,
 };
 use speedwell_model::{Variant, VariantWorktree};
 use speedwell_runner::worktree;
@@ -56,9 +56,13 @@ fn find_strays(
     tell: ProgressReporter<'_>,
 ) -> Result<Vec<String>> {
     let mut sources: Vec<BenchmarkSource> = Vec::new();
+    let mut loaded: BTreeSet<PathBuf> = BTreeSet::new();
     for job in jobs.iter().filter(|job| !job.source.is_program()) {
         let source = job.source.under(variant).into_owned();
         if !sources.contains(&source) {
+            let program = resolve_program_for(&job.source, variant);
+            let named = code_files(job, variant, &program).into_iter();
+            loaded.extend(named.filter(|file| is_javascript(file)));
             sources.push(source);
         }
     }
@@ -74,16 +78,10 @@ fn find_strays(
     {
         bail!(missing);
     }
-    let mut loaded: BTreeSet<PathBuf> = BTreeSet::new();
     if !of_frameworks.is_empty() {
         let log = ModuleLog::new(own)?;
         discover::describe_sources(&of_frameworks, selection, &log.observed(variant), tell);
         loaded.extend(log.files());
-    }
-    for job in jobs.iter().filter(|job| !job.source.is_program()) {
-        let program = resolve_program_for(&job.source, variant);
-        let named = code_files(job, variant, &program).into_iter();
-        loaded.extend(named.filter(|file| is_javascript(file)));
     }
     sources.retain(|source| {
         matches!(
@@ -114,15 +112,6 @@ fn find_strays(
         Some(inside.to_string_lossy().into_owned())
     };
     Ok(tracked.filter_map(inside).collect())
-}
-
-fn is_javascript(file: &Path) -> bool {
-    let ending = file.extension().and_then(|ending| ending.to_str());
-    ["js", "cjs", "mjs", "ts", "cts", "mts", "jsx", "tsx"].contains(&ending.unwrap_or_default())
-}
-
-fn is_python(file: &Path) -> bool {
-    file.extension().is_some_and(|ending| ending == "py")
 }
 
 /// Explains that JavaScript packages are installed in the checkout but not in the worktree, if so.

@@ -68,7 +68,7 @@ pub struct RecordedChange {
     pub judged_unix_ms: Option<i64>,
 }
 
-/// Reads a ratio, whose infinite figures JSON writes as `null`.
+/// Deserializes a ratio; JSON writes infinite numbers as `null`.
 fn ratio<'de, D: Deserializer<'de>>(source: D) -> Result<IntervalEstimate, D::Error> {
     #[derive(Deserialize)]
     struct Figures {

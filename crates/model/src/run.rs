@@ -206,17 +206,17 @@ pub struct SnippetTiming {
     pub reference_ns: Vec<f64>,
 }
 
-/// How the note on a run begins that loaded files of the checkout.
+/// Start of the note on a run that loaded files from the user's checkout.
 const STRAY_FILES: &str = "It loaded files of the checkout and not of its revision: ";
 
 impl Run {
-    /// The note on a run that loaded these files of the project, by their paths in it, from the user's checkout in place of those
-    /// of its revision.
+    /// Returns the note on a run that loaded these files (paths relative to the project) from the user's checkout instead
+    /// of from its revision.
     pub fn stray_note(files: &[String]) -> String {
         format!("{STRAY_FILES}{}.", files.join(", "))
     }
 
-    /// The files that such a note names.
+    /// The files named by such notes.
     pub fn stray_files(&self) -> impl Iterator<Item = &str> {
         let notes = self.notes.iter();
         let files = notes.filter_map(|note| note.strip_prefix(STRAY_FILES)?.strip_suffix('.'));

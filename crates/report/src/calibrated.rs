@@ -21,7 +21,7 @@ pub fn mark_known<'s>(
     let sessions: Vec<&Session> = sessions.into_iter().collect();
     if let Some(number) = sessions
         .iter()
-        .find_map(|session| is_measured(session, store))
+        .find_map(|session| running_session_number(session, store))
     {
         findings.withhold(&WithheldReason::HasNotEnded(number));
     }
@@ -43,8 +43,9 @@ pub fn mark_known<'s>(
     }
 }
 
-/// The number of a session of this store that is still measured: the process that records it is not known to have ended.
-fn is_measured(session: &Session, store: &Store) -> Option<i64> {
+/// Returns the number of the session in this store if it is still running: the process that records it is not known to
+/// have ended.
+fn running_session_number(session: &Session, store: &Store) -> Option<i64> {
     let number = session
         .number
         .filter(|_| session.state == SessionState::Running)?;

@@ -19,7 +19,7 @@ pub struct Document {
     pub data: Data,
 }
 
-/// Figures for machines, by name.
+/// Machine-readable values by name.
 type Data = Vec<(&'static str, Value)>;
 
 /// One part of a document.
@@ -87,7 +87,7 @@ pub enum ReportBlock {
     /// [`OutputOptions::add_detail`](crate::OutputOptions::add_detail) and resolved by
     /// [`Document::shortened`] and [`Document::whole`] before a format sees it.
     Shortened {
-        /// What standard output shows instead.
+        /// Replacement on standard output.
         short: Vec<ReportBlock>,
         /// What files show.
         whole: Box<Document>,
@@ -205,12 +205,12 @@ impl Document {
         self.data.push((name, value));
     }
 
-    /// The document of standard output: short wherever `-q` shortens.
+    /// The document for standard output, with the parts shortened by `-q`.
     pub fn shortened(&self) -> Cow<'_, Document> {
         self.resolved(&mut |short, _, _| short.to_vec())
     }
 
-    /// The document of files, which have everything.
+    /// The complete document, for files.
     pub fn whole(&self) -> Cow<'_, Document> {
         self.resolved(&mut |_, whole, data| {
             data.extend(whole.data.iter().cloned());

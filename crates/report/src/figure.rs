@@ -42,8 +42,8 @@ pub fn uncertainty_of(estimate: &IntervalEstimate) -> Uncertainty {
 }
 
 impl FigureScale {
-    /// The place at which `stored` is rounded once it is shown on this scale. Whole numbers of things that are counted, and
-    /// exact ones of anything, keep all digits.
+    /// The decimal place to which `stored` is rounded on this scale. Counts of whole things and exact whole numbers keep
+    /// all digits.
     pub fn rounding_place(&self, stored: f64, uncertainty: Uncertainty) -> i32 {
         let shown = self.to_shown(stored);
         match uncertainty {
@@ -54,8 +54,8 @@ impl FigureScale {
         }
     }
 
-    /// This scale, or that of bytes where `figures` are exact sizes that would lose digits on it: `9,304 B` instead of
-    /// `9.086 KiB`. A `choice` that fits wins.
+    /// Returns the scale of bytes if `figures` are exact sizes that would lose digits on this one (`9,304 B` instead of
+    /// `9.086 KiB`), otherwise this scale. A `choice` that fits takes precedence.
     #[must_use]
     pub fn keeping_counts(
         self,
@@ -124,7 +124,7 @@ pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> Str
         scale.keeping_counts(unit, [(figure, uncertainty)], None)
     };
     let scale = fitting(stored);
-    // Rounded before the unit is chosen: 999.99 µs are 1.00 ms.
+    // Round before choosing the unit: 999.99 µs is 1.00 ms.
     let shown = rounded(
         scale.to_shown(stored),
         scale.rounding_place(stored, uncertainty),
@@ -137,7 +137,7 @@ pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> Str
 /// Most decimals of a change: thousandths of a percent.
 const MAX_PERCENT_PLACES: i32 = 3;
 
-/// A change without an interval that is larger than this, ten times, has whole percents.
+/// Changes without an interval are shown in whole percent from this factor on.
 const PLAIN_CHANGE: f64 = 10.0;
 
 /// The last decimal place of a change in percent that its interval supports, at most three. Whole
@@ -242,7 +242,7 @@ pub enum Uncertainty {
 const DEFAULT_DIGITS: i32 = 3;
 /// Most significant digits of any figure: the seventh digit never matters.
 const MAX_DIGITS: i32 = 6;
-/// Digits of an exact figure with a fraction: from 0.1 % on, exact figures count as different (`analysis::exact`).
+/// Digits of an exact fractional figure: exact figures count as different from 0.1 % on (`analysis::exact`).
 const EXACT_DIGITS: i32 = 4;
 
 /// The last decimal place that an uncertainty of `half_width` supports; negative places are left of
@@ -271,13 +271,13 @@ pub fn decimal_place(figure: f64, uncertainty: Uncertainty) -> i32 {
             .unwrap_or(first + DEFAULT_DIGITS - 1)
             .clamp(first, last),
         Uncertainty::Exact => shortest_place(figure, last),
-        // Zero has no digits to choose among.
+        // Zero is always shown as one digit.
         Uncertainty::Unknown if figure == 0.0 => 0,
         Uncertainty::Unknown => first + DEFAULT_DIGITS - 1,
     }
 }
 
-/// The last place at which an exact figure of a metric is shown.
+/// The last decimal place of an exact figure.
 fn last_exact_place(figure: f64) -> i32 {
     first_place(figure).unwrap_or(0) + EXACT_DIGITS - 1
 }
@@ -288,7 +288,7 @@ fn shortest_place(figure: f64, last: i32) -> i32 {
     (0..last.max(0)).find(exact).unwrap_or(last.max(0))
 }
 
-/// Whether nothing but zeros would follow `place`.
+/// Whether only zeros would follow `place`.
 fn is_exact_at(figure: f64, place: i32) -> bool {
     let power = 10f64.powi(place);
     let tail = figure * power - (figure * power).round();

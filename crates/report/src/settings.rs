@@ -215,7 +215,7 @@ mod tests {
     use crate::format::{RenderDocument as _, TextFormat};
     use speedwell_results::store::TokenScope;
 
-    /// Uses are kept by the hour; one cannot be before the token was made.
+    /// Times of use are stored by the hour, but never precede the token's creation.
     #[test]
     fn a_token_is_not_used_before_it_was_made() {
         const HOUR_MS: i64 = 3_600_000;
@@ -244,7 +244,7 @@ mod tests {
             })
             .collect();
         assert_eq!(times, ["20:30", "20:30", "20:30", "22:00"], "{text}");
-        // All of them in one zone, which each header names.
+        // All times are in one zone, named in each header.
         assert_eq!(text.matches("(UTC").count(), 2, "{text}");
     }
 }

@@ -150,7 +150,7 @@ pub fn report_search(
     document
 }
 
-/// What names the locks that processes of Erlang wait for.
+/// Describes the tool that finds contended locks in Erlang.
 pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (an emulator that counts: erl -emu_type lcnt, then \
                                 lcnt:collect() and lcnt:conflicts())";
 
@@ -361,7 +361,7 @@ mod tests {
                 high: 5.52,
             }),
             time_p5_ns: None,
-            // The mean says 8.26 ns, or 121 M/s of each worker: another estimate.
+            // The mean, 8.26 ns or 121 M/s per worker, is a different estimate.
             time_ns: Some(8.26),
             per_s: Some(242e6),
             disturbance: Some(1.53),

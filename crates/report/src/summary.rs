@@ -392,7 +392,7 @@ fn summary_uncertainty(summary: &CaseSummary) -> Uncertainty {
     }
 }
 
-/// The scale of a summary by itself, and the place at which its center is rounded there.
+/// The scale of a single summary, and the decimal place to which its center is rounded.
 pub(crate) fn scale_and_place(
     summary: &CaseSummary,
     choice: Option<UnitChoice>,

@@ -89,7 +89,7 @@ fn trend_headline(series: &SeriesTrend) -> String {
     )
 }
 
-/// The figure of a level, with the digits that its band supports.
+/// Formats a level with the digits that its band supports.
 pub(crate) fn format_figure(value: &IntervalEstimate, metric: &Metric) -> String {
     format_quantity(value.value, &metric.unit, uncertainty_of(value))
 }

@@ -103,7 +103,7 @@ fn normalize_symbol(symbol: &str) -> &str {
     }
 }
 
-/// How a unit without scaling is shown. Micro is `µ` everywhere.
+/// Symbol of a unit that is not scaled. Micro is always written `µ`.
 fn unscaled(unit: &str) -> String {
     match unit.strip_prefix("us/") {
         _ if unit == "1" => String::new(),

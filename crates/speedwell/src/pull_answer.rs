@@ -83,7 +83,7 @@ pub fn of_comparison(
     })
 }
 
-/// The time of a stamp, by which a newer answer replaces an older one.
+/// Returns the time for a stamp, by which a newer answer replaces an older one.
 pub fn measured_at(started_unix_ms: i64) -> u64 {
     u64::try_from(credible_start(started_unix_ms, unix_time_ms())).unwrap_or_default()
 }

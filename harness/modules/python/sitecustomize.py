@@ -33,7 +33,7 @@ def _watch(checkout, log):
     def note(path):
         if not isinstance(path, str) or path in known or not path.endswith((".py", ".pyc", ".so")):
             return
-        # What is opened here is told to the hook as well.
+        # The hook also receives the open below.
         known.add(path)
         source = os.path.realpath(_source(path))
         if source.startswith(checkout + os.sep):
@@ -44,7 +44,7 @@ def _watch(checkout, log):
         if event == "open":
             note(arguments[0])
         elif event == "import":
-            # Only of modules that are libraries.
+            # Set for extension modules only.
             note(arguments[1])
 
     sys.addaudithook(heard)

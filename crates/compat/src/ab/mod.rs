@@ -136,7 +136,7 @@ impl OutputFiles {
     }
 }
 
-/// Refuses files to be written that would replace each other, or what is sent.
+/// Rejects output files that would replace each other or an input.
 fn check_files(request: &AbRequest, directory: &Path) -> Result<()> {
     let written = [("-e", &request.shown.csv), ("-g", &request.shown.tsv)];
     let outputs: Vec<OutputFile> = (written.into_iter())

@@ -23,7 +23,7 @@ use std::time::Duration;
 /// Time for a program to exit after the user interrupted.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
-/// What standard input is called, as in Python.
+/// Name of standard input, as in Python.
 const STDIN: &str = "<stdin>";
 
 /// Option for the format of the result file.
@@ -148,7 +148,7 @@ fn print_warnings(
     Ok(true)
 }
 
-/// Refuses files to be written that would replace each other, or a side.
+/// Rejects output files that would replace each other or an input.
 fn check_outputs(
     request: &ComparePyRequest,
     sides: [&SideInput; 2],

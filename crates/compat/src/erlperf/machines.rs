@@ -38,7 +38,7 @@ pub struct SnippetJob {
     pub faults: Vec<SnippetFault>,
     /// Cost of an empty iteration in the snippet's VM, in nanoseconds.
     pub empty_ns: Option<f64>,
-    /// What the harness said when it had loaded the snippet.
+    /// The harness's `loaded` event for the snippet.
     pub loaded: Option<ProtocolMessage>,
 }
 
@@ -49,14 +49,13 @@ impl SnippetJob {
     }
 }
 
-/// What a snippet gave when it was measured once.
+/// The result of measuring a snippet once.
 pub struct Visit {
-    /// Its place among the snippets.
+    /// Index of the snippet.
     pub job: usize,
     /// Its samples.
     pub timing: SnippetTiming,
-    /// How long after its time a sample ended at most, of all snippets that were measured together,
-    /// in nanoseconds.
+    /// Largest delay of the end of a sample, over all snippets measured together, in nanoseconds.
     pub late_ns: f64,
 }
 

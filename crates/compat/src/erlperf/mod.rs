@@ -111,7 +111,7 @@ struct ErlperfResults {
     sampled: SampledSnippets,
     /// Passes of a search.
     passes: Vec<SqueezePass>,
-    /// That the workers of a search hinder each other, if so.
+    /// Hint that the workers of a search block each other, if they do.
     hindrance: Option<String>,
 }
 

@@ -14,11 +14,11 @@ use speedwell_report::snippet::ERLANG_LOCKS;
 /// Differences with a p value from this on are not significant.
 const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
-/// What the original says when a sample ended so late that the next one was due. It then busy-waits
-/// for the ends of samples.
+/// The original's warning when a sample ends so late that the next one is due. The original then
+/// busy-waits for the end of each sample.
 const TIMER_WARNING: &str = "Timer accuracy problem detected, results may be inaccurate";
 
-/// The warning of the original, if a sample of any snippet was late.
+/// Returns the original's warning if a sample of any snippet was late.
 pub fn timer_warning(sampled: &SampledSnippets, request: &ErlperfRequest) -> Option<String> {
     let mut taken = sampled.taken.iter();
     let is_late = taken.any(|taken| lateness(taken, request).is_some());
@@ -234,7 +234,7 @@ mod tests {
                 && sentence.contains("lcnt"),
             "{sentence}"
         );
-        // An iteration of two seconds ends as late as it must.
+        // An iteration of two seconds cannot end earlier.
         let mut slow = late(1.5e9);
         slow.windows[0].iterations = 0.5;
         assert_eq!(warning(&slow), None);

@@ -24,7 +24,7 @@ pub struct SnippetSamples {
     pub workers: u32,
     /// Results of each visit, including each single batch.
     pub visits: Vec<SnippetTiming>,
-    /// How long after its time a sample ended at most, in nanoseconds.
+    /// Largest delay of the end of a sample, in nanoseconds.
     pub late_ns: f64,
 }
 
@@ -214,7 +214,7 @@ pub struct SqueezeOutcome {
     /// Index of the last pass with the smallest number of workers that is as good as any; `None`
     /// without a pass.
     pub best: Option<usize>,
-    /// What the passes show together.
+    /// Scaling over all passes.
     pub scaling: Option<ScalingFindings>,
 }
 

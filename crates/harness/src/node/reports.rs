@@ -4,10 +4,11 @@
 
 use crate::RunResult;
 use crate::attempt::invalid_cause;
+use crate::events::declared_metric;
 use crate::node::http_tool::ToolShim;
 use crate::report::{ReportedRate, observe_rate, parse_elapsed_ns};
 use serde_json::Value as Json;
-use speedwell_model::{Case, FailureCause, Metric, MetricDirection, ParameterValue};
+use speedwell_model::{Case, FailureCause, ParameterValue};
 use speedwell_process::{ChildConversation, NextStep};
 use std::time::Duration;
 
@@ -108,12 +109,8 @@ fn add_metric(seen: &mut RunResult, metric: &Json) {
         return;
     };
     let unit = metric["unit"].as_str().unwrap_or_default();
-    let better = match metric["better"].as_str() {
-        Some("higher") => MetricDirection::Higher,
-        Some("lower") => MetricDirection::Lower,
-        _ => MetricDirection::of_unit(unit),
-    };
-    seen.add_value(Metric::new(name, unit, better), value);
+    let better = metric["better"].as_str();
+    seen.add_value(declared_metric(name, unit, better), value);
 }
 
 fn parameter_value(json: &Json) -> ParameterValue {

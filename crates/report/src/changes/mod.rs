@@ -114,7 +114,7 @@ impl OpenChanges {
         open
     }
 
-    /// The answer of a history: how many changes are open, and where none is, which would have been seen.
+    /// Summarizes a history: the number of open changes or, without any, the smallest change that would have been found.
     pub fn sentence(&self, history: &ProjectHistory) -> String {
         let searched = history
             .series

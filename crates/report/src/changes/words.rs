@@ -50,7 +50,7 @@ pub(crate) fn series_changes<'a>(
         .collect()
 }
 
-/// Both sides of a change from zero; of one whose levels are not shown, that it is such.
+/// Formats both levels of a change from zero; "from 0" if the levels are unknown.
 fn from_zero(series: &SeriesTrend, change: &RecordedChange) -> Option<String> {
     let sides = |sides: [IntervalEstimate; 2]| {
         let shown = sides.map(|side| format_figure(&side, &series.key.metric));
@@ -66,7 +66,7 @@ pub(crate) struct ShownChange {
     pub number: i64,
     pub verdict: Verdict,
     pub change: IntervalEstimate,
-    /// Of a change from zero, which has no percentage: `0 -> 1`.
+    /// The levels of a change from zero, which has no percentage: `0 -> 1`.
     pub from_zero: Option<String>,
     pub case: String,
     pub metric: String,

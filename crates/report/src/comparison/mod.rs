@@ -44,7 +44,7 @@ pub fn report_comparison(findings: &AnalysisFindings, output: &OutputOptions) ->
         }
         for comparison in &section.comparisons {
             let subject = section.sentence_prefix(comparison);
-            // The sentence names the metric, unless it stands in front.
+            // The sentence names the metric unless the subject does.
             let change = match &*subject {
                 "" => &*comparison.metric.name,
                 _ => "change",

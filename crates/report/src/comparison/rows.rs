@@ -169,7 +169,7 @@ fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
     }
 }
 
-/// Both sides with what the change, or else their own runs, say of their uncertainty.
+/// Both sides with their uncertainty: from the interval of the change, or else from their own runs.
 fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     let half_width = row.change.and_then(|change| log_half_width(&change));
     [&row.baseline, &row.candidate].map(|side| {
@@ -184,8 +184,7 @@ fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
 /// Half the width of a bounded interval on the log scale: a share of either side.
 fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
     let half = 0.5 * (change.high.ln_1p() - change.low.ln_1p());
-    // The ends of an exact change differ by rounding.
-    (half > 1e-12 && half.is_finite()).then_some(half)
+    (half > 0.0 && half.is_finite()).then_some(half)
 }
 
 /// One scale for all rows, if their figures share a metric and are of similar size.

@@ -77,7 +77,7 @@ fn single_case_headline(
         Verdict::Unclear if row.differs => format!("{candidate} differs from {baseline}"),
         Verdict::Unclear => format!("it is unclear whether {candidate} is {good} than {baseline}"),
     };
-    // Without a verdict, nothing else says which direction is the good one.
+    // Without a verdict, the reader needs to know which direction is better.
     let direction = match row.verdict {
         Verdict::Unclear => format!(" ({})", better_direction(comparison.metric.better)),
         Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
@@ -95,7 +95,7 @@ fn single_case_headline(
     )
 }
 
-/// The change with its interval; of one from zero, both sides: `0 -> 1`.
+/// Formats the change with its interval, or both sides of a change from zero: `0 -> 1`.
 pub fn size(row: &CaseComparison, metric: &Metric) -> Option<String> {
     let from_zero = || {
         let side =
@@ -180,7 +180,7 @@ fn left_out_text(comparison: &CandidateComparison) -> String {
     reasons.iter().map(part).collect()
 }
 
-/// The change of the typical case; where there is none, from which to which change the cases reach.
+/// Formats the typical change or, without one, the range of changes.
 fn typical_change(comparison: &CandidateComparison) -> String {
     if let Some(typical) = comparison.typical() {
         return format!(" Typical change: {}.", format_change_interval(&typical));

@@ -60,7 +60,7 @@ enum BackupLine {
         change: RecordedChange,
         confirmed_by: Option<String>,
     },
-    /// The last of all: how many projects and sessions the file holds.
+    /// The last line: the number of projects and sessions in the file.
     End { projects: usize, sessions: usize },
 }
 
@@ -237,7 +237,7 @@ pub fn write_backup_header(out: &mut dyn Write, made_unix_ms: i64) -> anyhow::Re
     )
 }
 
-/// Writes the last line of a backup, which says how much it holds.
+/// Writes the last line of a backup, which counts its contents.
 ///
 /// # Errors
 /// Fails if `out` cannot be written.

@@ -17,7 +17,7 @@ use speedwell_model::{
 use speedwell_process::unix_time_ms;
 use std::collections::HashMap;
 
-/// How far clocks of machines may be ahead, in milliseconds, before one of them is wrong.
+/// Maximum lead of a machine's clock before it counts as wrong, in milliseconds.
 const MAX_AHEAD_MS: i64 = 86_400_000;
 
 /// Returns the start time to use for a session that claims to have started at `started_unix_ms`. If

@@ -278,7 +278,7 @@ fn expect_as_quick(engine: &str, project: &TempProject, name: &str) {
             "{engine}, {pair} sessions each: {:+.2} % slower",
             100.0 * slower
         );
-        if pair >= FEWEST_PAIRS && slower <= MOST_SLOWER {
+        if pair >= FEWEST_PAIRS && slower.abs() <= MOST_SLOWER {
             return;
         }
     }
