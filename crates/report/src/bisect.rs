@@ -135,10 +135,23 @@ fn effect_text(found: &BisectFindings, part: &BisectedChange, place: &str) -> St
         ChangeConfirmation::NotFound => format!("{place} was not confirmed"),
         ChangeConfirmation::Measured(confirmation) => {
             let change = confirmation.change();
-            let size = format_change_interval(&change);
+            let size = change_text(found, [part.before, part.after], &change);
             format!("{place} made it {}: {size}", direction_word(found, &change))
         }
     }
+}
+
+/// `+2.2 % [-1.0, +5.4]`, or the levels of both revisions for a change from zero: `0 -> 1`.
+fn change_text(found: &BisectFindings, revisions: [usize; 2], change: &IntervalEstimate) -> String {
+    if change.value.is_finite() {
+        return format_change_interval(change);
+    }
+    let unit = found.metric.as_ref().map_or("", |metric| &metric.unit);
+    let levels = revisions.map(|revision| {
+        let level = median(&mut found.state.values_of_revision(revision)).unwrap_or(0.0);
+        format_quantity(level, unit, Uncertainty::Unknown)
+    });
+    levels.join(" -> ")
 }
 
 /// `slower`
@@ -153,7 +166,7 @@ fn direction_word(found: &BisectFindings, change: &IntervalEstimate) -> &'static
 
 /// `cpu_time +2.2 % [-1.0, +5.4] (lower is better)`
 fn of_metric(found: &BisectFindings, change: &IntervalEstimate) -> String {
-    let size = format_change_interval(change);
+    let size = change_text(found, found.ends(), change);
     match &found.metric {
         Some(metric) => format!(
             "{} {size} ({})",
@@ -181,9 +194,10 @@ fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTabl
         at[part.after].clone()
     });
     let at = line;
+    let findings = found.clone();
     columns.add_column(
         ReportColumn::words("change", "change"),
-        |part: &BisectedChange| {
+        move |part: &BisectedChange| {
             let ChangeConfirmation::Measured(confirmation) = part.confirmed else {
                 let is_hanging = part.confirmed == ChangeConfirmation::Hangs;
                 let words = if is_hanging {
@@ -194,7 +208,8 @@ fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTabl
                 return ReportCell::figure(None).with_text(words);
             };
             let change = confirmation.change();
-            ReportCell::figure(Some(change.value)).with_text(format_change_interval(&change))
+            let text = change_text(&findings, [part.before, part.after], &change);
+            ReportCell::figure(Some(change.value)).with_text(text)
         },
     );
     let ends = |part: &BisectedChange| match part.confirmed {
@@ -305,7 +320,7 @@ fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
     Some(ReportBlock::Note(format!(
         "{} in all: {}, {}. A change is confirmed by measuring its revision and the one before it again.",
         found.bisection.range,
-        format_change_interval(&change),
+        change_text(found, found.ends(), &change),
         direction_word(found, &change)
     )))
 }

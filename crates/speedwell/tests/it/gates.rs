@@ -105,6 +105,17 @@ fn twelve_runs_against_seven_are_judged_and_one_against_one_is_not() {
 }
 
 #[test]
+fn exact_sizes_that_differ_keep_all_their_digits() {
+    let by_size = ["--metric", "bytes_per_op", "--fail-on", "worse"];
+    let found = compare(
+        &go_output(6, "9304 B/op"),
+        &go_output(6, "9312 B/op"),
+        &by_size,
+    );
+    found.expect_stdout(&["bytes_per_op in B", "9,304", "9,312"]);
+}
+
+#[test]
 fn a_unit_without_direction_has_no_verdict_until_one_is_said() {
     let (old, new) = (
         go_output(12, "5 misses/s 7 rows/second"),
