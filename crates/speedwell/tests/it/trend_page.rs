@@ -209,17 +209,18 @@ fn a_mark_says_what_it_is_and_leads_to_its_session() {
     );
     // A finger that misses the mark by some pixels sees its words and a link to its session.
     page.evaluate_script(&format!(
-        "{{
-            const {{ x, y, width, height }} = document.querySelector('{mark}').getBoundingClientRect();
+        "(() => {{
+            const mark = document.querySelector('{mark}');
+            const {{ x, y, width, height }} = mark.getBoundingClientRect();
             const [clientX, clientY] = [x + width / 2 + 3, y + height / 2 + 12];
             const touch = {{ bubbles: true, pointerType: 'touch', clientX, clientY }};
-            document.elementFromPoint(clientX, clientY).dispatchEvent(new PointerEvent('click', touch));
-        }}"
+            mark.closest('svg').dispatchEvent(new PointerEvent('click', touch));
+        }})()"
     ));
     let tip = page.evaluate_script("document.querySelector('.tip:not([hidden])')?.textContent");
     let tip = tip.as_str().unwrap();
     assert!(tip.contains("1 run") && tip.ends_with("@17"), "{tip}");
-    let link = page.evaluate_script("document.querySelector('.tip a').getAttribute('href')");
+    let link = page.evaluate_script("document.querySelector('.tip a').pathname");
     assert_eq!(link, format!("/{name}/@17"));
     let loads = page.loads;
     page.click(mark);
