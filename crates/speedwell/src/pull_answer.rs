@@ -11,6 +11,7 @@ use anyhow::bail;
 use speedwell_analysis::gate::GateAnswer;
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
 use speedwell_forge::{CommitState, ResultStamp};
+use speedwell_model::ErrorText;
 use speedwell_process::unix_time_ms;
 use speedwell_report::sources::{self, LabelledSession};
 use speedwell_report::{Document, OutputOptions, ReportBlock, ReportFormat};
@@ -90,9 +91,7 @@ pub fn measured_at(started_unix_ms: i64) -> u64 {
 
 /// Builds an answer that nothing was compared, and why. It never claims that nothing changed.
 pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
-    let reason = failure.to_string();
-    let reason = reason.split("\nhint: ").next().unwrap_or_default();
-    let words = format!("not compared: {reason}");
+    let words = format!("not compared: {}", ErrorText::from_error(&failure).message);
     let mut document = Document::new("comment");
     document.push(ReportBlock::Headline(words.clone()));
     PullAnswer {

@@ -9,7 +9,7 @@ use super::{
     BisectStep, BisectedChange, ChangeConfirmation, EndsComparison,
 };
 use crate::confirm::{self, CONFIRMATION_ALPHA, ConfirmationResult};
-use speedwell_model::{IntervalEstimate, MetricDirection, median};
+use speedwell_model::{MetricDirection, median};
 use speedwell_stats::BlockObservation;
 use speedwell_stats::posterior::{PosteriorBins, RevisionPosterior};
 use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
