@@ -173,8 +173,7 @@ impl GridChart {
         let mut shown = extents.iter().flatten();
         let first = shown.next()?;
         let differs = shown.any(|other| other != first);
-        differs
-            .then(|| "each panel has an axis of its own: their levels lie too far apart".to_owned())
+        differs.then(|| "each panel has its own axis: their levels are too far apart".to_owned())
     }
 
     /// Label above all panels.
@@ -301,7 +300,7 @@ impl SheetContent for GridChart {
             let place = layout.panel_rect(at);
             let more = self.panels.len() - at;
             if at + 1 == places && more > 1 {
-                draw_message(svg, &format!("{more} more have no room"), place);
+                draw_message(svg, &format!("{more} more do not fit"), place);
                 break;
             }
             svg.start_group("panel").end_with(|svg| {

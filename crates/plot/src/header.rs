@@ -89,7 +89,7 @@ pub(crate) fn omitted_note(count: usize, scales: &[&AxisScale]) -> Option<String
         .any(|scale| matches!(scale, AxisScale::Category(_) | AxisScale::Nines));
     let reason = match (logarithmic, named) {
         (true, _) => "not finite, or not positive on a logarithmic axis",
-        (false, true) => "not finite, or without a place on the axis",
+        (false, true) => "not finite, or not on the axis",
         (false, false) => "not finite",
     };
     let values = if count == 1 { "value" } else { "values" };

@@ -208,7 +208,7 @@ impl TrendChart {
                 MAX_SINGLE_POINTS,
             ));
             notes.push(format!(
-                "{} points: each mark is the median of up to {size}, its bar goes from the smallest to the largest",
+                "{} points: each mark is the median of up to {size}, its bar their range",
                 format_figure(inside.len() as f64)
             ));
         }

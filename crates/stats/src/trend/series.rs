@@ -33,7 +33,8 @@ impl fmt::Display for TooManyNonPositive {
         let TooManyNonPositive { left_out, points } = self;
         write!(
             f,
-            "{left_out} of {points} values are negative or not finite; a trend is searched when at most one in ten is"
+            "{left_out} of {points} values are negative or not finite; a trend search allows at \
+                most one in ten"
         )
     }
 }

@@ -23,7 +23,7 @@ impl fmt::Display for StratifiedError {
             StratifiedError::NotPositive { index } => {
                 write!(f, "value {index} is not a positive finite number")
             }
-            StratifiedError::NoBlock => f.write_str("no block holds both sides"),
+            StratifiedError::NoBlock => f.write_str("no block contains both sides"),
         }
     }
 }
