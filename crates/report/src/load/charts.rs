@@ -128,7 +128,7 @@ fn merged_subtitle(loads: &[LoadFindings<'_>]) -> String {
         .map(|load| load.run.measured.timeline.ticks.len());
     match ticks.max().unwrap_or(0).div_ceil(MAX_POINTS) {
         0 | 1 => String::new(),
-        several => format!("{several} intervals to a point; of their times the greatest"),
+        several => format!("{several} intervals a point, with the greatest of their times"),
     }
 }
 
@@ -153,9 +153,9 @@ fn throughput_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
             let failed =
                 |interval: &TimelineStretch| interval.tick.errors as f64 / interval.seconds;
             vec![
-                stretch_series("good answers", &course, measured),
+                stretch_series("successful requests", &course, measured),
                 stretch_series("failed", &course, |of| has_errors.then(|| failed(of))),
-                stretch_series("good answers of the warm-up", &course, |of| {
+                stretch_series("successful requests, warm-up", &course, |of| {
                     of.is_warmup.then(|| ok(of))
                 }),
             ]
@@ -199,7 +199,7 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     };
     let axes = (
         seconds_axis(loads),
-        plot::ChartAxis::log10("service time of good answers, ms"),
+        plot::ChartAxis::log10("service time of successful requests, ms"),
     );
     line_chart("Service time over time", merged_subtitle(loads), axes, all)
 }
@@ -267,7 +267,7 @@ fn histogram_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     if series.is_empty() || !is_same {
         return None;
     }
-    let title = format!("How often {} times occurred", quantity.name());
+    let title = format!("Distribution of {} times", quantity.name());
     let picture = plot::AnyChart::Histogram(plot::HistogramChart {
         title: title.clone(),
         subtitle: None,

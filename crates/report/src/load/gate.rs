@@ -122,15 +122,15 @@ fn unknown_reason(row: &JudgedCondition<'_>) -> Option<&'static str> {
     };
     Some(match why {
         UnknownReason::Refused(refusal) => refusal_reason(refusal),
-        UnknownReason::ClosedLoad => "a load without --rate has no such time",
-        UnknownReason::NoRequests => "no request has this figure",
-        UnknownReason::TooFewRequests => "no request of so few lies beyond this percentile",
+        UnknownReason::ClosedLoad => "only a load with --rate has this time",
+        UnknownReason::NoRequests => "no request counts towards this figure",
+        UnknownReason::TooFewRequests => "too few requests: none lies beyond this percentile",
         UnknownReason::MachineLost => {
             "a machine that sent a part of the load was lost, so the load was smaller than requested"
         }
         UnknownReason::Range => {
             "the limit lies within the range: the generator's own lateness would decide"
         }
-        UnknownReason::LowerBound => "requests without an end may have taken longer",
+        UnknownReason::LowerBound => "unfinished requests may have taken longer",
     })
 }

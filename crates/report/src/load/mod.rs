@@ -29,16 +29,17 @@ use speedwell_analysis::load::{
 const MAX_UNFOLDED_LOADS: usize = 4;
 
 /// The note for closed loads, which have no schedule.
-const CLOSED_NOTE: &str = "service: from sending a request to the last byte of its answer. These clients wait \
-    for an answer before they send again, so requests that would have come during a stall were never \
-    sent and are in no figure (coordinated omission); to see what users would have waited, load with \
-    --rate.";
+const CLOSED_NOTE: &str = "service: from sending a request to the last byte of its response. These \
+    clients wait for a response before they send again, so requests that would have come during a \
+    stall were never sent and no figure includes them (coordinated omission); to see how long \
+    users would have waited, load with --rate.";
 
 /// The note for open loads, which have a schedule.
-const OPEN_NOTE: &str = "response: from the time a request was due to the last byte of its answer, which is \
-    what users would have waited; requests without an end count with their age, marked ≥. service: from \
-    sending on. lag: from the time a request was due to its sending, for whatever reason. A range (14.1-15.9 ms) \
-    ends at the time from when requests were due and begins at that less what the generator itself was late by.";
+const OPEN_NOTE: &str = "response: from the time a request was due to the last byte of its \
+    response, which is how long users would have waited; unfinished requests count with their age, \
+    marked ≥. service: from sending on. lag: from the time a request was due to its sending, for \
+    any reason. The upper end of a range (14.1-15.9 ms) counts from when requests were due; the \
+    lower end excludes the lateness of the generator itself.";
 
 /// Builds the report of loads.
 pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Document {
