@@ -92,11 +92,11 @@ fn bisection_headline(found: &BisectFindings) -> String {
         (_, Some(answer)) if answer.is_found() => found_headline(found, answer),
         (_, Some(answer)) if answer.has_changed_benchmark() => found_headline(found, answer),
         (_, Some(_)) => format!(
-            "not confirmed: with 95 % the change is in {}",
+            "not confirmed: with 95 % confidence, the change is in {}",
             remaining_text(found)
         ),
         (_, None) => format!(
-            "not found yet: with 95 % the change is in {}",
+            "not found yet: with 95 % confidence, the change is in {}",
             remaining_text(found)
         ),
     }
@@ -168,7 +168,7 @@ fn remaining_text(found: &BisectFindings) -> String {
     let all = found.bisection.line.len() - 1;
     match found.standing.set.as_slice() {
         &[only] => found.bisection.line[only].short().to_owned(),
-        set => format!("one of {} of {all} revisions", set.len()),
+        set => format!("one of {} revisions (of {all})", set.len()),
     }
 }
 
@@ -303,7 +303,8 @@ fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
         return None;
     };
     Some(ReportBlock::Note(format!(
-        "{} in all: {}, {}. A change is confirmed by measuring its revision and the one before it again.",
+        "{} as a whole: {}, {}. To confirm a change, its revision and the one before it are \
+            measured again.",
         found.bisection.range,
         format_change_interval(&change),
         direction_word(found, &change)

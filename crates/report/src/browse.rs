@@ -30,9 +30,9 @@ pub struct ProjectLine {
 
 /// Adds the commands for first-time users.
 pub fn add_first_steps(document: &mut Document) {
-    document.push(ReportBlock::Headline("no session yet".into()));
+    document.push(ReportBlock::Headline("no sessions yet".into()));
     document.push(ReportBlock::Paragraph(
-        "What is measured is shown here as soon as it begins.".into(),
+        "Sessions appear here as soon as they start.".into(),
     ));
     document.push(ReportBlock::Command {
         label: "measure the benchmarks of a file or folder".into(),
@@ -82,7 +82,7 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
     columns.add_column(ReportColumn::figure("sessions", "sessions"), |project| {
         capped_count_cell(project.sessions)
     });
-    columns.add_column(ReportColumn::figure("week", "in seven days"), |project| {
+    columns.add_column(ReportColumn::figure("week", "last 7 days"), |project| {
         count_cell(sessions_of_week(project))
     });
     document.push(ReportBlock::Table(
@@ -158,7 +158,7 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         |benchmark| ReportCell::value(benchmark.newest).with_text(format!("@{}", benchmark.newest)),
     );
     columns.add_column(
-        ReportColumn::words("ended_unix_ms", "measured last (UTC)"),
+        ReportColumn::words("ended_unix_ms", "last measured (UTC)"),
         |benchmark| {
             ReportCell::value(benchmark.ended_unix_ms)
                 .with_text(format_moment(benchmark.ended_unix_ms))
@@ -221,13 +221,13 @@ pub fn list_machines(
 ) -> Document {
     let mut document = Document::new("machines");
     let words = match machines.len() {
-        0 => "no machine is known yet".to_owned(),
+        0 => "no machines yet".to_owned(),
         some => format_count(some, "machine", "machines"),
     };
     document.push(ReportBlock::Headline(words));
     if machines.is_empty() {
         document.push(ReportBlock::Paragraph(
-            "A machine is known from its first complete session.".into(),
+            "A machine is listed after its first complete session.".into(),
         ));
     }
     let known: Vec<(&StoredMachine, Option<NoiseCalibration>)> = machines
@@ -348,7 +348,7 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
     document.push_heading(2, "What changed");
     if changes.is_empty() {
         document.push(ReportBlock::Paragraph(
-            "Nothing that could move figures, as far as it was recorded.".into(),
+            "No recorded change that could affect the figures.".into(),
         ));
         return document;
     }
@@ -379,11 +379,12 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
     let mut document = Document::new("calibrations");
     if calibrations.is_empty() {
         document.push(ReportBlock::Headline(
-            "no machine was calibrated yet".into(),
+            "no machine has been calibrated yet".into(),
         ));
         document.push(ReportBlock::Paragraph(
-            "A calibration compares a program with itself many times: it shows how often this machine takes equal things for \
-             different, which should be as often as the confidence says."
+            "A calibration compares a program with itself many times. It shows how often this \
+                machine finds a difference where there is none; the rate should match the \
+                confidence level."
                 .into(),
         ));
         document.push(ReportBlock::Command {

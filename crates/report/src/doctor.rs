@@ -61,7 +61,7 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
         let answer = match () {
             () if interval.low > 0.0 => "layout matters, so compare builds (--builds 32)",
             () if interval.high < NEGLIGIBLE_SPREAD => "layout hardly matters",
-            () => "whether layout matters cannot be said",
+            () => "unclear whether layout matters",
         };
         let sentence = known.to_sentence();
         document.push(ReportBlock::Headline(format!(
@@ -157,7 +157,7 @@ pub fn calibration_check(known: Option<&NoiseCalibration>) -> CheckLine {
             if known.is_in_range() {
                 ("ok", found, String::new())
             } else {
-                let remedy = format!("fix what else is reported here, then: {CALIBRATE_COMMAND}");
+                let remedy = format!("fix the other findings, then: {CALIBRATE_COMMAND}");
                 ("warning", found, remedy)
             }
         }
@@ -190,12 +190,14 @@ pub fn report_tuned_calibration(
     document.push(ReportBlock::Table(table));
     output.add_detail(&mut document, |_, document| {
         document.push(ReportBlock::Note(
-            "spread: the median difference between two runs of the same thing in one block. The interval resamples \
-             blocks. Before and after were measured one after the other, so other work that came or went in between counts as well."
+            "spread: the median difference between two runs of the same thing in one block. The \
+                interval resamples blocks. Before and after were measured in sequence, so they \
+                also differ by other work that started or ended in between."
                 .into(),
         ));
         let alarms = [("before", before), ("after", after)];
-        let alarms = alarms.map(|(when, found)| format!("{when}: {}", expected_alarms_text(&found.counts)));
+        let alarms =
+            alarms.map(|(when, found)| format!("{when}: {}", expected_alarms_text(&found.counts)));
         document.push(ReportBlock::Note(alarms.join("; ")));
     });
     document.attach_data("before", calibration_data(before));
@@ -217,10 +219,11 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     match (number("less"), number("more")) {
         _ if spreads.is_empty() => "nothing was compared".into(),
         (0, 0) => format!(
-            "tuned, runs of the same thing differ as before, as far as can be seen in {cases}."
+            "after tuning, runs of the same thing differ as before, as far as {cases} can show."
         ),
         (less, more) => format!(
-            "tuned, runs of the same thing differ less in {less} and more in {more} of {cases}."
+            "after tuning, runs of the same thing differ less in {less} and more in {more} of \
+                {cases}."
         ),
     }
 }
@@ -286,11 +289,11 @@ fn calibration_headline(found: &CalibrationFindings) -> String {
     match found.outcome {
         CalibrationOutcome::Yes => format!("this machine is calibrated: {counts}."),
         CalibrationOutcome::TooManyAlarms => format!(
-            "this machine is not calibrated: {counts}. Differences are seen where there are none."
+            "this machine is not calibrated: {counts}. Differences are found where there are none."
         ),
         CalibrationOutcome::TooFewAlarms => format!(
-            "this machine is not calibrated: {counts}. The test is more careful here than it says, and \
-             changes are overlooked."
+            "this machine is not calibrated: {counts}. The test is more conservative here than \
+                stated, and misses changes."
         ),
         CalibrationOutcome::Unknown => unknown_headline(found),
     }
@@ -300,9 +303,9 @@ fn unknown_headline(found: &CalibrationFindings) -> String {
     let alarms = alarms_text(&found.counts);
     match (found.counts.comparisons, found.needed) {
         (0, _) => "nothing was compared".to_owned(),
-        (_, None) => format!("{alarms}: the runs do not vary enough to tell anything."),
+        (_, None) => format!("{alarms}: the runs vary too little for a conclusion."),
         (_, Some(needed)) => {
-            format!("{alarms}: too few comparisons to say; at least {needed} are needed.")
+            format!("{alarms}: too few comparisons for a conclusion; at least {needed} are needed.")
         }
     }
 }
@@ -387,8 +390,8 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(rate) = &found.rate {
         notes.push(format!(
-            "false alarms: a difference was found at {}; that is {} of the comparisons, [{}, {}]. With \
-             {} runs a side the test itself would give {}.",
+            "false alarms: differences found at the {} level, in {} of the comparisons, [{}, {}]. \
+                With {} runs a side, the test itself would give {}.",
             format_setting(found.alpha),
             format_share(rate.value),
             format_share(rate.low),
@@ -408,14 +411,14 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
             .map(|(rule, part)| format!("{rule} {}", format_share(*part)))
             .collect();
         notes.push(format!(
-            "--reject would put aside of these runs: {}.",
+            "Share of these runs that --reject would discard: {}.",
             rules.join(", ")
         ));
     }
     if found.cases.iter().any(|case| case.is_dependent) {
         notes.push(
-            "autocorrelation with *: runs depend on those before them (it is beyond 2 / sqrt(runs)); the \
-             randomised blocks protect the test."
+            "autocorrelation with *: runs depend on earlier ones (beyond 2 / sqrt(runs)); the \
+                randomised blocks protect the test."
                 .into(),
         );
     }

@@ -10,9 +10,7 @@ use speedwell_results::store::{OutboxEntry, UploadState};
 pub fn report_outbox(items: &[OutboxEntry]) -> Document {
     let mut document = Document::new("outbox");
     if items.is_empty() {
-        document.push(ReportBlock::Paragraph(
-            "nothing is in the outbox".to_owned(),
-        ));
+        document.push(ReportBlock::Paragraph("the outbox is empty".to_owned()));
     }
     let mut columns = ColumnSet::new();
     columns.add_column(
@@ -38,7 +36,7 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
         let shown = item.sent_unix_ms.map(format_moment).unwrap_or_default();
         ReportCell::value(item.sent_unix_ms).with_text(shown)
     });
-    columns.add_text(ReportColumn::words("reason", "why not"), |item| {
+    columns.add_text(ReportColumn::words("reason", "reason"), |item| {
         let is_over = ["complete", "imported"].contains(&item.ended.as_str());
         match (&item.reason, is_over || item.state == UploadState::Sent) {
             (Some(reason), _) => reason.clone(),
@@ -77,7 +75,7 @@ pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
         found,
         remedy: match refused {
             0 => "speedwell push".to_owned(),
-            _ => "speedwell push --list says why".to_owned(),
+            _ => "speedwell push --list shows why".to_owned(),
         },
     })
 }

@@ -188,10 +188,7 @@ pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     }
     keys.sort_unstable();
     keys.dedup();
-    bail!(
-        "there is no column '{key}' to sort by (known: {})",
-        keys.join(" ")
-    )
+    bail!("unknown sort column '{key}' (known: {})", keys.join(" "))
 }
 
 #[cfg(test)]
@@ -232,7 +229,7 @@ mod tests {
         let error = print_document(&document, &output, &mut Vec::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no column 'p' to sort by (known: change q)"
+            "unknown sort column 'p' (known: change q)"
         );
     }
 

@@ -92,7 +92,7 @@ pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
         )
     } else {
         format!(
-            "{} of {} benchmark files work: {} cases tried well, {failed} failed, {skipped} skipped",
+            "{} of {} benchmark files work: {} cases succeeded, {failed} failed, {skipped} skipped",
             trial.working_files, trial.files, trial.cases
         )
     };

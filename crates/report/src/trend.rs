@@ -72,10 +72,10 @@ fn trend_headline(series: &SeriesTrend) -> String {
     let points = format_count(trend.points.len(), "point", "points");
     if let TrendSearch::TooShort(missing) = trend.search {
         let missing = format_count(missing, "point is", "points are");
-        return format!("{points}, too few to be searched: {missing} missing");
+        return format!("{points}, too few to search for changes: {missing} missing");
     }
     let Some(level) = trend.levels.last() else {
-        return format!("{points}, none of which can be searched");
+        return format!("{points}, which cannot be searched for changes");
     };
     let value = format_figure(&level.value, &series.key.metric);
     let changes = match trend.changes.len() {
@@ -98,11 +98,11 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     let trend = &series.trend;
     let mut notes = Vec::new();
     if let TrendSearch::Impossible(reason) = trend.search {
-        notes.push(format!("It cannot be searched: {reason}."));
+        notes.push(format!("It cannot be searched for changes: {reason}."));
     }
     if let Some(ratio) = trend.smallest_visible.filter(|_| trend.is_searched()) {
         notes.push(format!(
-            "The smallest change that it would show, some 20 points later: {}.",
+            "The smallest change that it would show after about 20 points: {}.",
             format_share(ratio - 1.0)
         ));
     }
@@ -115,7 +115,7 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
             "both count"
         };
         notes.push(format!(
-            "Between sessions {}, from the runs of a session {}: {advice}.",
+            "Spread between sessions {}, within a session {}: {advice}.",
             format_share(between),
             format_share(within)
         ));
@@ -125,8 +125,9 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
         .filter(|[fewest, most]| *most > 4 * fewest)
     {
         notes.push(format!(
-            "Its points are of {fewest} to {most} runs. Those of few scatter more, so changes among them are seen later, and where \
-             the scatter itself changed, a change that is none is found more often."
+            "Its points have {fewest} to {most} runs. Points with few runs scatter more, so \
+                changes among them are found later, and where the scatter itself changes, false \
+                alarms are more frequent."
         ));
     }
     if let Some(ratio) = trend.first_beyond {
@@ -142,7 +143,8 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     for &index in &trend.new_work {
         let revision = &trend.points[index].revision.id;
         notes.push(format!(
-            "The benchmark itself was changed at {}; what came before is a course of its own (--same-work joins them).",
+            "The benchmark itself changed at {}; earlier points form a separate series \
+                (--same-work joins them).",
             short_revision(revision)
         ));
     }

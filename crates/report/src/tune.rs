@@ -203,7 +203,7 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
 pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
     document.push(ReportBlock::Headline(format!(
-        "put back: {}",
+        "restored: {}",
         format_count(done, "setting", "settings")
     )));
     document.push_warnings(&others.iter().map(not_restored_sentence).collect::<Vec<_>>());
@@ -226,10 +226,10 @@ pub fn not_restored_sentence(one: &SettingLine) -> String {
         state,
     } = one;
     match state.as_str() {
-        "left alone" => format!("'{path}' is left alone: somebody changed it to '{after}'."),
+        "left alone" => format!("'{path}' is left alone: it was since changed to '{after}'."),
         "gone" => format!("'{path}' is gone; it held '{before}'."),
         why => format!(
-            "'{path}' could not be put back: {why}. Mend it with: {}",
+            "'{path}' could not be restored: {why}. Restore it with: {}",
             by_hand(path, before)
         ),
     }

@@ -208,7 +208,7 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
 /// `start: worse by 18 %`.
 fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else {
-        return format!("{name}: not in every process");
+        return format!("{name}: not reached in every process");
     };
     let by = row
         .change
@@ -236,7 +236,7 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
         .count();
     parts.push(match (referred, changed) {
         (0, _) => "no reference loop".to_owned(),
-        (_, 0) => "the reference loop changed beside no change of level".to_owned(),
+        (_, 0) => "the reference loop never changed together with a level".to_owned(),
         (all, some) => format!(
             "the machine changed in {some} of {}",
             format_count(all, "process", "processes")
@@ -248,7 +248,7 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
 fn warmup_note(found: &WarmupFindings) -> String {
     let clock = match found.clock {
         ComparedClock::Cpu => "processor time",
-        ComparedClock::Wall => "time by the wall clock",
+        ComparedClock::Wall => "wall-clock time",
     };
     let first = found.cases.first();
     let point = first.map_or(1.0, |own| own.iterations);
@@ -257,9 +257,10 @@ fn warmup_note(found: &WarmupFindings) -> String {
         many => format!("a point is {} iterations", format_number(many, 0)),
     };
     format!(
-        "steady: median time of an iteration after the last change of level; to steady: time until the first steady point has \
-         ended; total: time of all points; all are medians over the processes, of {clock}; {point}. Levels within {} of each \
-         other are one, and the last must be {} of the points.",
+        "steady: median time of an iteration after the last change of level; to steady: time until \
+            the first steady point has ended; total: time of all points; all are medians over the \
+            processes, of {clock}; {point}. Levels within {} of each other count as one, and the \
+            last must cover {} of the points.",
         format_setting(found.rule.delta),
         format_setting(found.rule.least_share)
     )

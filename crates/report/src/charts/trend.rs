@@ -142,7 +142,8 @@ impl<'a> TrendDrawing<'a> {
         let points = self.series.trend.points.len();
         (each > 1).then(|| {
             format!(
-                "{} points: each mark is the median of up to {each} that follow each other, its line from the lowest to the highest",
+                "{} points: each mark is the median of up to {each} consecutive points, its line \
+                    their range",
                 format_number(points as f64, 0)
             )
         })

@@ -26,7 +26,8 @@ pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
     let p = known.p_equal.map(format_probability)?;
     let range = range_text(known)?;
     Some(format!(
-        "It depends on the machine: {range}. Were the change the same on all of them, they would differ so much with a probability of {p}."
+        "It depends on the machine: {range}. If the change were the same on all of them, they \
+            would differ this much with a probability of {p}."
     ))
 }
 
@@ -153,14 +154,20 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
     if several.iter().all(|known| known.populations.is_empty()) {
         let machines = several.iter().map(|known| known.machines.len()).max();
         return vec![format!(
-            "What is said holds on these {}; with fewer than 3 of a class, nothing is said about other machines.",
+            "The verdicts hold on these {} only; predictions for other machines need at least 3 of \
+                a class.",
             format_count(machines.unwrap_or_default(), "machine", "machines")
         )];
     }
     match &several[..] {
-        [only] => only.populations.iter().map(|known| expectation_note(known, comparison)).collect(),
+        [only] => only
+            .populations
+            .iter()
+            .map(|known| expectation_note(known, comparison))
+            .collect(),
         _ => vec![
-            "What is to be expected on other machines of a class is on the page and in the exported figures of each case."
+            "The page and the exported figures of each case give the change to expect on other \
+                machines of a class."
                 .to_owned(),
         ],
     }
@@ -331,7 +338,9 @@ mod tests {
         let findings = speedwell_analysis::analyze_session(&two, &AnalysisSettings::default());
         let shown = text(&findings, Verbosity::Normal);
         assert!(
-            shown.contains("holds on these 2 machines; with fewer than 3"),
+            shown.contains(
+                "hold on these 2 machines only; predictions for other machines need at least 3"
+            ),
             "{shown}"
         );
         // With one machine, the row names it.

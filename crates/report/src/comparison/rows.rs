@@ -23,8 +23,8 @@ use std::borrow::Cow;
 pub type CaseInComparison<'a> = (&'a CandidateComparison, &'a CaseComparison);
 
 /// The footnote for verdicts that rest on runs in fixed or unknown order.
-const INDICATIVE_NOTE: &str = "a hint only: the order of these runs is fixed or unknown, so that a drift \
-                          of the machine may pass for a change";
+const INDICATIVE_NOTE: &str = "only a hint: the order of these runs is fixed or unknown, so \
+    machine drift may look like a change";
 
 /// A row of the table.
 pub struct VerdictLine<'a> {

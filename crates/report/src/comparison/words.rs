@@ -86,7 +86,7 @@ fn single_case_headline(
     let change = change.map(|size| format!(": {changed} {size}{direction}"));
     let more = row.more_runs.map(|n| {
         let runs = format_count(n as usize, "more run", "more runs");
-        format!("; about {runs} a side would tell")
+        format!("; about {runs} a side would decide")
     });
     format!(
         "{sentence}{}{}.",
@@ -259,14 +259,16 @@ fn method_note(comparison: &CandidateComparison) -> String {
     let delta = format_setting(comparison.delta);
     if comparison.metric.name == Metric::CYCLES_ESTIMATE {
         return format!(
-            "{}: an estimate by a model of caches, 1, 5 and 35 cycles for an access to each level; --fail-on never looks at it.",
+            "{}: estimated by a cache model, with 1, 5 and 35 cycles per access to each level; \
+                --fail-on ignores it.",
             Metric::CYCLES_ESTIMATE
         );
     }
     if comparison.rows.iter().all(|row| row.is_exact) {
         return format!(
-            "Method: instructions of user code are counted, and the same in every run; a change within {delta} counts \
-             as the same. They say nothing of waiting, system calls, caches and branches."
+            "Method: instructions of user code, the same count in every run; a change within \
+                {delta} counts as the same. They do not include waiting, system calls, caches and \
+                branches."
         );
     }
     let method = method_words(comparison.method);
@@ -275,7 +277,7 @@ fn method_note(comparison: &CandidateComparison) -> String {
         StatisticalMethod::Rank
         | StatisticalMethod::SignedRank
         | StatisticalMethod::MannWhitney => {
-            "both figures of a row belong to its change, medians of all runs: -v"
+            "the figures of a row match its change; -v shows medians of all runs"
         }
         StatisticalMethod::Welch | StatisticalMethod::Bootstrap => "figures are means",
     };
@@ -306,7 +308,7 @@ pub fn correction_words(correction: TestingCorrection) -> &'static str {
         TestingCorrection::Holm => {
             "Holm over all comparisons shown: controls the family-wise error rate"
         }
-        TestingCorrection::None => "none: each p value stands alone",
+        TestingCorrection::None => "none: p values are not corrected",
     }
 }
 
@@ -314,7 +316,8 @@ pub fn correction_words(correction: TestingCorrection) -> &'static str {
 fn hypothesis_note(comparison: &CandidateComparison) -> Option<String> {
     let threshold = format_setting(comparison.threshold?);
     Some(format!(
-        "p: of figures like these, were the change at most {threshold} in either direction."
+        "p: probability of such figures if the change were at most {threshold} in either \
+            direction."
     ))
 }
 
@@ -378,7 +381,7 @@ fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let looks: Vec<u32> = rows.filter_map(|row| row.decided_at).collect();
     let range = format_range(&looks, |n| n.to_string())?;
     Some(format!(
-        "Measuring ended as soon as the sequential test decided (at {range} runs a side); \
-         changes found by an early end are a little exaggerated."
+        "Measuring ended as soon as the sequential test decided (at {range} runs a side); stopping \
+            early exaggerates changes a little."
     ))
 }

@@ -271,7 +271,8 @@ fn failure_rows(failure: &StepFailure, times: usize) -> Vec<ReportRow> {
         .lines()
         .last()
         .filter(|line| !line.trim().is_empty());
-    let remark = last.map(|line| ReportRow::Remark(format!("last words: {}", line.trim())));
+    let remark =
+        last.map(|line| ReportRow::Remark(format!("last line of stderr: {}", line.trim())));
     [ReportRow::Cells(cells)]
         .into_iter()
         .chain(remark)
@@ -321,7 +322,7 @@ fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<Repor
     let floor = floor.filter(|(low, high)| low.is_finite() && high.is_finite());
     let subtitle = match floor {
         Some(_) => "shaded: the change of the control against itself",
-        None => "shaded: changes that count as none",
+        None => "shaded: changes that count as the same",
     };
     let title = format!("{}, {}: changes", group.name, metric.metric.name);
     (!rows.is_empty()).then(|| {

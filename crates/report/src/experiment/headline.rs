@@ -231,8 +231,8 @@ fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<St
         .iter()
         .find(|comparison| is_control(comparison))?;
     Some(format!(
-        "{}: '{}' measured against itself changed by {} ({}). A difference within that is no difference that this \
-         experiment can see.",
+        "{}: '{}' measured against itself changed by {} ({}). This experiment cannot detect \
+            smaller differences.",
         group.name,
         control.baseline,
         format_change_interval(&floor),

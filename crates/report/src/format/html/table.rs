@@ -247,8 +247,8 @@ fn explain_column(key: &str) -> &'static str {
         "change_shown" => "The estimated change from the baseline to the candidate",
         "interval_shown" => "Where the true change lies, with this confidence",
         "p" => "How often two equal programs would differ at least as much",
-        "q" => "p corrected for the number of cases: what the verdict is held against",
-        "detectable" => "The smallest change that so many runs would find four times out of five",
+        "q" => "p corrected for the number of cases; the verdict uses this one",
+        "detectable" => "The smallest change that this many runs would find four times out of five",
         "more_runs" => "How many more runs a side would probably decide this case",
         _ => "",
     }
