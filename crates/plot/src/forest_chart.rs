@@ -67,8 +67,9 @@ impl ForestChart {
         halves.sort_by(f64::total_cmp);
         let median = halves.get(halves.len() / 2).copied().unwrap_or(0.0);
         let (lowest, highest) = (estimates.low - 4.0 * median, estimates.high + 4.0 * median);
-        let ends = self.finite_rows().flat_map(|row| [row.low, row.high]);
-        let ends = ends
+        let ends = self
+            .finite_rows()
+            .flat_map(|row| [row.low, row.high])
             .filter_map(projected)
             .map(|end| end.clamp(lowest, highest));
         let all = ends.fold(estimates, AxisExtent::extended_to_projected);
@@ -274,13 +275,13 @@ impl<'a> ForestPlot<'a> {
 
     /// Draws the column of figures, as many rows as fit.
     fn draw_figures(&self, svg: &mut SvgWriter) {
-        let size_px = FIGURES_PX.min(self.row_px * 0.9);
-        let stride = if size_px < 7.0 {
-            (7.0 / size_px).ceil() as usize
+        let fitting_px = FIGURES_PX.min(self.row_px * 0.9);
+        let stride = if fitting_px < 7.0 {
+            (7.0 / fitting_px).ceil() as usize
         } else {
             1
         };
-        let size_px = size_px.max(7.0);
+        let size_px = fitting_px.max(7.0);
         svg.start_group("figures").end_with(|svg| {
             let head = TextLine::at(
                 "estimate [interval]",

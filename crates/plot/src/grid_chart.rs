@@ -270,8 +270,10 @@ impl SheetContent for GridChart {
         let panels = format_count(self.panels.len(), "panel", "s");
         let values: usize = self.panel_data().map(|data| data.count_shown()).sum();
         let titles: Vec<&str> = self.panels.iter().map(|panel| &*panel.title).collect();
-        let series = self.panel_data().next();
-        let series = series.map_or(String::new(), |data| join_names(&data.names()));
+        let series = self
+            .panel_data()
+            .next()
+            .map_or(String::new(), |data| join_names(&data.names()));
         let of_series = match series.as_str() {
             "" => String::new(),
             names => format!(" of {names}"),

@@ -48,8 +48,12 @@ impl RunsChart {
         let points = self.series.iter().flat_map(|series| &series.points);
         let shown: Vec<&ChartPoint> = points.filter(|point| data.can_show_point(point)).collect();
         let x = AxisExtent::of_values(&self.x.scale, shown.iter().map(|point| point.x))?;
-        let centers = self.centers.iter().flatten().copied();
-        let centers = centers.filter(|center| can_show(&self.y.scale, *center));
+        let centers = self
+            .centers
+            .iter()
+            .flatten()
+            .copied()
+            .filter(|center| can_show(&self.y.scale, *center));
         let values = shown.iter().map(|point| point.y).chain(centers);
         let y = AxisExtent::of_values(&self.y.scale, values)?;
         let (x, y) = (

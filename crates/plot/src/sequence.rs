@@ -78,12 +78,16 @@ impl ValueSequence {
         plane.draw_axes(svg);
         let colour = SeriesStyle::of_series(0).color();
         let stride = self.values.len().div_ceil(MAX_POINTS).max(1);
-        let drawn = self.values.iter().enumerate().step_by(stride);
-        let drawn = drawn.filter(|(at, value)| {
-            can_show(&y.scale, **value) && self.spikes.binary_search(at).is_err()
-        });
-        let dot = |(at, value): (usize, &f64)| format!("M{:.1} {:.1}h0", x_of(at), y_of(*value));
-        let dots: String = drawn.map(dot).collect();
+        let dots: String = self
+            .values
+            .iter()
+            .enumerate()
+            .step_by(stride)
+            .filter(|(index, value)| {
+                can_show(&y.scale, **value) && self.spikes.binary_search(index).is_err()
+            })
+            .map(|(index, value)| format!("M{:.1} {:.1}h0", x_of(index), y_of(*value)))
+            .collect();
         svg.start_element("path")
             .set_text("class", "points")
             .set_text("d", &dots)

@@ -286,8 +286,11 @@ impl<'a> TrendMarks<'a> {
             let is_whole = placed.iter().all(|words| !words.is_cut);
             (is_whole && count_lanes(&placed) <= limit.min(most)).then_some(placed)
         };
-        let placed = MAX_CHANGE_LANES.into_iter().enumerate().find_map(fits);
-        let placed = placed.unwrap_or_else(|| words(MAX_CHANGE_LANES.len() - 1));
+        let placed = MAX_CHANGE_LANES
+            .into_iter()
+            .enumerate()
+            .find_map(fits)
+            .unwrap_or_else(|| words(MAX_CHANGE_LANES.len() - 1));
         let mut lines: Vec<&TrendNote> = notes
             .iter()
             .filter(|note| note.is_line() && x.contains_value(note.x))

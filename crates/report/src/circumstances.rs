@@ -20,8 +20,8 @@ pub fn report_circumstances(
     sources: &[(Option<&str>, &Session)],
     findings: &AnalysisFindings,
 ) -> Document {
-    let sources = sources.iter();
     let counted: Vec<_> = sources
+        .iter()
         .map(|(name, session)| (*name, *session, session.runs.len()))
         .collect();
     report_circumstances_of(&counted, findings)

@@ -175,8 +175,8 @@ fn command_line(command: &[String]) -> String {
     let Some((program, words)) = command.split_first() else {
         return String::new();
     };
-    let program = program.rsplit('/').next().unwrap_or_default();
-    let line = [&[program.to_owned()], words].concat().join(" ");
+    let file_name = program.rsplit('/').next().unwrap_or_default();
+    let line = [&[file_name.to_owned()], words].concat().join(" ");
     // Code may span several lines.
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -116,8 +116,10 @@ pub fn report_search(
 ) -> Document {
     let mut document = Document::new("code");
     for one in levels {
-        let noise = one.scaling.as_ref();
-        let noise = noise.and_then(|known| scaling::noise_warning(&one.label, known, "visits"));
+        let noise = one
+            .scaling
+            .as_ref()
+            .and_then(|scaling| scaling::noise_warning(&one.label, scaling, "visits"));
         document.extend(noise.map(ReportBlock::Warning));
     }
     document.push_warnings(&findings.warnings);

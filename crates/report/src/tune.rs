@@ -71,13 +71,13 @@ pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -
     );
     let settings = knobs
         .iter()
-        .flat_map(|knob| knob.settings.iter().map(move |one| (knob, one)));
-    let settings = settings.map(|(knob, one)| {
-        json!({
-            "knob": knob.name, "path": one.path, "state": one.state,
-            "before": one.before, "after": one.after,
-        })
-    });
+        .flat_map(|knob| knob.settings.iter().map(move |setting| (knob, setting)))
+        .map(|(knob, setting)| {
+            json!({
+                "knob": knob.name, "path": setting.path, "state": setting.state,
+                "before": setting.before, "after": setting.after,
+            })
+        });
     document.attach_data("settings", settings.collect());
     document
 }
@@ -207,13 +207,16 @@ pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
         format_count(done, "setting", "settings")
     )));
     document.push_warnings(&others.iter().map(not_restored_sentence).collect::<Vec<_>>());
-    let others = others.iter().map(
-        |one| json!({"path": one.path, "before": one.before, "now": one.after, "state": one.state}),
-    );
-    document.attach_data(
-        "restored",
-        json!({"done": done, "others": others.collect::<Vec<_>>()}),
-    );
+    let not_restored: Vec<_> = others
+        .iter()
+        .map(|setting| {
+            json!({
+                "path": setting.path, "before": setting.before, "now": setting.after,
+                "state": setting.state,
+            })
+        })
+        .collect();
+    document.attach_data("restored", json!({"done": done, "others": not_restored}));
     document
 }
 

@@ -75,8 +75,7 @@ fn finding_place(finding: &ValidityFinding) -> String {
         [only] => Some(only.clone()),
         several => Some(format!("{} cases", several.len())),
     };
-    let variants = join_names(&finding.variants);
-    let variants = Some(variants).filter(|names| !names.is_empty());
+    let variants = Some(join_names(&finding.variants)).filter(|names| !names.is_empty());
     let parts: Vec<String> = cases.into_iter().chain(variants).collect();
     if parts.is_empty() {
         "everything".into()

@@ -211,9 +211,9 @@ impl SplitSearch {
                 *least = (*cost, *place);
             }
         }
-        let mut costs = costs.iter();
+        let mut remaining = costs.iter();
         candidates.retain(|_| {
-            costs
+            remaining
                 .next()
                 .is_some_and(|cost| *cost <= least.0 + self.penalty)
         });

@@ -119,8 +119,8 @@ impl OpenChanges {
         let searched = history
             .series
             .iter()
-            .filter(|series| series.trend.is_searched());
-        let searched = searched.count();
+            .filter(|series| series.trend.is_searched())
+            .count();
         if history.series.is_empty() {
             return "no series has a point on this line".into();
         }
@@ -249,9 +249,11 @@ fn add_state(columns: &mut ColumnSet<ShownChange>) {
 
 /// The smallest detectable change of the search: without it, "no change" would claim too much.
 fn detectable_change(history: &ProjectHistory) -> Option<String> {
-    let searched = history.series.iter().map(|series| &series.trend);
-    let searched = searched.filter(|trend| trend.is_searched());
-    let ratios: Vec<f64> = searched
+    let ratios: Vec<f64> = history
+        .series
+        .iter()
+        .map(|series| &series.trend)
+        .filter(|trend| trend.is_searched())
         .filter_map(|trend| trend.smallest_visible)
         .collect();
     let least = ratios.iter().copied().reduce(f64::min)?;

@@ -236,9 +236,9 @@ impl<'a> TrendDrawing<'a> {
     /// A level within the range of its points; one per machine if several measured.
     fn draw_levels(&self, level: &SeriesLevel) -> Vec<plot::TrendLevel> {
         let shown = |machine: Option<u32>, value: &IntervalEstimate| {
-            let points = &self.series.trend.points[level.first..=level.last];
-            let of_machine = |point: &&TrendPoint| machine.is_none_or(|own| own == point.machine);
-            let mut points = points
+            let of_machine =
+                |point: &&TrendPoint| machine.is_none_or(|number| number == point.machine);
+            let mut points = self.series.trend.points[level.first..=level.last]
                 .iter()
                 .filter(|point| point.is_searched())
                 .filter(of_machine);
@@ -382,8 +382,10 @@ fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u
     for point in points.chain(&series.continuation) {
         stops.entry(point.position).or_insert_with(|| time(point));
     }
-    let ends = stops.first_key_value().zip(stops.last_key_value());
-    let ends = ends.map(|((first, _), (last, _))| *first..=*last);
+    let ends = stops
+        .first_key_value()
+        .zip(stops.last_key_value())
+        .map(|((first, _), (last, _))| *first..=*last);
     for landmark in history.landmarks.iter().chain(&series.failures) {
         let position = landmark.position;
         if landmark.session.is_some() || ends.as_ref().is_some_and(|ends| ends.contains(&position))
@@ -425,8 +427,8 @@ fn short_cause(differences: &[FactDifference]) -> String {
             let shared = before
                 .iter()
                 .zip(&after)
-                .take_while(|(one, other)| one == other);
-            let shared = shared.count();
+                .take_while(|(one, other)| one == other)
+                .count();
             let [before, after] = [&before, &after].map(|words| words[shared..].join(" "));
             format!("{} {before} → {after}", only.name)
         }

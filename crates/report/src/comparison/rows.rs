@@ -229,8 +229,9 @@ pub fn shared_remarks(places: &[CaseInComparison<'_>]) -> Vec<String> {
         return Vec::new();
     };
     let is_shared = |text: &Cow<'_, str>| {
-        let mut others = others.iter();
-        others.all(|(_, row)| row_notes(row).any(|other| other == *text))
+        others
+            .iter()
+            .all(|(_, row)| row_notes(row).any(|other| other == *text))
     };
     row_notes(first)
         .filter(is_shared)

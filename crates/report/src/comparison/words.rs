@@ -46,12 +46,15 @@ pub fn comparison_headline(
 /// The sides that failed, and how: `new exited with status 3`.
 fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> Option<String> {
     let sides = [&comparison.baseline, &comparison.candidate];
-    let failed = sides.into_iter().filter_map(|side| {
-        let own = failures.iter().filter(|failure| !failure.cause.is_skip());
-        let mut own = own.filter(|failure| failure.variant.as_ref() == Some(side));
-        Some(format!("{side} failed ({})", own.next()?.cause))
-    });
-    let failed: Vec<String> = failed.collect();
+    let failed: Vec<String> = sides
+        .into_iter()
+        .filter_map(|side| {
+            let failure = failures.iter().find(|failure| {
+                !failure.cause.is_skip() && failure.variant.as_ref() == Some(side)
+            })?;
+            Some(format!("{side} failed ({})", failure.cause))
+        })
+        .collect();
     (!failed.is_empty()).then(|| failed.join(" and "))
 }
 
@@ -82,8 +85,7 @@ fn single_case_headline(
         Verdict::Unclear => format!(" ({})", better_direction(comparison.metric.better)),
         Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
     };
-    let change = size(row, &comparison.metric);
-    let change = change.map(|size| format!(": {changed} {size}{direction}"));
+    let change = size(row, &comparison.metric).map(|size| format!(": {changed} {size}{direction}"));
     let more = row.more_runs.map(|n| {
         let runs = format_count(n as usize, "more run", "more runs");
         format!("; about {runs} a side would decide")

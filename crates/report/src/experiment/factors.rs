@@ -168,7 +168,6 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
         }));
         ReportRow::Cells(cells)
     });
-    let rows = rows.collect();
     let mut heads = vec![
         ReportColumn::new("factor", &grid.down, ColumnKind::Label),
         ReportColumn::machine("values"),
@@ -187,7 +186,7 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
             name_in_unit(&grid.metric.name, &scale.symbol),
         ],
         columns: heads,
-        rows,
+        rows: rows.collect(),
         ..ReportTable::new("factors")
     }
 }
@@ -318,8 +317,8 @@ fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<Repor
     let first = metric.findings.comparisons.first()?;
     let floor = metric
         .floor
-        .map(|floor| (floor.low * 100.0, floor.high * 100.0));
-    let floor = floor.filter(|(low, high)| low.is_finite() && high.is_finite());
+        .map(|floor| (floor.low * 100.0, floor.high * 100.0))
+        .filter(|(low, high)| low.is_finite() && high.is_finite());
     let subtitle = match floor {
         Some(_) => "shaded: the change of the control against itself",
         None => "shaded: changes that count as the same",

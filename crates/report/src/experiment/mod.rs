@@ -215,11 +215,11 @@ fn other_metrics_title(group: &GroupFindings, several: bool) -> String {
     if names.is_empty() {
         names.push("percentiles and factors");
     }
-    let names = names.join(", ");
+    let listed = names.join(", ");
     if several {
-        format!("More of {}: {names}", group.name)
+        format!("More of {}: {listed}", group.name)
     } else {
-        format!("More: {names}")
+        format!("More: {listed}")
     }
 }
 

@@ -299,11 +299,11 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
         })
         .collect();
     rows.push(ReportRow::Remark(in_flight_caption(curves)));
-    let labels: Vec<String> = curves
+    let labels = curves
         .iter()
         .map(|curve| variant_label(experiment, &curve.variant))
-        .collect();
-    let labels = labels.join(", ");
+        .collect::<Vec<_>>()
+        .join(", ");
     ReportTable {
         caption: vec![
             case.to_owned(),
@@ -327,11 +327,15 @@ fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
         ))
     });
     let each: Vec<String> = each.collect();
-    let asked = curves.iter().find_map(|curve| curve.requested_concurrency);
-    let asked = asked
-        .map(|asked| format!(" of {asked}"))
+    let of_requested = curves
+        .iter()
+        .find_map(|curve| curve.requested_concurrency)
+        .map(|requested| format!(" of {requested}"))
         .unwrap_or_default();
-    format!("requests in flight on average{asked}: {}", each.join(", "))
+    format!(
+        "requests in flight on average{of_requested}: {}",
+        each.join(", ")
+    )
 }
 
 #[cfg(test)]

@@ -216,11 +216,13 @@ fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     };
     let all = match loads {
         [load] => {
-            let requests = load.served.iter();
             // The first byte usually arrives with the last one, so its line would hide the other.
             let hidden = [TimedQuantity::Connect, TimedQuantity::FirstByte];
-            let requests = requests.filter(|of| !hidden.contains(&of.quantity));
-            requests.map(|of| line(served_name(of), of)).collect()
+            load.served
+                .iter()
+                .filter(|served| !hidden.contains(&served.quantity))
+                .map(|served| line(served_name(served), served))
+                .collect()
         }
         _ => loads
             .iter()

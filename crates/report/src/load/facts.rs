@@ -97,8 +97,9 @@ fn stage_text(stage: &StageFacts) -> String {
         to_per_s,
         duration_ns,
     } = stage;
-    let length = duration_ns.map(|ns| format!(" for {}", format_length(ns)));
-    let length = length.unwrap_or_default();
+    let length = duration_ns
+        .map(|ns| format!(" for {}", format_length(ns)))
+        .unwrap_or_default();
     if from_per_s == to_per_s {
         format!("{}{length}", format_rate(*from_per_s))
     } else {
@@ -231,10 +232,10 @@ fn connections_text(load: &LoadFindings<'_>) -> String {
 
 fn in_flight_fact(load: &LoadFindings<'_>) -> Option<Fact> {
     let effective = load.concurrency.effective?;
-    let requested = load.concurrency.requested;
-    let requested = requested.map_or(String::new(), |requested| {
-        format!(" of {requested} requested")
-    });
+    let requested = load
+        .concurrency
+        .requested
+        .map_or(String::new(), |clients| format!(" of {clients} requested"));
     Some(new_fact(
         "in flight",
         format!("{effective:.1}{requested} on average (rate times mean service time)"),

@@ -103,9 +103,12 @@ fn add_details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
     blocks.extend(tables::percentiles_table(load).map(ReportBlock::Table));
     blocks.push(ReportBlock::Table(tables::times_table(load)));
     blocks.extend(tables::outcome_blocks(load));
-    let remarks = load.remarks.iter();
-    let remarks = remarks.filter(|remark| remark.severity() == RemarkSeverity::Note);
-    blocks.extend(remarks.map(|remark| ReportBlock::Note(words::remark_sentence(remark, load))));
+    let notes = load
+        .remarks
+        .iter()
+        .filter(|remark| remark.severity() == RemarkSeverity::Note)
+        .map(|remark| ReportBlock::Note(words::remark_sentence(remark, load)));
+    blocks.extend(notes);
     match of {
         1 => document.extend(blocks),
         2..=MAX_UNFOLDED_LOADS => {

@@ -227,9 +227,8 @@ pub fn add_rates(rates: &RateSeries, document: &mut Document) {
 fn rates_headline(rates: &RateSeries) -> String {
     let label = &rates.label;
     if let Some(refused_at) = rates.refused_at {
-        let least = rates.answer.kept.map(format_rate);
-        let least = least.map_or(String::new(), |least| {
-            format!("; it keeps at least {least}")
+        let least = rates.answer.kept.map_or(String::new(), |kept| {
+            format!("; it keeps at least {}", format_rate(kept))
         });
         return format!(
             "{label}: the highest rate is refused: in every try of {}, the generator, not the \
@@ -336,15 +335,10 @@ pub const NS_PER_MS: f64 = 1e6;
 
 /// Draws the charts of one address.
 pub fn levels_charts(levels: &ConcurrencySeries) -> Vec<ReportChart> {
-    let throughput = levels.scaling.as_ref();
-    let throughput = throughput.map(|known| {
-        throughput_chart(
-            &levels.label,
-            known,
-            "successful requests per \
-            second",
-        )
-    });
+    let throughput = levels
+        .scaling
+        .as_ref()
+        .map(|scaling| throughput_chart(&levels.label, scaling, "successful requests per second"));
     [throughput, percentiles_chart(levels)]
         .into_iter()
         .flatten()

@@ -185,8 +185,9 @@ fn low_quantile(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
 /// people nothing new.
 pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<ReportBlock> {
     let counts = &load.run.measured.totals.outcomes;
-    let tables = [outcome_table(load, counts), status_table(load, counts)];
-    let tables = tables.into_iter().map(ReportBlock::Table).collect();
+    let tables = [outcome_table(load, counts), status_table(load, counts)]
+        .map(ReportBlock::Table)
+        .into();
     let is_plain =
         counts.succeeded() == counts.attempts() && counts.codes().nonzero_counts().count() == 1;
     if is_plain {

@@ -166,8 +166,8 @@ impl TextFormat {
         let widest = facts
             .iter()
             .map(|(name, _)| layout::display_width(name))
-            .max();
-        let widest = widest.unwrap_or(0);
+            .max()
+            .unwrap_or(0);
         for (name, value) in facts {
             let free = " ".repeat(widest + 2 - layout::display_width(name));
             self.write_sentences(
