@@ -159,12 +159,16 @@ impl GridChart {
 
     /// Extents of each panel; `None` for a panel without data.
     fn extents(&self) -> Vec<Option<PanelExtents>> {
-        let own: Vec<Option<PanelExtents>> = self.panel_data().map(|data| data.extents()).collect();
-        let x = shared_extent(own.iter().flatten().map(|(x, _)| *x));
-        let y = shared_extent(own.iter().flatten().filter_map(|(_, y)| *y));
+        let panels: Vec<Option<PanelExtents>> =
+            self.panel_data().map(|data| data.extents()).collect();
+        let shared_x = shared_extent(panels.iter().flatten().map(|(x, _)| *x));
+        let shared_y = shared_extent(panels.iter().flatten().filter_map(|(_, y)| *y));
         let fitted =
-            |(own_x, own_y): PanelExtents| (x.unwrap_or(own_x), own_y.map(|own| y.unwrap_or(own)));
-        own.into_iter().map(|own| own.map(fitted)).collect()
+            |(x, y): PanelExtents| (shared_x.unwrap_or(x), y.map(|y| shared_y.unwrap_or(y)));
+        panels
+            .into_iter()
+            .map(|extents| extents.map(fitted))
+            .collect()
     }
 
     /// Note about panels with different axes.
@@ -211,15 +215,16 @@ impl GridChart {
 }
 
 /// The common extent of all panels, unless the data of one would get lost on it.
-fn shared_extent(own: impl Iterator<Item = AxisExtent>) -> Option<AxisExtent> {
-    let own: Vec<AxisExtent> = own.collect();
+fn shared_extent(panels: impl Iterator<Item = AxisExtent>) -> Option<AxisExtent> {
+    let extents: Vec<AxisExtent> = panels.collect();
     let span = |extent: &AxisExtent| extent.high - extent.low;
-    let longest = own.iter().map(span).fold(0.0, f64::max);
-    let all = own.into_iter().reduce(|all, one| {
-        all.extended_to_projected(one.low)
-            .extended_to_projected(one.high)
+    let longest = extents.iter().map(span).fold(0.0, f64::max);
+    let shared = extents.into_iter().reduce(|shared, extent| {
+        shared
+            .extended_to_projected(extent.low)
+            .extended_to_projected(extent.high)
     })?;
-    (span(&all) <= longest * MAX_SHARED_FACTOR).then_some(all)
+    (span(&shared) <= longest * MAX_SHARED_FACTOR).then_some(shared)
 }
 
 /// Draws the title of a panel and returns the remaining area below.

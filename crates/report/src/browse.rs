@@ -167,10 +167,10 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
     let mut rows = Vec::new();
     let mut group = "";
     for benchmark in benchmarks {
-        let (own, _) = split_group(&benchmark.name);
-        if own != group {
-            group = own;
-            rows.push(ReportRow::Group(RowName::plain(own)));
+        let (new_group, _) = split_group(&benchmark.name);
+        if new_group != group {
+            group = new_group;
+            rows.push(ReportRow::Group(RowName::plain(group)));
         }
         rows.push(columns.build_row(benchmark));
     }
@@ -230,11 +230,10 @@ pub fn list_machines(
             "A machine is listed after its first complete session.".into(),
         ));
     }
-    let known: Vec<(&StoredMachine, Option<NoiseCalibration>)> = machines
+    let lines: Vec<MachineLine> = machines
         .iter()
-        .map(|machine| (machine, calibrated(machine)))
+        .map(|machine| MachineLine::from_stored((machine, calibrated(machine))))
         .collect();
-    let owned: Vec<MachineLine> = known.into_iter().map(MachineLine::from_stored).collect();
     let mut columns = ColumnSet::<MachineLine>::new();
     columns.add_column(
         ReportColumn::new("machine", "machine", ColumnKind::Label),
@@ -261,7 +260,7 @@ pub fn list_machines(
     columns.add_column(ReportColumn::words("calibration", "calibration"), |line| {
         calibration_cell(line.calibration.as_ref())
     });
-    document.push(ReportBlock::Table(columns.build_table("machines", &owned)));
+    document.push(ReportBlock::Table(columns.build_table("machines", &lines)));
     document
 }
 
@@ -284,14 +283,14 @@ impl MachineLine {
     }
 }
 
-fn calibration_cell(known: Option<&NoiseCalibration>) -> ReportCell {
-    match known {
+fn calibration_cell(calibration: Option<&NoiseCalibration>) -> ReportCell {
+    match calibration {
         None => ReportCell::text("never calibrated").with_emphasis(TextEmphasis::Muted),
-        Some(known) if known.is_in_range() => {
+        Some(calibration) if calibration.is_in_range() => {
             ReportCell::words("calibrated").with_emphasis(TextEmphasis::Good)
         }
-        Some(known) => {
-            let words = if known.false_alarms < known.expected_low {
+        Some(calibration) => {
+            let words = if calibration.false_alarms < calibration.expected_low {
                 "too few false alarms"
             } else {
                 "too many false alarms"
@@ -317,10 +316,10 @@ pub fn describe_machine(machine: &StoredMachine) -> Document {
         ("First session", Some(format_moment(machine.first_unix_ms))),
         ("Last session", Some(format_moment(machine.last_unix_ms))),
     ];
-    let known = facts
+    let recorded = facts
         .into_iter()
         .filter_map(|(name, fact)| Some((name.to_owned(), fact?)));
-    document.push(ReportBlock::Facts(known.collect()));
+    document.push(ReportBlock::Facts(recorded.collect()));
     document.attach_data(
         "machine",
         json!({"number": machine.number, "id": machine.machine.id, "name": machine.machine.name,

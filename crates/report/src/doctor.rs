@@ -56,30 +56,30 @@ const NEGLIGIBLE_SPREAD: f64 = 0.02;
 pub fn report_layouts(findings: &AnalysisFindings) -> Document {
     let mut document = Document::new("layouts");
     document.push_warnings(&findings.warnings);
-    for known in &findings.layout {
-        let interval = known.components.interval;
+    for spread in &findings.layout {
+        let interval = spread.components.interval;
         let answer = match () {
             () if interval.low > 0.0 => "layout matters, so compare builds (--builds 32)",
             () if interval.high < NEGLIGIBLE_SPREAD => "layout hardly matters",
             () => "unclear whether layout matters",
         };
-        let sentence = known.to_sentence();
+        let sentence = spread.to_sentence();
         document.push(ReportBlock::Headline(format!(
             "{}: {answer}. {sentence}",
-            known.case
+            spread.case
         )));
     }
-    let data = findings.layout.iter().map(|known| {
-        let found = &known.components;
+    let data = findings.layout.iter().map(|spread| {
+        let found = &spread.components;
         json!({
-            "case": known.case,
-            "metric": known.metric,
+            "case": spread.case,
+            "metric": spread.metric,
             "builds": found.groups,
             "between": found.between,
             "between_low": found.interval.low,
             "between_high": found.interval.high,
             "within": found.within,
-            "slowest_to_fastest": known.range,
+            "slowest_to_fastest": spread.range,
         })
     });
     document.attach_data("layout", data.collect());
@@ -140,21 +140,21 @@ pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -
 }
 
 /// The calibration check of `doctor`; `None` if the machine was never calibrated.
-pub fn calibration_check(known: Option<&NoiseCalibration>) -> CheckLine {
-    let (state, found, remedy) = match known {
+pub fn calibration_check(calibration: Option<&NoiseCalibration>) -> CheckLine {
+    let (state, found, remedy) = match calibration {
         None => (
             "unknown",
             "never calibrated".to_owned(),
             CALIBRATE_COMMAND.to_owned(),
         ),
-        Some(known) => {
+        Some(calibration) => {
             let when = format!(
                 "@{}, {}",
-                known.session,
-                format_moment(known.started_unix_ms)
+                calibration.session,
+                format_moment(calibration.started_unix_ms)
             );
-            let found = format!("{} ({when})", expected_alarms_text(known));
-            if known.is_in_range() {
+            let found = format!("{} ({when})", expected_alarms_text(calibration));
+            if calibration.is_in_range() {
                 ("ok", found, String::new())
             } else {
                 let remedy = format!("fix the other findings, then: {CALIBRATE_COMMAND}");

@@ -49,7 +49,7 @@ pub fn report_iterations(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("iterations");
-    let is_steady = |of: &&IterationsOfFile| of.outcome == IterationsOutcome::Steady;
+    let is_steady = |file: &&IterationsOfFile| file.outcome == IterationsOutcome::Steady;
     let steady = files.iter().filter(is_steady).count();
     document.push(ReportBlock::Headline(format!(
         "sufficient {parameter} found for {steady} of {}",

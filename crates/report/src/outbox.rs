@@ -50,23 +50,23 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
 
 /// The outbox check of `doctor`; `None` if everything was sent.
 pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
-    let of = |state: UploadState| items.iter().filter(|item| item.state == state).count();
-    let said = |count: usize, one: &str, many: &str| {
+    let count = |state: UploadState| items.iter().filter(|item| item.state == state).count();
+    let sentence = |count: usize, one: &str, many: &str| {
         let verb = if count == 1 { one } else { many };
         format!(
             "{} {verb}",
             crate::format_count(count, "session", "sessions")
         )
     };
-    let (waiting, refused) = (of(UploadState::Waiting), of(UploadState::Refused));
+    let (waiting, refused) = (count(UploadState::Waiting), count(UploadState::Refused));
     let found = match (waiting, refused) {
         (0, 0) => return None,
-        (waiting, 0) => said(waiting, "waits", "wait"),
-        (0, refused) => said(refused, "is refused", "are refused"),
+        (waiting, 0) => sentence(waiting, "waits", "wait"),
+        (0, refused) => sentence(refused, "is refused", "are refused"),
         (waiting, refused) => format!(
             "{}, {}",
-            said(waiting, "waits", "wait"),
-            said(refused, "is refused", "are refused")
+            sentence(waiting, "waits", "wait"),
+            sentence(refused, "is refused", "are refused")
         ),
     };
     Some(CheckLine {

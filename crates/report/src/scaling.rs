@@ -23,8 +23,8 @@ const MAX_NOISE: f64 = 0.15;
 
 /// Formats a throughput with as many digits as its interval supports.
 pub fn format_throughput(standing: &LevelState) -> String {
-    let known = standing.interval.filter(|interval| interval.low >= 0.0);
-    let half = known.map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
+    let interval = standing.interval.filter(|interval| interval.low >= 0.0);
+    let half = interval.map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
     format_quantity(standing.throughput, "1/s", half)
 }
 
@@ -250,13 +250,13 @@ fn format_parameter(parameter: &UslParameter) -> String {
 
 /// The law with every digit.
 pub fn law_data(scaling: &ScalingFindings) -> Value {
-    let known =
+    let with_error =
         |parameter: &UslParameter| json!({"value": parameter.value, "error": parameter.error});
     match &scaling.curve {
         Ok(usl) => json!({
-            "lambda": known(&usl.lambda),
-            "sigma": known(&usl.sigma),
-            "kappa": known(&usl.kappa),
+            "lambda": with_error(&usl.lambda),
+            "sigma": with_error(&usl.sigma),
+            "kappa": with_error(&usl.kappa),
             "r_squared": usl.r_squared,
             "peak": scaling.peak,
         }),

@@ -298,7 +298,7 @@ fn add_figures(columns: &mut ColumnSet<SnippetFigures>) {
 type SnippetLevelRow = (SnippetFigures, Option<LevelState>, bool);
 
 fn levels_table(levels: &SnippetLevels) -> ReportTable {
-    let answer = levels.scaling.as_ref().map(|known| &known.answer);
+    let answer = levels.scaling.as_ref().map(|scaling| &scaling.answer);
     let knee = answer.map(|answer| answer.at_knee().concurrency);
     let row = |one: &SnippetFigures| -> SnippetLevelRow {
         let same = |standing: &&LevelState| Some(standing.concurrency) == one.concurrency;

@@ -130,8 +130,8 @@ fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
         [first, others @ ..] => format!("{} and {} more", first.path, others.len()),
     };
     let parts = [files, knob.effect.to_owned(), knob.note.clone()];
-    let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    said.join("; ")
+    let present: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    present.join("; ")
 }
 
 /// Summarizes the values of several files: `powersave`, or `1 × performance, 3 × powersave`.

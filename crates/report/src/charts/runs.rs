@@ -47,10 +47,10 @@ fn relative_boxes(
             .variants
             .iter()
             .find(|summary| *summary.variant == *baseline)?;
-        let own = || reference.center.value;
+        let center = || reference.center.value;
         let reference = compared
             .side_estimate(reference)
-            .map_or_else(own, |side| side.value);
+            .map_or_else(center, |side| side.value);
         let distance = |stored: f64| (stored / reference - 1.0) * 100.0;
         Some(box_category(category, compared, distance))
     };
@@ -112,16 +112,16 @@ pub fn draw_bars(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<R
 
 fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
     let bar = |summary: &&CaseSummary| {
-        let known = compared.side_estimate(summary).unwrap_or(summary.center);
+        let estimate = compared.side_estimate(summary).unwrap_or(summary.center);
         let end = |end: f64| {
-            let has_end = end != known.value && end.is_finite();
+            let has_end = end != estimate.value && end.is_finite();
             has_end.then(|| panel.scale.to_shown(end))
         };
         plot::ChartBar {
             name: summary.variant.to_string(),
-            value: panel.scale.to_shown(known.value),
-            low: end(known.low),
-            high: end(known.high),
+            value: panel.scale.to_shown(estimate.value),
+            low: end(estimate.low),
+            high: end(estimate.high),
         }
     };
     let category = |category: &CaseCategory<'_>| plot::BarCategory {

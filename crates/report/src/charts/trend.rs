@@ -160,11 +160,13 @@ impl<'a> TrendDrawing<'a> {
                 .collect();
         }
         let of_machine = |machine: &u32| {
-            let own: Vec<&TrendPoint> = points
+            let machine_points: Vec<&TrendPoint> = points
                 .iter()
                 .filter(|point| point.machine == *machine)
                 .collect();
-            let marks = own.chunks(each).filter_map(|near| self.merge_points(near));
+            let marks = machine_points
+                .chunks(each)
+                .filter_map(|near| self.merge_points(near));
             marks.collect::<Vec<_>>()
         };
         let mut marks: Vec<plot::TrendPoint> = self.machines.iter().flat_map(of_machine).collect();
@@ -357,9 +359,9 @@ impl<'a> TrendDrawing<'a> {
     /// A coordinate just before a point.
     fn place_before(&self, index: usize) -> Option<f64> {
         let position = self.series.trend.points[index].position;
-        let own = *self.places.get(&position)?;
+        let place = *self.places.get(&position)?;
         let earlier = self.places.range(..position).next_back();
-        Some(earlier.map_or(own, |(_, earlier)| f64::midpoint(*earlier, own)))
+        Some(earlier.map_or(place, |(_, earlier)| f64::midpoint(*earlier, place)))
     }
 }
 

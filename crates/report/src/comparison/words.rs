@@ -122,7 +122,7 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
     if total == 0 {
         return format!("{baseline} and {candidate} are not compared{left_out}.");
     }
-    let of = |verdict| comparison.rows_with_verdict(verdict).count();
+    let count = |verdict| comparison.rows_with_verdict(verdict).count();
     let differ = |row: &&CaseComparison| row.verdict == Verdict::Unclear && row.differs;
     let differing = comparison.rows.iter().filter(differ).count();
     if differing > 0 {
@@ -131,7 +131,7 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
             count_of_cases(differing, total)
         );
     }
-    let unclear = of(Verdict::Unclear);
+    let unclear = count(Verdict::Unclear);
     if unclear == total {
         return format!(
             "it is unclear whether {candidate} is {good} than {baseline} {}{left_out}.",
@@ -140,9 +140,9 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
     }
     let equal = format!("the same within {}", equivalence_margin(comparison));
     let mut parts = [
-        (of(Verdict::Better), good),
-        (of(Verdict::Worse), bad),
-        (of(Verdict::Same), &equal),
+        (count(Verdict::Better), good),
+        (count(Verdict::Worse), bad),
+        (count(Verdict::Same), &equal),
     ]
     .into_iter()
     .filter(|(number, _)| *number > 0);

@@ -320,13 +320,15 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
 
 /// The requests in flight, needed with every latency: different loads are not comparable.
 fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
-    let each = curves.iter().filter_map(|curve| {
-        Some(format!(
-            "{} {:.1}",
-            curve.variant, curve.effective_concurrency?
-        ))
-    });
-    let each: Vec<String> = each.collect();
+    let parts: Vec<String> = curves
+        .iter()
+        .filter_map(|curve| {
+            Some(format!(
+                "{} {:.1}",
+                curve.variant, curve.effective_concurrency?
+            ))
+        })
+        .collect();
     let of_requested = curves
         .iter()
         .find_map(|curve| curve.requested_concurrency)
@@ -334,7 +336,7 @@ fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
         .unwrap_or_default();
     format!(
         "requests in flight on average{of_requested}: {}",
-        each.join(", ")
+        parts.join(", ")
     )
 }
 

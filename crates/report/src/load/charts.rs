@@ -72,9 +72,9 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     if *interval_ns == 0 {
         return Vec::new();
     }
-    let whole = warmup + (measured.elapsed_ns / interval_ns) as usize;
+    let complete = warmup + (measured.elapsed_ns / interval_ns) as usize;
     let (before, after) =
-        ticks[..whole.min(ticks.len())].split_at((*warmup).min(ticks.len().min(whole)));
+        ticks[..complete.min(ticks.len())].split_at((*warmup).min(ticks.len().min(complete)));
     let at_once = ticks.len().div_ceil(MAX_POINTS).max(1);
     let interval_s = *interval_ns as f64 / 1e9;
     let intervals = |ticks: &[TimelineTick], is_warmup: bool, begin: f64| -> Vec<TimelineStretch> {
@@ -86,12 +86,12 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
         };
         ticks.chunks(at_once).enumerate().map(interval).collect()
     };
-    let mut all = intervals(before, true, -(before.len() as f64));
-    all.extend(intervals(after, false, 0.0));
-    if let Some(first) = all.first_mut() {
+    let mut stretches = intervals(before, true, -(before.len() as f64));
+    stretches.extend(intervals(after, false, 0.0));
+    if let Some(first) = stretches.first_mut() {
         first.seconds -= unanswered_s(&first.tick).min(first.seconds / 2.0);
     }
-    all
+    stretches
 }
 
 /// The time until the first response of a load could arrive, in seconds. Every later interval has
@@ -111,7 +111,7 @@ fn seconds_axis(loads: &[LoadFindings<'_>]) -> plot::ChartAxis {
 }
 
 fn merge_ticks(ticks: &[TimelineTick]) -> TimelineTick {
-    let most = |of: fn(&TimelineTick) -> Option<u64>| ticks.iter().filter_map(of).max();
+    let most = |time: fn(&TimelineTick) -> Option<u64>| ticks.iter().filter_map(time).max();
     TimelineTick {
         ok: ticks.iter().map(|tick| tick.ok).sum(),
         errors: ticks.iter().map(|tick| tick.errors).sum(),

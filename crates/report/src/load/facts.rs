@@ -116,10 +116,10 @@ fn sent_text(run: &LoadRun) -> String {
     let kinds = match &requested.kinds[..] {
         [kind] => format!("{} {}", kind.method, run.url),
         kinds => {
-            let of = |kind: &speedwell_model::load_run::KindFacts| {
+            let kind_text = |kind: &speedwell_model::load_run::KindFacts| {
                 format!("{} {} {}", kind.weight, kind.method, kind.path)
             };
-            let kinds: Vec<String> = kinds.iter().map(of).collect();
+            let kinds: Vec<String> = kinds.iter().map(kind_text).collect();
             format!("{} ({})", run.url, kinds.join(", "))
         }
     };

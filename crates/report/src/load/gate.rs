@@ -99,15 +99,15 @@ fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
 }
 
 fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {
-    let of = match row.quantity {
+    let quantity = match row.quantity {
         Some(TimedQuantity::Response) => "response ",
         Some(TimedQuantity::Service) => "service ",
         _ => "",
     };
     match row.condition.figure {
         LoadFigure::Time(..) => match row.low {
-            Some(low) => format!("{of}{}", format_ns_range(low, value)),
-            None => format!("{of}{}", format_ns(value, row.is_lower_bound)),
+            Some(low) => format!("{quantity}{}", format_ns_range(low, value)),
+            None => format!("{quantity}{}", format_ns(value, row.is_lower_bound)),
         },
         LoadFigure::Throughput => format_rate(value),
         LoadFigure::ErrorShare | LoadFigure::OkShare => format_share(value),

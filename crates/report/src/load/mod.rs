@@ -65,8 +65,8 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
 fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut found: Vec<(String, String, usize)> = Vec::new();
     let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {
-        let known = found.iter_mut().find(|(known, _, _)| *known == kind);
-        match (known, loads.len()) {
+        let earlier = found.iter_mut().find(|(other, _, _)| *other == kind);
+        match (earlier, loads.len()) {
             (Some((_, _, more)), _) => *more += 1,
             (None, 1) => found.push((kind, text, 0)),
             (None, _) => found.push((kind, format!("{}: {text}", load_name(load)), 0)),

@@ -36,8 +36,8 @@ pub fn report_search(
         document.push(ReportBlock::Headline(levels_headline(one)));
         document.push(ReportBlock::Table(levels_table(one)));
         output.add_detail(&mut document, |_, document| {
-            let known = one.scaling.as_ref();
-            document.extend(known.map(|known| ReportBlock::Note(scaling::law_sentence(known))));
+            let law = one.scaling.as_ref().map(scaling::law_sentence);
+            document.extend(law.map(ReportBlock::Note));
             document.push(ReportBlock::Note(levels_note(one)));
         });
     }
@@ -68,8 +68,11 @@ fn levels_headline(levels: &ConcurrencySeries) -> String {
 
 fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
     let mut warnings = Vec::new();
-    let known = levels.scaling.as_ref();
-    warnings.extend(known.and_then(|known| scaling::noise_warning(&levels.label, known, "loads")));
+    let noise = levels
+        .scaling
+        .as_ref()
+        .and_then(|scaling| scaling::noise_warning(&levels.label, scaling, "loads"));
+    warnings.extend(noise);
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
         let (failed, all) = spoilt.failed;
         warnings.push(format!(
@@ -193,9 +196,9 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
 }
 
 fn levels_data(levels: &ConcurrencySeries) -> Value {
-    let mut known = scaling::scaling_data("load", &levels.label, levels.scaling.as_ref());
-    known["is_windowed"] = levels.is_windowed.into();
-    known
+    let mut data = scaling::scaling_data("load", &levels.label, levels.scaling.as_ref());
+    data["is_windowed"] = levels.is_windowed.into();
+    data
 }
 
 /// The note that defines "kept".

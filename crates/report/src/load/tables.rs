@@ -116,8 +116,8 @@ pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
 
 /// A time. Machines get its upper bound, counted from the due time, and nothing if withheld.
 pub fn time_cell(time: Option<ReportedTime>) -> ReportCell {
-    let known = time.and_then(ReportedTime::longest_ns);
-    ReportCell::figure(known.map(|ns| ns as f64))
+    let longest_ns = time.and_then(ReportedTime::longest_ns);
+    ReportCell::figure(longest_ns.map(|ns| ns as f64))
         .with_text(time.map(format_reported_time).unwrap_or_default())
 }
 
@@ -224,13 +224,13 @@ fn outcome_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable
 
 fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable {
     let (all, interim) = (counts.codes(), counts.interim_codes());
-    let of = |code: u16, kind, count| count_row(load, &code.to_string(), kind, count, all.total());
+    let row = |code: u16, kind, count| count_row(load, &code.to_string(), kind, count, all.total());
     let mut rows: Vec<ReportRow> = all
         .nonzero_counts()
-        .map(|(code, count)| of(code, "response", count))
+        .map(|(code, count)| row(code, "response", count))
         .collect();
     let before = interim.nonzero_counts();
-    rows.extend(before.map(|(code, count)| of(code, "before the response", count)));
+    rows.extend(before.map(|(code, count)| row(code, "before the response", count)));
     if all.count_outside() > 0 {
         let (count, all) = (all.count_outside(), all.total());
         rows.push(count_row(load, "other", "not of three digits", count, all));

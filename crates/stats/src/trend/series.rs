@@ -86,7 +86,7 @@ impl TrendSeries {
     }
 
     fn number_of(&mut self, machine: u32) -> u32 {
-        let number = self.known.iter().position(|&known| known == machine);
+        let number = self.known.iter().position(|&other| other == machine);
         number.unwrap_or_else(|| {
             self.known.push(machine);
             self.known.len() - 1

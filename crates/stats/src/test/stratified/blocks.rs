@@ -165,13 +165,13 @@ impl RankedBlocks {
         }
         // Copies follow their original, so the sides stay sorted.
         let copies = |side: &[BlockMember]| {
-            let of = |member: &BlockMember| {
+            let copies_of = |member: &BlockMember| {
                 let log = member.log;
                 places[member.block]
                     .iter()
                     .map(move |&block| BlockMember { log, block })
             };
-            side.iter().flat_map(of).collect()
+            side.iter().flat_map(copies_of).collect()
         };
         RankedBlocks {
             baseline: copies(&self.baseline),
