@@ -119,13 +119,13 @@ impl CategoryLabels {
     /// Draws the labels right-aligned at `right`, each centered on its position.
     pub fn draw_beside(&self, svg: &mut SvgWriter, right: f64, places: impl Fn(usize) -> f64) {
         svg.start_group("labels").end_with(|svg| {
-            for (at, block) in self.blocks.iter().enumerate().step_by(self.stride) {
+            for (index, block) in self.blocks.iter().enumerate().step_by(self.stride) {
                 let height = block.lines.len() as f64 * self.size_px * LINE_SPACING;
                 self.draw_block(
                     svg,
                     block,
                     right,
-                    places(at) - height / 2.0,
+                    places(index) - height / 2.0,
                     TextAnchor::End,
                 );
             }
@@ -135,11 +135,11 @@ impl CategoryLabels {
     /// Draws the labels below `top`, each at its position.
     pub fn draw_below(&self, svg: &mut SvgWriter, top: f64, places: impl Fn(usize) -> f64) {
         svg.start_group("labels").end_with(|svg| {
-            for (at, block) in self.blocks.iter().enumerate().step_by(self.stride) {
+            for (index, block) in self.blocks.iter().enumerate().step_by(self.stride) {
                 if self.slanted {
-                    self.draw_slanted(svg, block, places(at), top)
+                    self.draw_slanted(svg, block, places(index), top)
                 } else {
-                    self.draw_block(svg, block, places(at), top, TextAnchor::Middle)
+                    self.draw_block(svg, block, places(index), top, TextAnchor::Middle)
                 }
             }
         });

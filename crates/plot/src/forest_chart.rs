@@ -242,14 +242,14 @@ impl<'a> ForestPlot<'a> {
 
     pub fn draw(&self, svg: &mut SvgWriter) {
         self.draw_ground(svg);
-        for (at, (row, figures)) in self.chart.rows.iter().zip(&self.figures).enumerate() {
+        for (index, (row, figures)) in self.chart.rows.iter().zip(&self.figures).enumerate() {
             if row.estimate.is_finite() {
                 let tooltip = format!("{}: {figures}, {}", row.label, row.mark.word());
                 draw_row(
                     svg,
                     row,
                     &self.x,
-                    (self.row_middle(at), self.row_px),
+                    (self.row_middle(index), self.row_px),
                     &tooltip,
                 );
             }
@@ -290,9 +290,9 @@ impl<'a> ForestPlot<'a> {
                 11.0,
             );
             svg.write_text(&head.with_anchor(TextAnchor::End).with_color(MUTED));
-            for (at, figures) in self.figures.iter().enumerate().step_by(stride) {
-                let baseline = self.row_middle(at) + size_px * CAP_HEIGHT / 2.0;
-                let colour = if self.chart.rows[at].estimate.is_finite() {
+            for (index, figures) in self.figures.iter().enumerate().step_by(stride) {
+                let baseline = self.row_middle(index) + size_px * CAP_HEIGHT / 2.0;
+                let colour = if self.chart.rows[index].estimate.is_finite() {
                     INK
                 } else {
                     MUTED

@@ -127,8 +127,8 @@ impl PanelData<'_> {
                 };
                 plane.draw_axes(svg);
                 let radius = if data.count_shown() < 60 { 3.2 } else { 2.2 };
-                for (at, series) in data.series.iter().enumerate() {
-                    data.draw_markers(svg, &plane, series, series.style(at), radius);
+                for (index, series) in data.series.iter().enumerate() {
+                    data.draw_markers(svg, &plane, series, series.style(index), radius);
                 }
             }
         }
@@ -303,10 +303,10 @@ impl SheetContent for GridChart {
             .iter()
             .zip(self.panel_data())
             .zip(self.extents());
-        for (at, ((panel, data), extents)) in panels.enumerate().take(places) {
-            let place = layout.panel_rect(at);
-            let more = self.panels.len() - at;
-            if at + 1 == places && more > 1 {
+        for (index, ((panel, data), extents)) in panels.enumerate().take(places) {
+            let place = layout.panel_rect(index);
+            let more = self.panels.len() - index;
+            if index + 1 == places && more > 1 {
                 draw_message(svg, &format!("{more} more do not fit"), place);
                 break;
             }

@@ -98,8 +98,8 @@ impl RunsChart {
 
     /// Draws a line across the plot at the median of each series, or at the compared estimate.
     fn draw_centers(&self, svg: &mut SvgWriter, plane: &PointPlane, tukeys: &[Option<TukeyStats>]) {
-        for (at, tukey) in tukeys.iter().enumerate() {
-            let (style, Some(tukey)) = (SeriesStyle::of_series(at), tukey) else {
+        for (index, tukey) in tukeys.iter().enumerate() {
+            let (style, Some(tukey)) = (SeriesStyle::of_series(index), tukey) else {
                 continue;
             };
             let y = plane.y.pixel_at(tukey.center);
@@ -243,13 +243,13 @@ impl<'a> RunsBoxes<'a> {
     /// Draws every box along the value axis.
     pub fn draw(&self, svg: &mut SvgWriter, y: &AxisMapping) {
         svg.start_group("boxes").end_with(|svg| {
-            for (at, tukey) in self.tukeys.iter().enumerate() {
+            for (index, tukey) in self.tukeys.iter().enumerate() {
                 let Some(tukey) = tukey else { continue };
-                let middle = self.left + (at as f64 + 0.5) * self.slot_px;
+                let middle = self.left + (index as f64 + 0.5) * self.slot_px;
                 draw_box(
                     svg,
                     tukey,
-                    SeriesStyle::of_series(at),
+                    SeriesStyle::of_series(index),
                     y,
                     (middle, self.slot_px * 0.32),
                 );

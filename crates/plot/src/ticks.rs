@@ -197,8 +197,8 @@ impl AxisMapping {
             Some(names) => names
                 .iter()
                 .enumerate()
-                .map(|(at, name)| AxisTick {
-                    value: at as f64,
+                .map(|(index, name)| AxisTick {
+                    value: index as f64,
                     label: name.clone(),
                 })
                 .collect(),

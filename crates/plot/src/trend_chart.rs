@@ -258,7 +258,8 @@ impl TrendChart {
         if self.machines.len() > 1 {
             let machines = self.machines.iter().enumerate();
             keys.extend(
-                machines.map(|(at, name)| key(name, LegendSwatch::Points(style_of_machine(at)))),
+                machines
+                    .map(|(index, name)| key(name, LegendSwatch::Points(style_of_machine(index)))),
             );
         }
         keys

@@ -193,7 +193,7 @@ impl<'a> ValueData<'a> {
     }
 
     fn value_strips(&self, labels: LabelPlacement) -> Vec<ValueStrip<'a>> {
-        let strip = |(at, series): (usize, &'a HistogramSeries)| {
+        let strip = |(index, series): (usize, &'a HistogramSeries)| {
             let shown = self.shown_values(series);
             let each = |counted: &CountedValue| vec![counted.value; counted.count as usize];
             let mut values: Vec<f64> = shown.iter().flat_map(each).collect();
@@ -201,7 +201,7 @@ impl<'a> ValueData<'a> {
             ValueStrip {
                 name: &series.name,
                 label: row_label(series, labels),
-                style: SeriesStyle::of_series(at),
+                style: SeriesStyle::of_series(index),
                 values,
             }
         };
@@ -227,9 +227,9 @@ fn counted_values(series: &HistogramSeries) -> impl Iterator<Item = CountedValue
         }
     };
     let values = series.values.iter().enumerate();
-    values.map(move |(at, value)| CountedValue {
+    values.map(move |(index, value)| CountedValue {
         value: *value,
-        count: count(at),
+        count: count(index),
     })
 }
 
@@ -277,8 +277,8 @@ pub(crate) fn draw_strips(
     if named {
         names.draw_beside(svg, plot.left - NAME_GAP, middle);
     }
-    for (at, strip) in strips.iter().enumerate() {
-        draw_strip(svg, &along, strip, (middle(at), row_px), quantity);
+    for (index, strip) in strips.iter().enumerate() {
+        draw_strip(svg, &along, strip, (middle(index), row_px), quantity);
     }
 }
 

@@ -351,8 +351,8 @@ fn separated(number: &str) -> String {
         None => (rest, ""),
     };
     let mut spelled = String::from(sign);
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at) % 3 == 0 {
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index) % 3 == 0 {
             spelled.push(',');
         }
         spelled.push(digit);

@@ -155,8 +155,8 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
         ]));
         if progress.rates.len() > 1 {
             let rates = progress.rates.iter().enumerate();
-            let bars = rates.map(|(at, rate)| BarCategory {
-                label: format!("{}", progress.rates.len() - at),
+            let bars = rates.map(|(index, rate)| BarCategory {
+                label: format!("{}", progress.rates.len() - index),
                 bars: vec![ChartBar {
                     name: "successful requests a second".into(),
                     value: *rate,

@@ -21,10 +21,10 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
     }
     let columns = validity_columns();
     let mut rows = Vec::new();
-    for (at, finding) in findings.iter().enumerate() {
+    for (index, finding) in findings.iter().enumerate() {
         rows.push(columns.build_row(finding));
         rows.push(ReportRow::Remark(finding.says.clone()));
-        let next = findings.get(at + 1).map(|next| &next.remedy);
+        let next = findings.get(index + 1).map(|next| &next.remedy);
         // One remedy serves consecutive findings of the same kind.
         if next != Some(&finding.remedy) {
             rows.push(ReportRow::Remark(format!("→ {}", finding.remedy)));

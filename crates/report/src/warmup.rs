@@ -316,17 +316,17 @@ fn add_time_columns(columns: &mut ColumnSet<CaseLine>) {
         ),
         ("total", "total_low", "total_high", "total"),
     ];
-    for (at, (key, low, high, header)) in keys.into_iter().enumerate() {
+    for (index, (key, low, high, header)) in keys.into_iter().enumerate() {
         columns.add_column(ReportColumn::figure(key, header), move |line| {
-            let figure = line.figures[at];
+            let figure = line.figures[index];
             ReportCell::shown_figure(figure.map(|estimate| estimate.value), |ns| {
                 let uncertainty =
                     figure.map_or(Uncertainty::Unknown, |estimate| uncertainty_of(&estimate));
                 format_quantity(ns, "ns", uncertainty)
             })
         });
-        columns.add_figure(low, move |line| Some(line.figures[at]?.low));
-        columns.add_figure(high, move |line| Some(line.figures[at]?.high));
+        columns.add_figure(low, move |line| Some(line.figures[index]?.low));
+        columns.add_figure(high, move |line| Some(line.figures[index]?.high));
     }
 }
 

@@ -388,7 +388,7 @@ type LanePositions = (Vec<Vec<usize>>, Vec<f64>);
 fn common_positions(lanes: &[VariantLane<'_>]) -> LanePositions {
     let mut all: Vec<(u32, u32, usize, usize)> = Vec::new();
     for (lane, runs) in lanes.iter().enumerate() {
-        let place = |(at, run): (usize, &RunValue)| (run.slot, run.block, lane, at);
+        let place = |(index, run): (usize, &RunValue)| (run.slot, run.block, lane, index);
         all.extend(runs.runs.iter().enumerate().map(place));
     }
     all.sort_unstable();
@@ -396,8 +396,8 @@ fn common_positions(lanes: &[VariantLane<'_>]) -> LanePositions {
     for (order, &(_, _, lane, at)) in all.iter().enumerate() {
         positions[lane][at] = order + 1;
     }
-    let new_block = |(at, two): (usize, &[(u32, u32, usize, usize)])| {
-        (two[0].1 != two[1].1).then_some(at as f64 + 1.5)
+    let new_block = |(index, two): (usize, &[(u32, u32, usize, usize)])| {
+        (two[0].1 != two[1].1).then_some(index as f64 + 1.5)
     };
     let breaks = all.windows(2).enumerate().filter_map(new_block).collect();
     (positions, breaks)

@@ -452,11 +452,11 @@ fn write_footnotes(view: &TableView<'_>, writer: &mut HtmlWriter) {
         return;
     }
     writer.push_raw("<div class=\"footnotes\">\n");
-    for (at, footnote) in view.table.footnotes.iter().enumerate() {
+    for (index, footnote) in view.table.footnotes.iter().enumerate() {
         writer.push_element(
             "p",
             "",
-            &format!("{} {footnote}", superscript_number(at + 1)),
+            &format!("{} {footnote}", superscript_number(index + 1)),
         );
     }
     writer.push_raw("</div>\n");
