@@ -60,20 +60,11 @@ impl ValueSequence {
     }
 
     pub(crate) fn draw(&self, svg: &mut SvgWriter, plane: &PointPlane, y: &ChartAxis) {
-        let PixelRect {
-            top, bottom, right, ..
-        } = plane.plot;
+        let PixelRect { top, bottom, .. } = plane.plot;
         let x_of = |at: usize| plane.x.pixel_at(at as f64 * self.step);
         let y_of = |value: f64| plane.y.pixel_at(value).clamp(top, bottom);
         if let Some(from) = self.shaded_from.map(x_of) {
-            svg.start_element("rect")
-                .set_text("class", "shade")
-                .set_number("x", from)
-                .set_number("y", top)
-                .set_number("width", (right - from).max(0.0))
-                .set_number("height", bottom - top)
-                .set_text("fill", BAND)
-                .end_empty();
+            draw_shade(svg, plane.plot, from);
         }
         plane.draw_axes(svg);
         let colour = SeriesStyle::of_series(0).color();
@@ -123,4 +114,16 @@ impl ValueSequence {
                 .end_with_tooltip(&format!("level {}", format_figure(*level)));
         }
     }
+}
+
+/// Shades the plot from an x coordinate to its right edge.
+fn draw_shade(svg: &mut SvgWriter, plot: PixelRect, from: f64) {
+    svg.start_element("rect")
+        .set_text("class", "shade")
+        .set_number("x", from)
+        .set_number("y", plot.top)
+        .set_number("width", (plot.right - from).max(0.0))
+        .set_number("height", plot.bottom - plot.top)
+        .set_text("fill", BAND)
+        .end_empty();
 }

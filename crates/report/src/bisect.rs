@@ -304,7 +304,7 @@ fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
     };
     Some(ReportBlock::Note(format!(
         "{} as a whole: {}, {}. To confirm a change, its revision and the one before it are \
-            measured again.",
+         measured again.",
         found.bisection.range,
         format_change_interval(&change),
         direction_word(found, &change)

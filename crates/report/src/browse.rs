@@ -382,8 +382,8 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
         ));
         document.push(ReportBlock::Paragraph(
             "A calibration compares a program with itself many times. It shows how often this \
-                machine finds a difference where there is none; the rate should match the \
-                confidence level."
+             machine finds a difference where there is none; the rate should match the \
+             confidence level."
                 .into(),
         ));
         document.push(ReportBlock::Command {

@@ -195,7 +195,7 @@ fn stopping_text(stopping: &StoppingDesign) -> String {
             let looks: Vec<_> = looks.iter().map(u32::to_string).collect();
             format!(
                 "when a sequential test decides, with looks at {} runs a side; error rate {} over \
-                    all looks, equal means within {}",
+                 all looks, equal means within {}",
                 looks.join(", "),
                 format_setting(*alpha),
                 format_setting(*delta)

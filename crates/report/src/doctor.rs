@@ -191,8 +191,8 @@ pub fn report_tuned_calibration(
     output.add_detail(&mut document, |_, document| {
         document.push(ReportBlock::Note(
             "spread: the median difference between two runs of the same thing in one block. The \
-                interval resamples blocks. Before and after were measured in sequence, so they \
-                also differ by other work that started or ended in between."
+             interval resamples blocks. Before and after were measured in sequence, so they \
+             also differ by other work that started or ended in between."
                 .into(),
         ));
         let alarms = [("before", before), ("after", after)];
@@ -223,7 +223,7 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
         ),
         (less, more) => format!(
             "after tuning, runs of the same thing differ less in {less} and more in {more} of \
-                {cases}."
+             {cases}."
         ),
     }
 }
@@ -293,7 +293,7 @@ fn calibration_headline(found: &CalibrationFindings) -> String {
         ),
         CalibrationOutcome::TooFewAlarms => format!(
             "this machine is not calibrated: {counts}. The test is more conservative here than \
-                stated, and misses changes."
+             stated, and misses changes."
         ),
         CalibrationOutcome::Unknown => unknown_headline(found),
     }
@@ -391,7 +391,7 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     if let Some(rate) = &found.rate {
         notes.push(format!(
             "false alarms: differences found at the {} level, in {} of the comparisons, [{}, {}]. \
-                With {} runs a side, the test itself would give {}.",
+             With {} runs a side, the test itself would give {}.",
             format_setting(found.alpha),
             format_share(rate.value),
             format_share(rate.low),
@@ -418,7 +418,7 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     if found.cases.iter().any(|case| case.is_dependent) {
         notes.push(
             "autocorrelation with *: runs depend on earlier ones (beyond 2 / sqrt(runs)); the \
-                randomised blocks protect the test."
+             randomised blocks protect the test."
                 .into(),
         );
     }

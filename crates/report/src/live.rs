@@ -112,7 +112,7 @@ pub fn report_live(state: &LiveState) -> Document {
     ));
     document.push(ReportBlock::Note(
         "Verdicts are given only at the planned looks: in between, false alarms would be more \
-            frequent than stated."
+         frequent than stated."
             .into(),
     ));
     document.attach_data(

@@ -96,8 +96,8 @@ pub fn noise_warning(label: &str, scaling: &ScalingFindings, visits: &str) -> Op
     is_too_noisy(scaling).then(|| {
         format!(
             "{label}: {visits} of the same level differ by {} (standard deviation), so further \
-                growth of throughput may be hidden: the answer is probably too low. A quieter \
-                machine or a longer --time helps.",
+             growth of throughput may be hidden: the answer is probably too low. A quieter \
+             machine or a longer --time helps.",
             format_share(scaling.answer.noise.spread)
         )
     })
@@ -222,7 +222,7 @@ fn refusal_text(why: &UslError) -> String {
         }
         UslError::Poor { r_squared } => format!(
             "its best curve explains {} of the differences between levels, less than {}; something \
-                other than contention and coherency dominates here",
+             other than contention and coherency dominates here",
             format_share(*r_squared),
             format_share(MIN_R_SQUARED)
         ),

@@ -78,7 +78,7 @@ pub fn check_rows(
         }
         bail!(
             "nothing was compared: the sources have no case with results in common\nhint: \
-                '::REGEX' after each source pairs cases of different names"
+             '::REGEX' after each source pairs cases of different names"
         );
     }
     Ok(())
@@ -106,8 +106,8 @@ fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
         |(label, paces): &(&String, LoadPaces)| format!("'{label}' is {}", paces.paces_text());
     Some(format!(
         "cannot compare different kinds of load: {}, {}\nhint: measure both in the same way, for \
-            example with the same --rate, or as a search each; 'speedwell report' shows one by \
-            itself",
+         example with the same --rate, or as a search each; 'speedwell report' shows one by \
+         itself",
         named(first),
         named(other)
     ))

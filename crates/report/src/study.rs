@@ -236,7 +236,7 @@ fn study_note(study: &ParameterStudy) -> String {
     let x = &study.x_axis;
     format!(
         "step: mean divided by the mean at the previous {x}; p: Mann-Whitney U test of that step; \
-            exponent e: the metric scales with {x}^e{}.",
+         exponent e: the metric scales with {x}^e{}.",
         exponent_of(study, "")
             .map(|e| format!(", over all points {}", format_number(e, 2)))
             .unwrap_or_default()

@@ -107,18 +107,7 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
         ));
     }
     if let (Some(between), Some(within)) = (trend.between_sessions, trend.within_sessions) {
-        let advice = if between > 2.0 * within {
-            "more runs will not help; a quieter machine, or '--builds', may"
-        } else if within > between {
-            "more runs in a session help"
-        } else {
-            "both count"
-        };
-        notes.push(format!(
-            "Spread between sessions {}, within a session {}: {advice}.",
-            format_share(between),
-            format_share(within)
-        ));
+        notes.push(spread_note(between, within));
     }
     if let Some([fewest, most]) = trend
         .run_range()
@@ -126,8 +115,8 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     {
         notes.push(format!(
             "Its points have {fewest} to {most} runs. Points with few runs scatter more, so \
-                changes among them are found later, and where the scatter itself changes, false \
-                alarms are more frequent."
+             changes among them are found later, and where the scatter itself changes, false \
+             alarms are more frequent."
         ));
     }
     if let Some(ratio) = trend.first_beyond {
@@ -144,7 +133,7 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
         let revision = &trend.points[index].revision.id;
         notes.push(format!(
             "The benchmark itself changed at {}; earlier points form a separate series \
-                (--same-work joins them).",
+             (--same-work joins them).",
             short_revision(revision)
         ));
     }
@@ -157,6 +146,22 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// Compares the spread between sessions with the spread within one, and advises what reduces it.
+fn spread_note(between: f64, within: f64) -> String {
+    let advice = if between > 2.0 * within {
+        "more runs will not help; a quieter machine, or '--builds', may"
+    } else if within > between {
+        "more runs in a session help"
+    } else {
+        "both count"
+    };
+    format!(
+        "Spread between sessions {}, within a session {}: {advice}.",
+        format_share(between),
+        format_share(within)
+    )
 }
 
 /// A point with the data for its row.

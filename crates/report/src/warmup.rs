@@ -264,9 +264,9 @@ fn warmup_note(found: &WarmupFindings) -> String {
     };
     format!(
         "steady: median time of an iteration after the last change of level; to steady: time until \
-            the first steady point has ended; total: time of all points; all are medians over the \
-            processes, of {clock}; {point}. Levels within {} of each other count as one, and the \
-            last must cover {} of the points.",
+         the first steady point has ended; total: time of all points; all are medians over the \
+         processes, of {clock}; {point}. Levels within {} of each other count as one, and the \
+         last must cover {} of the points.",
         format_setting(found.rule.delta),
         format_setting(found.rule.least_share)
     )

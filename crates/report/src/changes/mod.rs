@@ -286,7 +286,7 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     if let Some(fewest) = missing.iter().min() {
         notes.push(format!(
             "{} too short to search for changes: the longest lacks {}; 'speedwell compare --old \
-                rev:OLD --new rev:NEW' answers at once.",
+             rev:OLD --new rev:NEW' answers at once.",
             format_count(missing.len(), "series is", "series are"),
             format_count(*fewest, "point", "points")
         ));
@@ -302,7 +302,7 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
             let revision = &series.trend.points[at].revision.id;
             notes.push(format!(
                 "'{}': the machine and the code both changed at {}, so their effects cannot be \
-                    separated; measuring an older revision on this machine helps.",
+                 separated; measuring an older revision on this machine helps.",
                 series.key.case,
                 short_revision(revision)
             ));
@@ -375,8 +375,8 @@ fn common_change_note(common: &CommonChange<'_>) -> String {
     });
     format!(
         "{} of {} cases changed together near {} ({}, {least} to {most}): suspect something they \
-            share, such as the machine or a runtime, rather than the code of one; 'speedwell \
-            confirm' measures both sides on one machine{}.",
+         share, such as the machine or a runtime, rather than the code of one; 'speedwell \
+         confirm' measures both sides on one machine{}.",
         common.changed,
         common.searched,
         short_revision(common.after),

@@ -143,7 +143,7 @@ impl<'a> TrendDrawing<'a> {
         (each > 1).then(|| {
             format!(
                 "{} points: each mark is the median of up to {each} consecutive points, its line \
-                    their range",
+                 their range",
                 format_number(points as f64, 0)
             )
         })

@@ -27,7 +27,7 @@ pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
     let range = range_text(across)?;
     Some(format!(
         "It depends on the machine: {range}. If the change were the same on all of them, they \
-            would differ this much with a probability of {p}."
+         would differ this much with a probability of {p}."
     ))
 }
 
@@ -155,7 +155,7 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
         let machines = several.iter().map(|across| across.machines.len()).max();
         return vec![format!(
             "The verdicts hold on these {} only; predictions for other machines need at least 3 of \
-                a class.",
+             a class.",
             format_count(machines.unwrap_or_default(), "machine", "machines")
         )];
     }
@@ -167,7 +167,7 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
             .collect(),
         _ => vec![
             "The page and the exported figures of each case give the change to expect on other \
-                machines of a class."
+             machines of a class."
                 .to_owned(),
         ],
     }

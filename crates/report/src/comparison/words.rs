@@ -262,15 +262,15 @@ fn method_note(comparison: &CandidateComparison) -> String {
     if comparison.metric.name == Metric::CYCLES_ESTIMATE {
         return format!(
             "{}: estimated by a cache model, with 1, 5 and 35 cycles per access to each level; \
-                --fail-on ignores it.",
+             --fail-on ignores it.",
             Metric::CYCLES_ESTIMATE
         );
     }
     if comparison.rows.iter().all(|row| row.is_exact) {
         return format!(
             "Method: instructions of user code, the same count in every run; a change within \
-                {delta} counts as the same. They do not include waiting, system calls, caches and \
-                branches."
+             {delta} counts as the same. They do not include waiting, system calls, caches and \
+             branches."
         );
     }
     let method = method_words(comparison.method);
@@ -319,7 +319,7 @@ fn hypothesis_note(comparison: &CandidateComparison) -> Option<String> {
     let threshold = format_setting(comparison.threshold?);
     Some(format!(
         "p: probability of such figures if the change were at most {threshold} in either \
-            direction."
+         direction."
     ))
 }
 
@@ -384,6 +384,6 @@ fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let range = format_range(&looks, |n| n.to_string())?;
     Some(format!(
         "Measuring ended as soon as the sequential test decided (at {range} runs a side); stopping \
-            early exaggerates changes a little."
+         early exaggerates changes a little."
     ))
 }

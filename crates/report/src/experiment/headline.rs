@@ -236,7 +236,7 @@ fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<St
         .find(|comparison| is_control(comparison))?;
     Some(format!(
         "{}: '{}' measured against itself changed by {} ({}). This experiment cannot detect \
-            smaller differences.",
+         smaller differences.",
         group.name,
         control.baseline,
         format_change_interval(&floor),

@@ -77,7 +77,7 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
         let (failed, all) = spoilt.failed;
         warnings.push(format!(
             "{}: with {} requests in flight, {} of {} failed ({}), so that level does not count, \
-                and a search tried none above it.",
+             and a search tried none above it.",
             levels.label,
             spoilt.concurrency,
             failed,
@@ -93,8 +93,8 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
     if let Some(first) = bound.first() {
         warnings.push(format!(
             "{}: from {} requests in flight, the generator, not the server, was the limit (one of \
-                its threads was busy for {} of the time): the server may be able to do more. More \
-                --threads help if there are processors for them.",
+             its threads was busy for {} of the time): the server may be able to do more. More \
+             --threads help if there are processors for them.",
             levels.label,
             first.concurrency,
             format_share(first.busiest)
@@ -111,8 +111,8 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
     };
     format!(
         "The answer is the lowest concurrency whose throughput is statistically indistinguishable \
-            from the highest. ± and [ ] are 95 % intervals from {unit}. p50 and p99 are medians \
-            over visits of the service time of successful requests."
+         from the highest. ± and [ ] are 95 % intervals from {unit}. p50 and p99 are medians \
+         over visits of the service time of successful requests."
     )
 }
 
@@ -235,8 +235,8 @@ fn rates_headline(rates: &RateSeries) -> String {
         });
         return format!(
             "{label}: the highest rate is refused: in every try of {}, the generator, not the \
-                server, was late{least}. More --threads help if there are processors for them; \
-                otherwise quiet the machine, or use --pin or --rt.",
+             server, was late{least}. More --threads help if there are processors for them; \
+             otherwise quiet the machine, or use --pin or --rt.",
             format_rate(refused_at)
         );
     }
@@ -248,8 +248,8 @@ fn rates_headline(rates: &RateSeries) -> String {
     match (rates.answer.kept, rates.answer.missed) {
         (Some(kept), Some(missed)) if rates.is_disturbed => format!(
             "{label}: keeps at least {}; unclear whether the server can keep {}: it was missed \
-                ({}) while other programs took the processor, as in every try of the kept rate. \
-                Quiet the machine, or use --pin or --rt.",
+             ({}) while other programs took the processor, as in every try of the kept rate. \
+             Quiet the machine, or use --pin or --rt.",
             format_rate(kept),
             format_rate(missed),
             why(missed)

@@ -154,7 +154,7 @@ pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {
         }
         TimeRefusal::RateMissed => {
             "refused: fewer than 98 % of the due requests were sent, and the times of the others \
-                are unknown"
+             are unknown"
         }
     }
 }
@@ -191,7 +191,7 @@ pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
         ),
         LoadRemark::ConnectionsCapped { most } => format!(
             "The load needed more than the {} allowed: requests waited for a free one, and the \
-                response times include this wait. Allow more with --max-connections.",
+             response times include this wait. Allow more with --max-connections.",
             format_count(*most as usize, "connection", "connections")
         ),
         LoadRemark::Unsteady(halves) => unsteady_sentence(halves),
@@ -200,8 +200,8 @@ pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             share: met,
         } => format!(
             "Other programs took the processor from the generator {} times a second, which \
-                affected up to {} of the requests: the longest times may be due to this. Quiet the \
-                machine, or use --pin or --rt.",
+             affected up to {} of the requests: the longest times may be due to this. Quiet the \
+             machine, or use --pin or --rt.",
             format_few(*switches_per_s),
             format_share(*met)
         ),
@@ -214,7 +214,7 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
     Some(match remark {
         LoadRemark::PartsUnlike { parts, whole } => format!(
             "ERROR OF SPEEDWELL: the machines counted {}, but their sum says {}, so no figure can \
-                be trusted. Please report this with the JSON of the load.",
+             be trusted. Please report this with the JSON of the load.",
             format_requests(*parts),
             format_number(*whole as f64, 0)
         ),
@@ -225,7 +225,7 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
             at_ns,
         } => format!(
             "{machine} was lost ({why}): it had attempted {} at {}, which no figure includes. The \
-                others were stopped, and their figures are of a smaller load than requested.",
+             others were stopped, and their figures are of a smaller load than requested.",
             format_requests(*attempted),
             format_ns(*at_ns as f64, false)
         ),
@@ -251,17 +251,17 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
             };
             format!(
                 "{machine} was at its limit: {why}. These may be the generator's figures, not the \
-                    server's. Send from more machines, or give it more processors."
+                 server's. Send from more machines, or give it more processors."
             )
         }
         LoadRemark::StartsApart { ns } => format!(
             "The machines did not start together: the last one started {} after the first, and the \
-                load grew in between.",
+             load grew in between.",
             format_ns(*ns as f64, false)
         ),
         LoadRemark::ClockSet { machine, drift_ns } => format!(
             "The clock of {machine} shifted by {} against ours during the load. No latency depends \
-                on it.",
+             on it.",
             format_ns(drift_ns.unsigned_abs() as f64, false)
         ),
         _ => return None,
@@ -298,13 +298,13 @@ fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
         ),
         LoadRemark::LengthsVary { least, greatest } => format!(
             "The bodies of successful responses differ in length ({} to {} bytes): not a failure, \
-                but check that all of them are the expected response.",
+             but check that all of them are the expected response.",
             format_number(*least as f64, 0),
             format_number(*greatest as f64, 0)
         ),
         LoadRemark::NotReusable { count, total } => format!(
             "The server closed the connection after {} of {}: the connect times are part of its \
-                cost.",
+             cost.",
             format_number(*count as f64, 0),
             format_responses(*total)
         ),
@@ -356,7 +356,7 @@ fn imbalance_sentence(wrong: &[CountImbalance]) -> String {
     let sums: Vec<String> = wrong.iter().map(ToString::to_string).collect();
     format!(
         "ERROR OF SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
-            be trusted: {}. Please report this with the JSON of the load.",
+         be trusted: {}. Please report this with the JSON of the load.",
         sums.join("; ")
     )
 }
@@ -364,10 +364,10 @@ fn imbalance_sentence(wrong: &[CountImbalance]) -> String {
 fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
     format!(
         "The generator itself was late: by {} at the 99th percentile (limit {}). Its lateness is \
-            known for each request, so response times are ranges: from the time without its \
-            lateness to the time from when the request was due. Ranges wider than a factor of two \
-            are refused. For narrower ranges lower the rate, give it more --threads or processors \
-            of its own (--pin), or quiet the machine.",
+         known for each request, so response times are ranges: from the time without its \
+         lateness to the time from when the request was due. Ranges wider than a factor of two \
+         are refused. For narrower ranges lower the rate, give it more --threads or processors \
+         of its own (--pin), or quiet the machine.",
         format_ns(verdict.own_lag_p99_ns as f64, false),
         format_ns(verdict.own_lag_limit_ns as f64, false)
     )
@@ -376,8 +376,8 @@ fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
 fn rate_missed(verdict: &OpenVerdict) -> String {
     format!(
         "Only {} % of the due requests were sent, and 98 % are needed: the 99th percentile and \
-            above are refused, because the times of the other requests are unknown. Lower the \
-            rate, or allow more connections (--max-connections).",
+         above are refused, because the times of the other requests are unknown. Lower the \
+         rate, or allow more connections (--max-connections).",
         short_of_98(verdict.achieved)
     )
 }
@@ -398,15 +398,15 @@ fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String 
     let reason = if connecting > missing / 2.0 {
         format!(
             " On average {connecting:.1} were still waiting for their connection, which does not \
-                count as service time."
+             count as service time."
         )
     } else {
         String::new()
     };
     format!(
         "Only {effective:.1} of {requested} requests were in flight on average (rate times mean \
-            service time): the load was lighter than requested, so its latency must not be \
-            compared with the latency of a full load.{reason}"
+         service time): the load was lighter than requested, so its latency must not be \
+         compared with the latency of a full load.{reason}"
     )
 }
 
@@ -455,8 +455,8 @@ fn unsteady_sentence(halves: &LoadHalves) -> String {
     };
     format!(
         "{what} {way}{change} from the first half ({first}) to the second ({second}): the load was \
-            not steady, and one figure for the whole describes neither half. Use a longer --warmup \
-            or load for longer."
+         not steady, and one figure for the whole describes neither half. Use a longer --warmup \
+         or load for longer."
     )
 }
 

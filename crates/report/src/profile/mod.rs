@@ -122,7 +122,7 @@ fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
     if old.profile.tool != new.profile.tool {
         warnings.push(
             "The sides were recorded by different tools, which see different functions; functions \
-                that only one of them sees look new."
+             that only one of them sees look new."
                 .to_owned(),
         );
     }

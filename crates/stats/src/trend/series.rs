@@ -34,7 +34,7 @@ impl fmt::Display for TooManyNonPositive {
         write!(
             f,
             "{left_out} of {points} values are negative or not finite; a trend search allows at \
-                most one in ten"
+             most one in ten"
         )
     }
 }

@@ -157,7 +157,7 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
         (Some(_), false) => (
             "",
             "<noscript><p class=\"hint\"><a href=\"?every=5\">Refresh this page every 5 \
-                seconds</a></p></noscript>\n",
+             seconds</a></p></noscript>\n",
         ),
         (Some(_), true) => (
             "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n",
@@ -353,7 +353,7 @@ pub(super) const FOOTER: &str = concat!(
     "<footer><p>Speedwell ",
     env!("CARGO_PKG_VERSION"),
     ". Everything here is readable without scripts; with scripts, <kbd>?</kbd> lists keyboard \
-        shortcuts.</p></footer>\n"
+     shortcuts.</p></footer>\n"
 );
 
 #[cfg(test)]

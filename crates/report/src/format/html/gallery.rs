@@ -30,14 +30,14 @@ fn legend_text(kind: GalleryKind) -> &'static str {
     match kind {
         GalleryKind::Runs => {
             "Left, every run in order of execution: a slope or a step is machine drift. A \
-                horizontal line is the median of a side; fine vertical lines separate the blocks \
-                of the plan, or sides that were not measured together. Right, quartiles, with \
-                whiskers up to 1.5 times their distance."
+             horizontal line is the median of a side; fine vertical lines separate the blocks \
+             of the plan, or sides that were not measured together. Right, quartiles, with \
+             whiskers up to 1.5 times their distance."
         }
         GalleryKind::Courses => {
             "Every point is a session. A horizontal line is a level. A mark above is a change: \
-                filled if found, ringed if measured again and confirmed, hollow if suspected, \
-                crossed out if refuted, dashed if it is a drift. Tab moves from change to change."
+             filled if found, ringed if measured again and confirmed, hollow if suspected, \
+             crossed out if refuted, dashed if it is a drift. Tab moves from change to change."
         }
     }
 }
@@ -178,7 +178,7 @@ fn note_left_out(kind: GalleryKind, cases: &[&CaseView], writer: &mut HtmlWriter
         };
         let text = format!(
             "{} of {} are left out to keep this page small, starting with {first}. Their values \
-                are in the raw data.",
+             are in the raw data.",
             format_count(left_out, "chart", "charts"),
             cases.len()
         );
