@@ -34,7 +34,7 @@ pub fn format_throughput_error(standing: &LevelState) -> String {
     match interval {
         // Throughput cannot be negative: such visits do not tell how exact their mean is.
         Some(interval) if interval.low < 0.0 => {
-            format!("{} (how exact is unknown)", format_throughput(standing))
+            format!("{} (uncertainty unknown)", format_throughput(standing))
         }
         Some(interval) => format!(
             "{} ± {}",
@@ -77,7 +77,7 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
                 ),
             });
             let verb = if is_too_noisy(scaling) {
-                "cannot be seen to grow beyond"
+                "does not measurably grow beyond"
             } else {
                 "stops growing at"
             };
@@ -326,7 +326,7 @@ mod tests {
         let wild = wild();
         let knee = wild.answer.at_knee();
         assert!(knee.interval.unwrap().low < 0.0, "{knee:?}");
-        assert!(format_throughput_error(knee).ends_with("/s (how exact is unknown)"));
+        assert!(format_throughput_error(knee).ends_with("/s (uncertainty unknown)"));
 
         let machines = scaling_data("code", "f()", Some(&wild));
         assert_eq!(machines["interval"][0], 0.0);

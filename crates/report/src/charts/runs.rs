@@ -56,7 +56,7 @@ fn relative_boxes(
     };
     let categories = panel.categories.iter().filter_map(category).collect();
     let label = format!(
-        "{}, distance from {baseline} in % ({})",
+        "{}, difference from {baseline} in % ({})",
         panel.metric.name,
         better_direction(panel.metric.better)
     );
