@@ -220,7 +220,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &StorePlace) {
         }
     };
     both_say("no open change in 1 series");
-    both_say("or more would show some 20 points later");
+    both_say("or more would show after about 20 points");
     let settings = dashboard
         .get_when_ready_with("/settings.json", &ours)
         .json();

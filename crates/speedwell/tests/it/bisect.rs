@@ -179,7 +179,7 @@ fn after_ctrl_c_and_at_the_end_of_the_budget_what_is_left_is_shown_and_can_be_re
         .with_signal(&words, "INT", "45")
         .expect_status(130);
     answer
-        .expect_stdout(&["not found yet: with 95 % the change is in one of"])
+        .expect_stdout(&["not found yet: with 95 % confidence, the change is in one of"])
         .expect_stderr(&["resume with: speedwell bisect --resume @1"]);
     let refused = repository
         .run(&["run", "--resume", "@latest"])

@@ -225,7 +225,7 @@ fn an_interrupted_calibration_reports_its_complete_comparisons_and_can_go_on() {
     answer
         .expect_status(130)
         .expect_stderr(&["speedwell doctor --calibrate --resume @1"])
-        .expect_stdout(&["interrupted", "0 false alarms in ", "do not vary enough"]);
+        .expect_stdout(&["interrupted", "0 false alarms in ", "vary too little"]);
     project
         .run(&["doctor", "--calibrate", "--resume", "@1", "-r", "8"])
         .expect_status(0)
@@ -283,7 +283,7 @@ fn a_machine_is_tuned_between_two_calibrations_and_put_back() {
     ];
     let tuned = [&words[..], &["--tuned", "--root", "machine"]].concat();
     project.run(&tuned).expect_status(0).expect_stdout(&[
-        "tuned, runs of the same thing differ as before, as far as can be seen in 1 case.",
+        "after tuning, runs of the same thing differ as before, as far as 1 case can show.",
         "set: swap, timers",
         "before: ",
         "after: ",

@@ -60,7 +60,7 @@ fn what_is_not_there_is_refuted_and_one_program_is_not_measured() {
     let Some(same) = repository("100", "") else {
         return;
     };
-    let sentence = "refuted: both programs are the same file; look at data, machine or environment";
+    let sentence = "refuted: both programs are the same file; check data, machine and environment";
     confirm(&same, &[])
         .expect_status(1)
         .expect_stdout(&[sentence]);

@@ -356,14 +356,14 @@ fn options_that_contradict_each_other_are_refused_with_a_hint() {
             "once for all, or once for each",
         ),
         (&["-u", "anna"], "NAME:PASSWORD"),
-        (&["--sort", "typo"], "there is no column 'typo' to sort by"),
+        (&["--sort", "typo"], "unknown sort column 'typo'"),
         (
             &["-c", "max", "--sort", "sent_share"],
-            "no column 'sent_share'",
+            "unknown sort column 'sent_share'",
         ),
         (
             &["--rate", "max", "--sort", "standing"],
-            "no column 'standing'",
+            "unknown sort column 'standing'",
         ),
         (&["-o", "missing/x.html"], "cannot write 'missing/x.html'"),
         (&["--chart", "typo"], "unknown chart 'typo'"),

@@ -241,6 +241,6 @@ fn a_load_at_a_rate_and_a_search_cannot_be_compared() {
     let answer = project
         .run(&["compare", "@prev", "@latest"])
         .expect_status(2);
-    let told = "cannot compare unlike loads: '@prev' is a load at the rate 200/s, '@latest' is a search or list of";
+    let told = "cannot compare different kinds of load: '@prev' is a load at the rate 200/s, '@latest' is a search or list of";
     assert!(answer.stderr.contains(told), "{answer:#?}");
 }

@@ -138,7 +138,7 @@ fn the_list_shows_revisions_and_can_be_of_one_branch() {
     assert_eq!(history(&["-f", "slow", "-f", "n=2"]).lines().count(), 1);
     let none = repository.run(&["history", "-f", "slow"]);
     none.expect_status(0)
-        .expect_stdout(&["no stored session is like that"]);
+        .expect_stdout(&["no stored session matches"]);
     // An import keeps it.
     let lines = repository.run(&["report", "@1", "--export", "jsonl"]);
     std::fs::write(repository.project.path("one.jsonl"), lines.stdout).unwrap();

@@ -240,7 +240,7 @@ fn options_that_reach_nothing_are_told() {
 fn what_a_report_would_refuse_is_refused_before_anything_is_measured() {
     let project = project();
     for (words, part) in [
-        (["--sort", "typo"], "there is no column 'typo' to sort by"),
+        (["--sort", "typo"], "unknown sort column 'typo'"),
         (["--chart", "line"], "a line chart needs a parameter study"),
         (["--chart", "typo"], "unknown chart 'typo'"),
         (["--unit", "typo"], "'typo'"),
@@ -261,11 +261,11 @@ fn what_a_report_would_refuse_is_refused_before_anything_is_measured() {
     project
         .run(&["eval", "sh", "true", "--sort", "typo"])
         .expect_status(2)
-        .expect_stderr(&["there is no column 'typo' to sort by"]);
+        .expect_stderr(&["unknown sort column 'typo'"]);
     project
         .run(&["eval", "sh", "true", "--squeeze", "--sort", "typo"])
         .expect_status(2)
-        .expect_stderr(&["there is no column 'typo' to sort by"]);
+        .expect_stderr(&["unknown sort column 'typo'"]);
     project
         .run(&["run", "bench/strings", "--sort", "-median", "-o", "x.md"])
         .expect_status(0);

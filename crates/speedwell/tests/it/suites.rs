@@ -562,5 +562,5 @@ fn every_bench_target_of_a_cargo_package_is_built_and_run() {
     }
     assert_eq!(counts.len(), 5, "{counts:?}");
     let tried = rust(&project, &["run", &folder, "--test"]).expect_status(2);
-    tried.expect_stdout(&["5 cases tried well, 3 failed", "no luck"]);
+    tried.expect_stdout(&["5 cases succeeded, 3 failed", "no luck"]);
 }

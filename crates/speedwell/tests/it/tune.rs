@@ -221,7 +221,7 @@ fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
     machine
         .tune(&["reset"])
         .expect_status(0)
-        .expect_stdout(&["put back: 3 settings"]);
+        .expect_stdout(&["restored: 3 settings"]);
     wait_for(process_of(&journal, "guard"));
     assert_eq!(machine.settings(), before);
     machine
@@ -240,8 +240,8 @@ fn what_somebody_changed_meanwhile_is_left_alone_and_said() {
         .expect_status(0)
         .expect_stdout(&["changed since"]);
     machine.tune(&["reset"]).expect_status(0).expect_stdout(&[
-        "put back: 1 setting",
-        "'/proc/sys/vm/swappiness' is left alone: somebody changed it to '10'.",
+        "restored: 1 setting",
+        "'/proc/sys/vm/swappiness' is left alone: it was since changed to '10'.",
     ]);
     assert_eq!(machine.read_setting("/proc/sys/vm/swappiness"), "10");
     assert_eq!(

@@ -180,7 +180,7 @@ fn mistakes_are_refused_before_anything_is_measured() {
         &["--iterations", "9", "--time", "3s"],
         "cannot be used with",
     );
-    refused(&["--sort", "nothing"], "there is no column 'nothing'");
+    refused(&["--sort", "nothing"], "unknown sort column 'nothing'");
 }
 
 #[test]

@@ -145,14 +145,14 @@ class ApartCharts {
     details.addEventListener('toggle', async () => {
       if (!details.open || !isWanted) return;
       isWanted = false;
-      said.textContent = 'The charts are being loaded.';
+      said.textContent = 'Loading the charts.';
       try {
         const page = await this.page(link.getAttribute('href'));
         said.replaceWith(...[...page.querySelectorAll('.cases')].map((cases) => document.importNode(cases, true)));
         showCases();
       } catch {
         isWanted = true;
-        said.replaceChildren('The charts cannot be loaded just now. ', link);
+        said.replaceChildren('Cannot load the charts. ', link);
       }
     });
     return details;
@@ -188,7 +188,7 @@ class ApartCharts {
         cell.append(copy);
       }
     } catch {
-      cell.append(make('p', { class: 'hint', role: 'status' }, 'The runs cannot be loaded just now.'));
+      cell.append(make('p', { class: 'hint', role: 'status' }, 'Cannot load the runs.'));
     }
   }
 }
@@ -259,7 +259,7 @@ function follow(address) {
     location.reload();
   });
   events.addEventListener('error', () => {
-    said.textContent = 'The server cannot be reached just now; the page goes on by itself when it can.';
+    said.textContent = 'The server cannot be reached; the page continues when it is back.';
   });
 }
 
