@@ -136,7 +136,7 @@ fn add_load_metrics(session: &Session, done: &mut RunReport) -> StageResult<()> 
     let is_rate = |name: &str| RATE_METRICS.contains(&name);
     let rate = run.samples.iter().find(|sample| is_rate(&sample.metric));
     let mut rate = rate
-        .ok_or_else(|| missing("there is no throughput among the figures"))?
+        .ok_or_else(|| missing("the results have no throughput"))?
         .clone();
     let elapsed_ns = rate.elapsed_ns.unwrap_or(run.wall_ns);
     let counted = rate.value * elapsed_ns as f64 / 1e9;
@@ -304,7 +304,7 @@ impl ServerLifecycle<'_> {
                 Err(stage_failure(RunStage::Served, reason))
             }
             _ if counts.succeeded() == 0 => {
-                Err(stage_failure(RunStage::Served, "no request was answered"))
+                Err(stage_failure(RunStage::Served, "no request succeeded"))
             }
             _ => Ok(()),
         }

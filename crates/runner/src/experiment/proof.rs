@@ -54,7 +54,7 @@ pub fn check_proofs(
                 Ok(text) if pattern.is_match(&text) => break,
                 Ok(_) => format!("nothing in {} matches", describe_place(&proof.place)),
                 Err(why) => format!(
-                    "{} cannot be read ({why}), where there must be a match of",
+                    "cannot read {} ({why}), which must match",
                     describe_place(&proof.place)
                 ),
             };
@@ -73,7 +73,7 @@ fn describe_place(place: &ProofSource) -> String {
         ProofSource::Stdout => "its stdout".to_owned(),
         ProofSource::Stderr => "its stderr".to_owned(),
         ProofSource::File(file) => format!("the file '{}'", file.display()),
-        ProofSource::Http(path) => format!("the answer to '{path}'"),
+        ProofSource::Http(path) => format!("the response to '{path}'"),
     }
 }
 

@@ -102,7 +102,7 @@ impl RunningService {
         let outcome = outcome.map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
         done.performed.notes.extend(outcome.describe_leftovers());
         if outcome.shutdown.is_some_and(|own| own.was_killed) {
-            let reason = "it did not end when it was asked to, and was killed";
+            let reason = "it did not stop when requested and was killed";
             return Err(StageFailure {
                 stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
                 ..stage_failure(RunStage::Stop, reason)
@@ -205,9 +205,8 @@ fn ready_command(like: &ProcessSpec, words: &[String], blanks: &[PlaceholderValu
 
 fn run_ready_command(question: &ProcessSpec) -> Result<(), ReadinessFailure> {
     let program = question.program.display();
-    let outcome = process::run_child(question, &mut ()).map_err(|error| {
-        ReadinessFailure::Never(format!("'{program}' cannot be started: {error}"))
-    })?;
+    let outcome = process::run_child(question, &mut ())
+        .map_err(|error| ReadinessFailure::Never(format!("cannot start '{program}': {error}")))?;
     match outcome.ended {
         ProcessEnd::Exit(0) => Ok(()),
         _ => {

@@ -326,7 +326,7 @@ fn combine_results(
 fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome>) -> String {
     let which = format!("generator process {} of {count}", index + 1);
     match outcome {
-        Err(error) => format!("The {which} could not be started or heard: {error}."),
+        Err(error) => format!("The {which} could not be started or read: {error}."),
         Ok(outcome) => {
             let how = outcome
                 .failure_cause(UNLIMITED)
@@ -344,12 +344,13 @@ fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome
 /// # Errors
 /// Fails if this process was not started as a worker, or the load could not begin.
 pub fn run_worker() -> anyhow::Result<()> {
-    let (orders, mut answers) = open_private_channel().context("this is no generator process")?;
+    let (orders, mut answers) =
+        open_private_channel().context("this is not a generator process")?;
     let mut orders = BufReader::new(orders);
     let mut line = String::new();
     orders.read_line(&mut line)?;
     let order: WorkerAssignment =
-        serde_json::from_str(&line).context("the order cannot be read")?;
+        serde_json::from_str(&line).context("cannot parse the request")?;
     let job = order.job()?;
     writeln!(answers, "ready")?;
     let mut word = String::new();
@@ -372,7 +373,7 @@ pub fn run_worker() -> anyhow::Result<()> {
         }
     })?;
     let text = serde_json::to_string(&measured)?;
-    writeln!(answers, "measured {text}").context("cannot hand over what was measured")?;
+    writeln!(answers, "measured {text}").context("cannot send the results")?;
     Ok(())
 }
 

@@ -88,7 +88,7 @@ fn parse_kinds(
     let file: RequestFile = toml::from_str(text).map_err(|error| add_hint(&error))?;
     ensure!(
         !file.request.is_empty(),
-        "there is no request in it\nhint: each begins with a line [[request]]"
+        "no request found\nhint: each begins with a line [[request]]"
     );
     let mut kinds: Vec<RequestKind> = Vec::new();
     for (entry, number) in file.request.into_iter().zip(1..) {
@@ -268,7 +268,7 @@ fn basic_credentials(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<
         None => Ok(url.credentials.clone()),
         Some(text) => match text.split_once(':') {
             Some((name, password)) => Ok(Some((name.to_owned(), password.to_owned()))),
-            None => bail!("--user has the form NAME:PASSWORD, and either may be empty"),
+            None => bail!("cannot parse --user: expected NAME:PASSWORD, where either may be empty"),
         },
     }
 }
@@ -293,7 +293,7 @@ pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
         Some((name, value)) => (name, Some(value.trim()).filter(|value| !value.is_empty())),
         None => match text.strip_suffix(';') {
             Some(name) => (name, Some("")),
-            None => bail!("it has not the form 'Name: value'"),
+            None => bail!("expected the form 'Name: value'"),
         },
     };
     set_header(kind, name, value);
@@ -384,7 +384,7 @@ fn parse_json_lines(bytes: &[u8]) -> anyhow::Result<DataTable> {
             continue;
         }
         let object: serde_json::Map<String, Json> = serde_json::from_str(line)
-            .with_context(|| format!("line {number} is no JSON object"))?;
+            .with_context(|| format!("line {number} is not a JSON object"))?;
         if rows.names.is_empty() {
             rows.names = object.keys().cloned().collect();
         }
@@ -433,7 +433,7 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_place() {
         let told = |text: &str| format!("{:#}", parse_test_kinds(text).unwrap_err());
-        assert!(told("").contains("there is no request in it"));
+        assert!(told("").contains("no request found"));
         let unknown = told("[[request]]\nbodyfile = 'x'\n");
         assert!(
             unknown.contains("line 2") && unknown.contains("body-file"),

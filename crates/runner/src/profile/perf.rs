@@ -83,9 +83,9 @@ pub fn find_usable_perf() -> Result<PathBuf, String> {
         Ok(outcome) => Err(explain_refusal(&outcome)),
         Err(error) => match error.downcast_ref::<std::io::Error>() {
             Some(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err("there is no perf in PATH".to_owned())
+                Err("perf is not in PATH".to_owned())
             }
-            _ => Err(format!("perf cannot be started: {error:#}")),
+            _ => Err(format!("cannot start perf: {error:#}")),
         },
     }
 }
@@ -96,12 +96,12 @@ fn explain_refusal(outcome: &ProcessOutcome) -> String {
     let level: Option<i32> = level.ok().and_then(|text| text.trim().parse().ok());
     let told = outcome.stderr.text();
     let line = told.lines().map(str::trim).find(|line| !line.is_empty());
-    let line = line.unwrap_or("it says nothing");
+    let line = line.unwrap_or("no error message");
     match level {
         // Values above 2 are a distribution extension that forbids everything to all but root
         // (kernel documentation, perf-security).
         Some(level) if level > 2 && !told.contains("not found for kernel") => {
-            format!("perf may not record: kernel.perf_event_paranoid is {level}")
+            format!("perf is not permitted to record: kernel.perf_event_paranoid is {level}")
         }
         _ => format!("perf cannot record: {line}"),
     }
