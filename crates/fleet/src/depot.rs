@@ -57,7 +57,7 @@ impl ContentStore {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         ensure!(
             !id.is_empty() && id.bytes().all(is_plain),
-            "'{}' is not the id of a session",
+            "invalid session id '{}'",
             id.escape_debug()
         );
         let folder = self.folder.join("sessions").join(id);
@@ -124,7 +124,7 @@ impl ContentStore {
         keep().map_err(|error| {
             // A retry starts from scratch.
             let _ = fs::remove_file(&beside);
-            error.context(format!("the object {sha256} cannot be kept"))
+            error.context(format!("cannot store object {sha256}"))
         })
     }
 
@@ -246,9 +246,9 @@ pub fn send_bundle(
         match read_message::<ReceiverReply>(from)? {
             ReceiverReply::Missing(missing) => {
                 for sha256 in &missing {
-                    io::copy(&mut bundle.open_content(sha256)?, to).context("the line is cut")?;
+                    io::copy(&mut bundle.open_content(sha256)?, to).context("connection lost")?;
                 }
-                to.flush().context("the line is cut")?;
+                to.flush().context("connection lost")?;
             }
             ReceiverReply::Ready(session, bundle) => return Ok((session, bundle)),
             ReceiverReply::Refused(reason) => bail!("{reason}"),
@@ -305,7 +305,7 @@ fn write_message(to: &mut dyn Write, what: &impl Serialize) -> anyhow::Result<()
     line.push(b'\n');
     to.write_all(&line)
         .and_then(|()| to.flush())
-        .context("the line is cut")
+        .context("connection lost")
 }
 
 fn read_message<T: serde::de::DeserializeOwned>(from: &mut dyn BufRead) -> anyhow::Result<T> {
@@ -313,9 +313,9 @@ fn read_message<T: serde::de::DeserializeOwned>(from: &mut dyn BufRead) -> anyho
     let mut limited = from.take(MAX_MESSAGE_BYTES);
     limited
         .read_until(b'\n', &mut line)
-        .context("the line is cut")?;
-    ensure!(line.ends_with(b"\n"), "the line is cut");
-    serde_json::from_slice(&line).context("the other end says something else")
+        .context("connection lost")?;
+    ensure!(line.ends_with(b"\n"), "connection lost");
+    serde_json::from_slice(&line).context("the other end sent an unexpected message")
 }
 
 /// Lays out a bundle in a folder that this machine can access directly, such as a shared one.
@@ -477,9 +477,9 @@ mod tests {
                 _ => panic!("it was taken: {last}"),
             }
         };
-        assert!(hostile("0", "../x", "text").contains("a file '../x'"));
+        assert!(hostile("0", "../x", "text").contains("an invalid path '../x'"));
         assert!(!inner.exists(), "nothing was made for it");
-        assert!(hostile("../0", "x", "text").contains("not the id of a session"));
+        assert!(hostile("../0", "x", "text").contains("invalid session id"));
         assert!(hostile("0", "x", "text").contains("its digest is"));
         let left: Vec<_> = fs::read_dir(inner.join("objects/00")).unwrap().collect();
         assert!(left.is_empty(), "{left:?}");
@@ -510,7 +510,7 @@ mod tests {
             &mut Vec::new(),
             &mut "".as_bytes(),
         );
-        assert_eq!(refusal.unwrap_err().to_string(), "the line is cut");
+        assert_eq!(refusal.unwrap_err().to_string(), "connection lost");
         let mut answers = Vec::new();
         receive_bundle(
             folder.path(),
@@ -521,6 +521,6 @@ mod tests {
         .unwrap();
         let mut text = String::new();
         answers.as_slice().read_to_string(&mut text).unwrap();
-        assert!(text.contains("the line is cut"), "{text}");
+        assert!(text.contains("connection lost"), "{text}");
     }
 }

@@ -49,7 +49,7 @@ pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     let name = name.trim();
     ensure!(
         parse_worker_name(name).is_some(),
-        "the worker ended without a word"
+        "the worker exited without a message"
     );
     Ok(JobId(name.to_owned()))
 }
@@ -85,7 +85,7 @@ pub fn end_worker(job: &JobId, grace: Duration) -> Result<()> {
     let Some(pid) = pid.filter(|_| !has_ended(job)) else {
         return Ok(());
     };
-    let failed = || format!("cannot end the worker {}", job.0);
+    let failed = || format!("cannot stop worker {}", job.0);
     kill_process(pid, Signal::TERM).with_context(failed)?;
     let until = Instant::now() + grace;
     while !has_ended(job) {

@@ -94,7 +94,7 @@ impl SallocGuard {
         let complaint = self.complaint.take().and_then(|said| said.join().ok());
         let complaint = complaint.unwrap_or_default();
         if complaint.trim().is_empty() {
-            return Ok(Some(format!("salloc ended: {status}")));
+            return Ok(Some(format!("salloc exited: {status}")));
         }
         Ok(Some(failure_reason("salloc", &complaint).to_owned()))
     }
@@ -116,7 +116,7 @@ impl SlurmEngine {
                 break components;
             }
             if let Some(why) = guard.end_reason()? {
-                bail!("Slurm gives no machines for the parts of this experiment: {why}");
+                bail!("Slurm cannot allocate machines for the parts of this experiment: {why}");
             }
             waits(pending_reason(&queue))?;
             thread::sleep(pause);

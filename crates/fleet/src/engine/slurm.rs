@@ -139,7 +139,7 @@ impl SlurmEngine {
         let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
         ensure!(
             is_number,
-            "sbatch answers '{}' in the place of a job's number",
+            "sbatch printed '{}' instead of a job number",
             answer.trim()
         );
         Ok(id.to_owned())
@@ -205,8 +205,8 @@ impl SlurmEngine {
     }
 
     pub(super) fn start_command(&self, machine: &str, words: &[&str]) -> Result<Child> {
-        let program = words.first().context("there is nothing to start")?;
-        ensure!(!program.starts_with('-'), "'{program}' is no program");
+        let program = words.first().context("nothing to start")?;
+        ensure!(!program.starts_with('-'), "invalid program '{program}'");
         let mut srun = self.slurm_command("srun");
         srun.args([
             "--quiet",
@@ -337,7 +337,7 @@ fn machine_state(state: &str, reason: &str) -> MachineState {
     let word = state.trim_end_matches(|last: char| !last.is_ascii_alphanumeric());
     let does_not_answer = state.ends_with('*');
     match word {
-        _ if does_not_answer => MachineState::Unfit("it does not answer".to_owned()),
+        _ if does_not_answer => MachineState::Unfit("it does not respond".to_owned()),
         "idle" => MachineState::Free,
         // Planned: the scheduler holds the node for a pending job. Blocked: it is kept free next to
         // an exclusive job.
@@ -364,7 +364,7 @@ fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
         .stderr(Stdio::piped())
         .spawn();
     let mut child = child.with_context(|| {
-        format!("cannot start '{program}'\nhint: the programs of Slurm have to be here, too")
+        format!("cannot start '{program}'\nhint: Slurm's programs must be installed here, too")
     })?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not read its input has failed; its status and stderr say why.
@@ -402,7 +402,7 @@ fn run_with_retry(command: &mut Command, input: &str) -> Result<String> {
 pub(super) fn failure_reason<'a>(program: &str, complaint: &'a str) -> &'a str {
     let mut lines = complaint.lines().map(str::trim);
     let last = lines.rfind(|line| !line.is_empty());
-    let last = last.unwrap_or("no reason is given");
+    let last = last.unwrap_or("no reason given");
     last.strip_prefix(&format!("{program}: error: "))
         .unwrap_or(last)
 }
@@ -474,7 +474,7 @@ mod tests {
         assert_eq!(machine_state("allocated", "none"), MachineState::Busy);
         assert_eq!(machine_state("mixed", "none"), MachineState::Busy);
         assert_eq!(machine_state("planned", "none"), MachineState::Busy);
-        assert_eq!(machine_state("idle*", "none"), unfit("it does not answer"));
+        assert_eq!(machine_state("idle*", "none"), unfit("it does not respond"));
         assert_eq!(
             machine_state("drained", "new fans | soon"),
             unfit("drained: new fans | soon")
