@@ -29,7 +29,7 @@ pub fn runs_per_side(requested: Option<u32>) -> anyhow::Result<u32> {
     let runs = requested.unwrap_or(DEFAULT_RUNS);
     ensure!(
         runs >= MIN_RUNS,
-        "--runs {runs} is too few: below {MIN_RUNS} runs a side a comparison claims nothing"
+        "--runs {runs} is too few: a verdict needs at least {MIN_RUNS} runs per side"
     );
     Ok(runs)
 }
@@ -66,7 +66,7 @@ pub fn resume_calibration(
     let plans = load_interrupted_plan(store, session, budget, listener)?;
     ensure!(
         differ_only_in_name(&plans.plan.variants),
-        "{session} compares different things, so it says nothing about the machine"
+        "{session} is not a calibration: its variants differ"
     );
     Ok(plans)
 }

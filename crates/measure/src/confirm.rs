@@ -86,7 +86,7 @@ pub fn keep_cases(suspects: &[SuspectChange], plans: &mut PreparedPlan) -> Resul
                 .jobs
                 .iter()
                 .any(|job| measures_series(job, series)),
-            "the revisions of change {} have no case '{}' any more",
+            "the revisions of change {} no longer have case '{}'",
             change.number,
             series.case
         );
@@ -177,12 +177,12 @@ pub fn prepare_change(
     let stored = store.find_change(number)?;
     let all = store.list_series()?;
     let series = all.into_iter().find(|known| known.number == stored.series);
-    let series = series.context("the series of the change is gone")?;
+    let series = series.context("the series of the change no longer exists")?;
     let change = stored.change;
     ensure!(
         !change.is_drift,
-        "change {number} is a drift: it has no two revisions between which it lies\nhint: --old rev:OLD --new rev:NEW \
-         compares any two"
+        "change {number} is a gradual drift, not a step between two revisions\nhint: --old rev:OLD \
+         --new rev:NEW compares any two"
     );
     let (job, variant) = find_job(store, &series)?;
     let mut request = request.clone();
@@ -242,8 +242,8 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
         }
     }
     bail!(
-        "no session knows the target of '{}': it was imported or given another name\nhint: speedwell confirm --old \
-         rev:OLD --new rev:NEW TARGET",
+        "no session records the target of '{}': it was imported or renamed\nhint: speedwell confirm \
+         --old rev:OLD --new rev:NEW TARGET",
         key.case
     )
 }

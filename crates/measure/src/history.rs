@@ -76,7 +76,7 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
     history.labels = revision_labels(store, &git)?;
     if left > 0 {
         history.notes.push(format!(
-            "The points of {left} sessions, the oldest ones, are not here yet: they are being made."
+            "The points of the {left} oldest sessions are missing: they are still being computed."
         ));
     }
     let mut reading = HistoryReader::new(history.line.clone(), request);
@@ -95,7 +95,8 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
         && history.series.is_empty()
     {
         bail!(
-            "no session has '{variant}' beside another variant\nhint: speedwell history shows the variants of each session"
+            "no session measured '{variant}' together with another variant\nhint: 'speedwell \
+             history' shows the variants of each session"
         );
     }
     store.store_search_cache(&history.line, &reading.searched)?;
@@ -166,7 +167,8 @@ fn future_sessions(store: &Store) -> Result<Option<String>> {
     }
     Ok((!found.is_empty()).then(|| {
         format!(
-            "Dated in the future, by a wrong clock of the machine: {named}. Their points count as of when they came here."
+            "Dated in the future because of a wrong clock: {named}. Their points are dated by their \
+             arrival here."
         )
     }))
 }
@@ -183,8 +185,8 @@ fn shared_label_warning(store: &Store, machine: u32, label: &str) -> Result<Opti
     Ok((processors.len() > 1).then(|| {
         let processors: Vec<String> = processors.into_iter().collect();
         format!(
-            "'{label}' is the name of different machines ({}), whose points are compared as if they were of one: another \
-             --machine for each keeps them apart.",
+            "Different machines are named '{label}' ({}), and their points are compared as if from \
+             one: give each a different --machine.",
             processors.join(", ")
         )
     }))
@@ -292,10 +294,10 @@ fn resolve_line(
         .map(|line| format!("'{line}'"))
         .collect();
     let known = match &known[..] {
-        [] => "no line is remembered".to_owned(),
-        names => format!("remembered are {}", names.join(", ")),
+        [] => "the store has no branch".to_owned(),
+        names => format!("the store has {}", names.join(", ")),
     };
-    bail!("there is no branch '{name}' here\nhint: {known}; git fetch brings branches of others")
+    bail!("no branch '{name}' here\nhint: {known}; 'git fetch' gets the branches of the remote")
 }
 
 /// The branch in the project file, the default branch of the remote repository, or the checked-out
@@ -353,8 +355,8 @@ fn update_line(
         .context("git cannot list the commits")?;
     if !is_measured_repository(store, git, &all)? {
         notes.push(format!(
-            "The repository here has none of the revisions that were measured last: it is taken for that of something else, \
-             and its '{branch}' is not looked at."
+            "This repository has none of the revisions that were measured last: it is taken for an \
+             unrelated one, and its '{branch}' is ignored."
         ));
         return Ok(false);
     }
@@ -364,8 +366,8 @@ fn update_line(
                 Some(position) => position,
                 None => {
                     notes.push(format!(
-                    "The clone is shallow, and its commits do not reach back to those that are remembered of '{branch}'; \
-                     'git fetch --unshallow' closes the gap."
+                    "The clone is shallow, and its commits do not reach back to the stored ones of \
+                     '{branch}'; 'git fetch --unshallow' closes the gap."
                 ));
                     last + 1
                 }
@@ -402,8 +404,8 @@ fn order_as_measured(
     store.store_measured_order(&name, branch)?;
     if store.line_tip(&name)?.is_some() {
         notes.push(
-            "No repository tells the order of the revisions: they are in the order in which they were measured or \
-             imported."
+            "No repository defines the order of the revisions: they are in the order of measurement \
+             or import."
                 .to_owned(),
         );
     }
@@ -758,7 +760,8 @@ impl<'a> HistoryReader<'a> {
             some => format!("{some} series"),
         };
         Some(format!(
-            "Of {series} only the newest {most} points are looked at here; 'speedwell history trend' looks at all."
+            "Only the newest {most} points of {series} are used here; 'speedwell history trend' \
+             uses all."
         ))
     }
 

@@ -90,7 +90,8 @@ impl SearchRounds<'_, '_> {
         check_processors(&plans.plan)?;
         ensure!(
             plans.plan.design.experiment.is_none(),
-            "an experiment says itself how long its runs are\nhint: 'plan' in its definition file"
+            "an experiment defines the length of its runs itself\nhint: see 'plan' in its \
+             definition file"
         );
         let mut files: IndexMap<String, Vec<Case>> = IndexMap::new();
         for job in &plans.plan.jobs {
@@ -114,8 +115,8 @@ impl SearchRounds<'_, '_> {
         files.retain(|_, cases| has(cases));
         if files.is_empty() && !without.is_empty() {
             bail!(
-                "{}\nhint: --parameter names the one that counts iterations; where the harness counts them itself (C++, \
-                 Python), 'run --time' says how long a sample is",
+                "{}\nhint: --parameter names the parameter that counts iterations; if the harness \
+                 counts them (C++, Python), 'run --time' sets the length of a sample",
                 without.join("; ")
             );
         }
@@ -145,7 +146,7 @@ impl SearchRounds<'_, '_> {
             "has no parameters".to_owned()
         } else {
             format!(
-                "has no parameter '{}' but {}",
+                "has no parameter '{}', only {}",
                 self.request.parameter,
                 names.join(", ")
             )

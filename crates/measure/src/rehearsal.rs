@@ -315,7 +315,7 @@ fn indented_output(failure: &StepFailure) -> String {
     if lines.is_empty() {
         return lines;
     }
-    format!(" and said:{lines}")
+    format!(" and printed:{lines}")
 }
 
 fn replay_hint(failure: &StepFailure) -> String {

@@ -245,7 +245,7 @@ impl VariantRequest {
             let at = known.iter().position(|known| known == name);
             let at = at.with_context(|| {
                 let known = known.join(", ");
-                format!("no variant is named '{name}'\nhint: they are {known}")
+                format!("no variant is named '{name}'\nhint: the variants are {known}")
             })?;
             variants.swap(0, at);
         }
@@ -404,8 +404,9 @@ impl SamplingRequest {
         }
         match self.max_runs {
             Some(most) if variants > 1 && most < MIN_TEST_RUNS => bail!(
-                "--max-runs {most} is too few for a comparison, which is decided at {MIN_TEST_RUNS} runs of each at \
-                 the earliest\nhint: --runs {most} measures exactly so many, and the answer may be 'unclear'"
+                "--max-runs {most} is too few: a comparison needs at least {MIN_TEST_RUNS} runs of \
+                 each variant\nhint: --runs {most} measures exactly that many, but the verdict may \
+                 be 'unclear'"
             ),
             _ => Ok(()),
         }

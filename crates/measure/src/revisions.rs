@@ -46,7 +46,7 @@ pub fn check_out_revisions(
     let here = std::env::current_dir()?;
     let first = &request.revisions[0].revision;
     let checkout =
-        Checkout::find(&here).with_context(|| format!("cannot look for the revision '{first}'"))?;
+        Checkout::find(&here).with_context(|| format!("cannot look up revision '{first}'"))?;
     let build = build_command(request, &checkout)?;
     let commits: Vec<ResolvedCommit> = request
         .revisions
@@ -77,7 +77,7 @@ pub fn check_out_revisions(
         if is_one {
             emit_warning(
                 listener,
-                &identical_warning(names, "are the same files, built alike", ""),
+                &identical_warning(names, "have the same files and the same build", ""),
             )?;
         }
     }
@@ -147,8 +147,8 @@ fn warn_of_changes(
         Some((wanted, _)) if checkout.has_changes() => emit_warning(
             listener,
             &format!(
-                "Changes that are not committed take no part, except in benchmark files that are targets: '{}' is the \
-                 last commit.",
+                "Uncommitted changes are ignored, except in benchmark files given as targets: '{}' \
+                 is the last commit.",
                 wanted.revision
             ),
         ),
@@ -210,8 +210,8 @@ fn redirect_search_paths(environment: &mut Vec<(String, String)>, own: &VariantW
 
 fn missing_program_message(typed: &Path, own: &VariantWorktree) -> String {
     let hint = match &own.build {
-        Some(build) => format!("'{}' succeeded, but did not make it", build.command),
-        None => "--build COMMAND makes it".to_owned(),
+        Some(build) => format!("'{}' succeeded, but did not build it", build.command),
+        None => "--build COMMAND builds it".to_owned(),
     };
     format!(
         "revision '{}' ({}) has no program '{}'\nhint: {hint}; looked in '{}'",
@@ -332,12 +332,13 @@ pub fn find_sources(
         let file = source.file.display();
         ensure!(
             !matches!(source.kind, SourceKind::Load | SourceKind::Experiment),
-            "'{file}' is a definition file, which is not measured at revisions\nhint: its variants can name programs"
+            "'{file}' is a definition file, which cannot be measured at revisions\nhint: its \
+             variants can name programs"
         );
         ensure!(
             takes_target.is_none() || own.path_of(&source.file).is_some(),
-            "'{file}' is outside of the repository '{}', so revision '{}' changes nothing of it\nhint: \
-             'rev:{}:PROGRAM' is a program that is built from the revision",
+            "'{file}' is outside the repository '{}', so revision '{}' does not affect it\nhint: \
+             'rev:{}:PROGRAM' names a program built from the revision",
             own.checkout.display(),
             own.typed,
             own.typed
@@ -482,7 +483,7 @@ pub fn keep_common(
         }
         ensure!(
             !suite.jobs.is_empty(),
-            "nothing to compare: no benchmark is in the programs of all revisions"
+            "nothing to compare: the programs of the revisions have no benchmark in common"
         );
     }
     Ok(())

@@ -33,7 +33,7 @@ pub fn plan_experiment(
 ) -> anyhow::Result<PreparedPlan> {
     ensure!(
         request.variants.given.is_empty(),
-        "'{}' declares its variants itself\nhint: --variant, --old and --new are for benchmark files",
+        "'{}' declares its own variants\nhint: --variant, --old and --new are for benchmark files",
         file.display()
     );
     let mut selection = request.selection.clone();
@@ -52,7 +52,7 @@ pub fn plan_experiment(
     if !request.only_lists {
         requirements::check_requirements(&experiment, listener)?;
         if let Some(place) = &experiment.place {
-            let fleet = request.fleet.context("this command has no fleet")?;
+            let fleet = request.fleet.context("this command cannot use a fleet")?;
             let (placement, own) =
                 roles::prepare_machines(place, &experiment.root, &fleet()?, listener)?;
             written.placement = Some(Box::new(placement));
@@ -82,8 +82,8 @@ fn shared_processors_warning(experiment: &Experiment) -> Option<String> {
     let is_shared = experiment.plan.pins.is_some() && experiment.shares.is_none();
     is_shared.then(|| {
         format!(
-            "The plan divides the processors, but {} are too few to be divided: what sends the load takes time away \
-             from the target.",
+            "The plan divides the processors, but {} are too few: the load generator takes \
+             processor time from the target.",
             experiment.cpus
         )
     })

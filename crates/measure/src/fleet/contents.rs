@@ -27,29 +27,31 @@ pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
                 .jobs
                 .iter()
                 .any(|job| job.source.kind == SourceKind::Load),
-        "--on is for benchmark files and snippets\nhint: leave out --on; [place] in the file of an experiment gives its \
-         parts machines of their own"
+        "--on supports only benchmark files and snippets\nhint: leave out --on; an experiment \
+         assigns machines to its parts with [place]"
     );
     ensure!(
         !plan
             .variants
             .iter()
             .any(|variant| variant.worktree.is_some()),
-        "--on cannot send revisions that are built here\nhint: give the programs that were built from them with --old \
-         and --new"
+        "--on cannot send revisions that are built here\nhint: name the programs built from them \
+         with --old and --new"
     );
     ensure!(
         plan.design.counting.is_none(),
-        "--on is for times, and instructions are the same on every machine\nhint: leave out --on"
-    );
-    ensure!(
-        plan.design.purpose == SessionPurpose::Measured && !plan.is_search && !plan.shared,
-        "--on divides a plan that is fixed beforehand, and here what is measured next follows from what was\nhint: \
+        "--on divides time measurements; instruction counts are the same on every machine\nhint: \
          leave out --on"
     );
     ensure!(
+        plan.design.purpose == SessionPurpose::Measured && !plan.is_search && !plan.shared,
+        "--on needs a fixed plan, but this session picks each measurement from earlier results\n\
+         hint: leave out --on"
+    );
+    ensure!(
         plan.design.order != RunOrder::Paired || plan.pin.is_none(),
-        "--on cannot know the processors of other machines\nhint: leave out --pin"
+        "--on cannot be combined with --pin: the processors of other machines are not known\nhint: \
+         leave out --pin"
     );
     Ok(())
 }

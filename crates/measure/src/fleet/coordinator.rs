@@ -261,12 +261,12 @@ impl FleetCoordinator<'_, '_, '_> {
                     self.merger.set_parcel(attempt.shard, parcel)?;
                     continue;
                 }
-                (Some(AttemptOutcome::Failed(reason)), _) => format!("ended too soon: {reason}"),
-                (None, JobState::Running) => "measures".to_owned(),
-                (None, JobState::Waiting(reason)) => format!("waits: {reason}"),
+                (Some(AttemptOutcome::Failed(reason)), _) => format!("ended early: {reason}"),
+                (None, JobState::Running) => "measuring".to_owned(),
+                (None, JobState::Waiting(reason)) => format!("waiting: {reason}"),
                 (None, JobState::Ended(reason)) => {
-                    let reason = reason.unwrap_or_else(|| "without a word".to_owned());
-                    format!("ended too soon: {reason}")
+                    let reason = reason.unwrap_or_else(|| "no reason given".to_owned());
+                    format!("ended early: {reason}")
                 }
             };
             said.push((attempt.shard, text));
@@ -376,7 +376,8 @@ impl FleetCoordinator<'_, '_, '_> {
         for (origin, block) in self.stale.take_rejected(kept)? {
             let name = &self.machines[origin.machine as usize].fleet_machine.name;
             let sentence = format!(
-                "Block {} of case {} came from {name} by attempt {} after another one had taken over: it is refused.",
+                "Rejected block {} of case {} from {name}: attempt {} had been replaced by another \
+                 one.",
                 block.block, block.job, origin.attempt
             );
             self.warn(&sentence)?;
@@ -401,7 +402,7 @@ impl FleetCoordinator<'_, '_, '_> {
             SpoolItem::Header(header) => {
                 let whose = (header.session.as_str(), header.parcel, header.attempt);
                 if whose != (self.session.as_str(), origin.parcel, origin.attempt) {
-                    self.warn(&format!("{name} sends what belongs to another session"))?;
+                    self.warn(&format!("{name} sent results of another session"))?;
                     return Ok(());
                 }
                 self.attempts[at].has_begun = true;
@@ -420,8 +421,8 @@ impl FleetCoordinator<'_, '_, '_> {
                     MergeOutcome::New => self.emit_block(&block)?,
                     MergeOutcome::Known => {}
                     MergeOutcome::Refused(earlier) => self.warn(&format!(
-                        "Block {} of case {} came from {name} by attempt {} after attempt {} had brought it: it is \
-                         refused.",
+                        "Rejected block {} of case {} from {name}: attempt {} delivered it after \
+                         attempt {}.",
                         block.block, block.job, origin.attempt, earlier.attempt
                     ))?,
                 }
@@ -436,9 +437,9 @@ impl FleetCoordinator<'_, '_, '_> {
             SpoolItem::Ended(ending, is_whole) => {
                 let over = match ending.reason {
                     None if is_whole => AttemptOutcome::Complete,
-                    None => {
-                        AttemptOutcome::Failed("a block or a decision of it is damaged".to_owned())
-                    }
+                    None => AttemptOutcome::Failed(
+                        "a block or decision in its spool is damaged".to_owned(),
+                    ),
                     Some(reason) => AttemptOutcome::Failed(reason),
                 };
                 if matches!(over, AttemptOutcome::Complete) {
@@ -504,7 +505,7 @@ impl FleetCoordinator<'_, '_, '_> {
             Ok(states) => states,
             Err(error) => {
                 // It may recover, and the workers' results are not lost.
-                self.warn(&format!("The engine does not answer: {error:#}"))?;
+                self.warn(&format!("The engine does not respond: {error:#}"))?;
                 return Ok(false);
             }
         };
@@ -524,7 +525,7 @@ impl FleetCoordinator<'_, '_, '_> {
             };
             // Its last output may not have been read yet.
             has_news |= self.collect_spools()?;
-            let reason = reason.unwrap_or_else(|| "the worker ended without a word".to_owned());
+            let reason = reason.unwrap_or_else(|| "the worker exited without a message".to_owned());
             let own = self.attempts.iter_mut().filter(|one| one.job == *job);
             for attempt in own.filter(|attempt| attempt.end.is_none()) {
                 attempt.end = Some(AttemptOutcome::Failed(reason.clone()));
@@ -532,7 +533,7 @@ impl FleetCoordinator<'_, '_, '_> {
             }
         }
         if let Some(machines) = queue.update(&waiting) {
-            let sentence = format!("waiting in the queue of Slurm: {machines}");
+            let sentence = format!("waiting in the Slurm queue: {machines}");
             self.listener.observe(&SessionEvent::Waiting(&sentence))?;
         }
         Ok(has_news)

@@ -26,12 +26,12 @@ pub fn launch_worker(folder: &Path) -> anyhow::Result<String> {
     for line in io::stdin().lock().lines() {
         let next = tasks.last().map_or(0, |last| last + 1);
         let task = (next..).find(|&task| !request_path(folder, task).exists());
-        let task = task.context("there are too many orders")?;
+        let task = task.context("too many requests")?;
         let file = request_path(folder, task);
         fs::write(&file, line?).with_context(|| format!("cannot write '{}'", file.display()))?;
         tasks.push(task);
     }
-    ensure!(!tasks.is_empty(), "there are no orders");
+    ensure!(!tasks.is_empty(), "no requests");
     // This coordinator replaces the previous one, whose connection may have broken.
     let known = folder.join("worker");
     if let Ok(earlier) = fs::read_to_string(&known) {
@@ -65,10 +65,7 @@ pub fn stream_spools(folder: &Path, words: &[String], waits: bool) -> anyhow::Re
         name.bytes()
             .all(|byte| byte == b'.' || byte.is_ascii_digit())
     };
-    ensure!(
-        spools.iter().all(is_plain),
-        "that is not the name of a spool"
-    );
+    ensure!(spools.iter().all(is_plain), "invalid spool name");
     if waits {
         stop_at_stdin_end();
     }

@@ -54,7 +54,7 @@ pub(crate) fn note_sending(
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
     let folders = bundle.folder_size();
-    let sentence = format!("{machine} gets what it needs: {folders}, and the programs");
+    let sentence = format!("sending to {machine}: {folders}, and the programs");
     listener.observe(&SessionEvent::Note(&sentence))
 }
 
@@ -129,7 +129,8 @@ fn link_configured_program(program: &Path, folder: &Path) -> anyhow::Result<()> 
     let is_there = place.exists();
     ensure!(
         !is_there || place.canonicalize().ok() == program.canonicalize().ok(),
-        "machines that share a folder use one program\nhint: give the one with 'binary' a 'folder' of its own"
+        "machines that share a folder must use the same program\nhint: give the machine with \
+         'binary' its own 'folder'"
     );
     if !is_there {
         std::os::unix::fs::symlink(program, &place)
@@ -152,7 +153,7 @@ impl WorkerConnection {
     ) -> anyhow::Result<WorkerConnection> {
         let mut child = engine.start_command(&machine.name, words)?;
         let ends = child.stdin.take().zip(child.stdout.take());
-        let (to, from) = ends.context("the line has no ends")?;
+        let (to, from) = ends.context("the connection has no stdin or stdout")?;
         Ok(WorkerConnection {
             child,
             to,
@@ -168,6 +169,6 @@ impl WorkerConnection {
         let output = child.wait_with_output()?;
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.lines().rfind(|line| !line.trim().is_empty());
-        done.with_context(|| said.unwrap_or("the line is cut").to_owned())
+        done.with_context(|| said.unwrap_or("connection lost").to_owned())
     }
 }

@@ -49,7 +49,7 @@ fn run_placed(
     done: &mut RunReport,
 ) -> StageResult<()> {
     if assignment.profile.is_some() {
-        let reason = "profiles are taken on one machine, and [place] has others";
+        let reason = "profiles are recorded on a single machine, but [place] uses others";
         return Err(stage_failure(RunStage::Profile, reason));
     }
     let file = FleetFile::read(&placement.fleet)
@@ -320,7 +320,7 @@ impl PlacedRun<'_> {
             (sent.parts.iter()).find_map(|part| Some((part, part.lost.as_ref()?)))
         {
             bail!(
-                "load from '{}': it was lost after {} requests: {why}",
+                "load from '{}': connection lost after {} requests: {why}",
                 part.machine,
                 part.attempted
             );
@@ -339,5 +339,5 @@ pub(super) fn outcome_failure(done: RoleOutcome) -> StageFailure {
 }
 
 pub(super) fn unexpected_message() -> StageFailure {
-    stage_failure(RunStage::Start, "it says something else than it should")
+    stage_failure(RunStage::Start, "it sent an unexpected message")
 }

@@ -60,7 +60,8 @@ impl LoadGenerators {
         let machines = select_machines(&known, fleet)?;
         ensure!(
             machines.len() <= MAX_MACHINES,
-            "a load can be sent from {MAX_MACHINES} machines at most, and these are {}\nhint: --machines {MAX_MACHINES}",
+            "a load can be sent from at most {MAX_MACHINES} machines, not {}\nhint: --machines \
+             {MAX_MACHINES}",
             machines.len()
         );
         let own = program::program_to_send(&own_program());
@@ -153,12 +154,13 @@ fn check_portable(spec: &LoadSpec) -> Result<()> {
     let found = of_this_machine.iter().find(|(_, is_given)| *is_given);
     if let Some((name, _)) = found {
         bail!(
-            "--{name} is of this machine, and with --from others send the load\nhint: leave it out, or leave out --from"
+            "--{name} refers to this machine, but with --from others send the load\nhint: leave it \
+             out, or leave out --from"
         );
     }
     ensure!(
         spec.until_steady.is_none(),
-        "--until-steady is for one generator, which sees when to end\nhint: -t, or leave out --from"
+        "--until-steady works only with a single generator\nhint: use -t, or leave out --from"
     );
     Ok(())
 }
@@ -471,7 +473,7 @@ mod tests {
                 attempted: 1895,
                 ..LoadSnapshot::default()
             }),
-            over: Some(Some("the line was cut".to_owned())),
+            over: Some(Some("connection lost".to_owned())),
             ..GeneratorState::default()
         };
         let there = seen(measured(1..11), 0, 0);
@@ -479,7 +481,7 @@ mod tests {
         assert_eq!(sent.measured.totals.outcomes.attempts(), 10);
         let part = &sent.parts[0];
         assert_eq!((part.attempted, part.elapsed_ns), (1895, 1_900_000_000));
-        assert_eq!(part.lost.as_deref(), Some("the line was cut"));
+        assert_eq!(part.lost.as_deref(), Some("connection lost"));
     }
 
     #[test]
@@ -490,7 +492,7 @@ mod tests {
         };
         let refused = check_portable(&spec).unwrap_err().to_string();
         assert!(
-            refused.starts_with("--data @FILE is of this machine"),
+            refused.starts_with("--data @FILE refers to this machine"),
             "{refused}"
         );
         let spec = LoadSpec {

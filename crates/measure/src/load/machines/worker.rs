@@ -64,7 +64,7 @@ pub fn perform_load() -> Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     let order: WorkerAssignment =
-        serde_json::from_str(&line).context("the order cannot be read")?;
+        serde_json::from_str(&line).context("cannot parse the request")?;
     let mut job = order.job()?;
     if !order.spec.no_verify {
         let part = job.load.part;
