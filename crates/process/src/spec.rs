@@ -182,8 +182,10 @@ impl ProcessOutcome {
         // Without counts, so that the same sentence for several runs is reported once.
         let names: Vec<String> = self.strays.iter().map(|name| format!("'{name}'")).collect();
         (!names.is_empty()).then(|| {
-            let names = names.join(", ");
-            format!("It left processes running, which were stopped: {names}.")
+            format!(
+                "It left processes running, which were stopped: {}.",
+                names.join(", ")
+            )
         })
     }
 

@@ -165,8 +165,8 @@ impl LoadServer {
         let ready = wait_until_ready(&service, begin, limit, || {
             let address = addresses
                 .iter()
-                .find(|address| accepts_connections(address));
-            let address = address.ok_or_else(|| ReadinessFailure::NotYet(String::new()))?;
+                .find(|address| accepts_connections(address))
+                .ok_or_else(|| ReadinessFailure::NotYet(String::new()))?;
             check_owner(&service, command, address).map_err(ReadinessFailure::Never)
         });
         match ready {

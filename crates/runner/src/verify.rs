@@ -40,8 +40,8 @@ pub struct ProbeResult {
 pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeResult)> {
     let mut redirected_from = Vec::new();
     loop {
-        let probe = generator::send_probe(&job.load, process::interrupt_flag());
-        let probe = probe.map_err(|error| no_response_error(&job, error))?;
+        let probe = generator::send_probe(&job.load, process::interrupt_flag())
+            .map_err(|error| no_response_error(&job, error))?;
         let is_redirect = (300..400).contains(&probe.status) && probe.location.is_some();
         let to = probe
             .location

@@ -132,8 +132,11 @@ impl Checkout {
 
     fn suggest_revision(&self, typed: &str) -> String {
         let names = ["for-each-ref", "--format=%(refname:short)"];
-        let names = query_git(&self.root, &names).unwrap_or_default();
-        let mut names: Vec<String> = names.lines().map(str::to_owned).collect();
+        let mut names: Vec<String> = query_git(&self.root, &names)
+            .unwrap_or_default()
+            .lines()
+            .map(str::to_owned)
+            .collect();
         names.push("HEAD".to_owned());
         let shallow = query_git(&self.root, &["rev-parse", "--is-shallow-repository"]);
         let is_shallow = shallow.is_ok_and(|answer| answer == "true");
@@ -309,13 +312,13 @@ pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
 fn list_files(folder: &Path, which: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
     const AT_ONCE: usize = 200;
     let mut found = BTreeSet::new();
-    for files in files.chunks(AT_ONCE) {
-        let files = files.iter().filter_map(|file| file.to_str());
+    for chunk in files.chunks(AT_ONCE) {
+        let names = chunk.iter().filter_map(|file| file.to_str());
         let words: Vec<&str> = ["--literal-pathspecs", "ls-files", "-z"]
             .into_iter()
             .chain(which.iter().copied())
             .chain(["--"])
-            .chain(files)
+            .chain(names)
             .collect();
         let answer = query_git(folder, &words).unwrap_or_default();
         let paths = answer.split('\0').filter(|path| !path.is_empty());
@@ -333,8 +336,10 @@ struct WorktreeEntry(PathBuf);
 
 impl WorktreeEntry {
     fn of_worktree(worktree: &VariantWorktree) -> Result<WorktreeEntry> {
-        let folder = worktree.folder.parent();
-        let folder = folder.context("a worktree has its own folder")?;
+        let folder = worktree
+            .folder
+            .parent()
+            .context("a worktree has its own folder")?;
         Ok(WorktreeEntry(folder.to_owned()))
     }
 
@@ -542,12 +547,13 @@ impl WorktreeEntry {
     /// Evicts the least recently used worktrees to make room for one more, and unfinished ones.
     fn evict_unused(&self) {
         let beside = self.0.parent().and_then(|all| fs::read_dir(all).ok());
-        let others = beside
+        let mut others: Vec<WorktreeEntry> = beside
             .into_iter()
             .flatten()
             .flatten()
-            .map(|other| WorktreeEntry(other.path()));
-        let mut others: Vec<WorktreeEntry> = others.filter(|other| other.0 != self.0).collect();
+            .map(|other| WorktreeEntry(other.path()))
+            .filter(|other| other.0 != self.0)
+            .collect();
         others.sort_by_key(|other| std::cmp::Reverse(other.last_used()));
         let is_kept = |at: usize, other: &WorktreeEntry| {
             at + 1 < MAX_WORKTREES && other.last_used().is_some()
@@ -588,8 +594,7 @@ impl WorktreeEntry {
 
 /// Identifies revision and build of a worktree.
 fn worktree_identity(worktree: &VariantWorktree) -> String {
-    let build = worktree.build.as_ref();
-    let build = build.map_or(String::new(), |build| {
+    let build = worktree.build.as_ref().map_or(String::new(), |build| {
         format!("{}\n{}", build.directory.display(), build.command)
     });
     format!("{FORMAT_VERSION}\n{}\n{build}\n", worktree.revision)

@@ -58,9 +58,11 @@ pub fn run_command(
         return Ok(());
     }
     for figure in &assignment.figures {
-        let values = extract_values(figure, &output, begin, &outcome).map_err(tailed)?;
-        let values = values.into_iter().map(|value| value * figure.factor);
-        let values: Vec<f64> = values.collect();
+        let values: Vec<f64> = extract_values(figure, &output, begin, &outcome)
+            .map_err(tailed)?
+            .into_iter()
+            .map(|value| value * figure.factor)
+            .collect();
         if values.iter().any(|value| !value.is_finite()) {
             let name = &figure.metric.name;
             let why = stage_failure(

@@ -227,8 +227,8 @@ fn connection_range(
                     "{first} initial connections are more than --max-connections {most}"
                 );
             }
-            let most = most.unwrap_or(DEFAULT_MAX_CONNECTIONS.max(first));
-            Ok((first.min(most), most))
+            let limit = most.unwrap_or(DEFAULT_MAX_CONNECTIONS.max(first));
+            Ok((first.min(limit), limit))
         }
     }
 }

@@ -297,18 +297,20 @@ fn combine_results(
     outcomes: Vec<io::Result<ProcessOutcome>>,
 ) -> anyhow::Result<CombinedResult> {
     let count = workers.len();
-    let began_ns = workers.iter().filter_map(|worker| worker.began_ns);
-    let began_ns = began_ns.collect();
-    let mut all: Option<LoadMeasurement> = None;
+    let began_ns = workers
+        .iter()
+        .filter_map(|worker| worker.began_ns)
+        .collect();
+    let mut combined: Option<LoadMeasurement> = None;
     let mut deaths = Vec::new();
     for (index, (worker, outcome)) in workers.into_iter().zip(outcomes).enumerate() {
-        match (worker.measured, &mut all) {
-            (Some(measured), Some(all)) => all.merge(measured),
-            (Some(measured), all) => *all = Some(measured),
+        match (worker.measured, &mut combined) {
+            (Some(measured), Some(combined)) => combined.merge(measured),
+            (Some(measured), combined) => *combined = Some(measured),
             (None, _) => deaths.push(describe_death(index, count, outcome)),
         }
     }
-    match all {
+    match combined {
         Some(measured) => Ok(CombinedResult {
             measured,
             losses: deaths,

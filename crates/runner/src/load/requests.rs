@@ -168,11 +168,10 @@ pub type HeaderFields = Vec<(String, Vec<u8>)>;
 /// Fails for files that cannot be read, or requests that cannot be encoded.
 pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKinds> {
     let plain = plain_request(spec, url)?;
-    let kinds = match &spec.requests {
+    let mut kinds = match &spec.requests {
         Some(file) => read_kinds(file, &plain, url)?,
         None => vec![plain],
     };
-    let mut kinds = kinds;
     if let Some(proxy) = target::find_proxy(spec, url)? {
         for kind in &mut kinds {
             kind.target = format!("http://{}{}", url.authority(), kind.target);
@@ -331,15 +330,16 @@ pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
 /// Fails if it is unreadable, of an unknown format, or has rows that do not match the columns.
 fn read_rows(file: &Path) -> anyhow::Result<DataTable> {
     let shown = file.display();
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read rows from '{shown}'"))?;
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let content =
+        std::fs::read(file).with_context(|| format!("cannot read rows from '{shown}'"))?;
+    let bytes = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&content);
     let ending = file.extension().and_then(|ending| ending.to_str());
-    let rows = match ending {
+    let parsed = match ending {
         Some("csv") => parse_csv(bytes),
         Some("jsonl" | "ndjson") => parse_json_lines(bytes),
         _ => bail!("'{shown}' is neither a .csv nor a .jsonl file"),
     };
-    let rows = rows.with_context(|| format!("in the rows of '{shown}'"))?;
+    let rows = parsed.with_context(|| format!("in the rows of '{shown}'"))?;
     ensure!(!rows.values.is_empty(), "'{shown}' has no rows");
     Ok(rows)
 }
@@ -388,12 +388,15 @@ fn parse_json_lines(bytes: &[u8]) -> anyhow::Result<DataTable> {
         if rows.names.is_empty() {
             rows.names = object.keys().cloned().collect();
         }
-        let row = rows.names.iter().map(|name| match object.get(name) {
-            Some(Json::String(text)) => Ok(text.clone()),
-            Some(value) => Ok(value.to_string()),
-            None => bail!("line {number} has no '{name}'"),
-        });
-        let row = row.collect::<anyhow::Result<_>>()?;
+        let row = rows
+            .names
+            .iter()
+            .map(|name| match object.get(name) {
+                Some(Json::String(text)) => Ok(text.clone()),
+                Some(value) => Ok(value.to_string()),
+                None => bail!("line {number} has no '{name}'"),
+            })
+            .collect::<anyhow::Result<_>>()?;
         rows.values.push(row);
     }
     Ok(rows)

@@ -301,10 +301,13 @@ impl TargetUrl {
     /// The whole URL with name and password, for [`TargetUrl::parse`]. It must never be shown.
     pub fn to_full_string(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
-        let user = self.credentials.as_ref().map(|(name, password)| {
-            format!("{}:{}@", percent_encode(name), percent_encode(password))
-        });
-        let user = user.unwrap_or_default();
+        let user = self
+            .credentials
+            .as_ref()
+            .map(|(name, password)| {
+                format!("{}:{}@", percent_encode(name), percent_encode(password))
+            })
+            .unwrap_or_default();
         format!(
             "{scheme}://{user}{}{}",
             self.authority_of(&self.host),
@@ -464,8 +467,8 @@ fn remove_dot_segments(path: &str) -> String {
     };
     let mut kept: Vec<&str> = Vec::new();
     let parts: Vec<&str> = path.split('/').skip(1).collect();
-    for (at, part) in parts.iter().enumerate() {
-        let is_last = at + 1 == parts.len();
+    for (index, part) in parts.iter().enumerate() {
+        let is_last = index + 1 == parts.len();
         match *part {
             ".." => {
                 kept.pop();
@@ -477,8 +480,8 @@ fn remove_dot_segments(path: &str) -> String {
             kept.push("");
         }
     }
-    let query = query.map_or(String::new(), |query| format!("?{query}"));
-    format!("/{}{query}", kept.join("/"))
+    let suffix = query.map_or(String::new(), |query| format!("?{query}"));
+    format!("/{}{suffix}", kept.join("/"))
 }
 
 /// Formats an address for people.

@@ -171,13 +171,13 @@ fn select_expected(
     if tool.counts_others && statuses.iter().all(is_outside) {
         return Ok(ExpectedCount::Others);
     }
-    let shown = statuses
+    let shown: Vec<String> = statuses
         .iter()
         .map(|range| match (range.start(), range.end()) {
             (first, last) if first == last => first.to_string(),
             (first, last) => format!("{first}-{last}"),
-        });
-    let shown: Vec<String> = shown.collect();
+        })
+        .collect();
     let (first, last) = (tool.good.start(), tool.good.end());
     let counts = if tool.counts_others {
         format!("distinguishes only {first}-{last} from all other statuses")
@@ -238,8 +238,11 @@ fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
         return Ok(());
     };
     let names: Vec<String> = refused.iter().map(|name| format!("--{name}")).collect();
-    let why = tool.why_not.iter().find(|(name, _)| name == first);
-    let why = why.map_or(String::new(), |(_, why)| format!(": {why}"));
+    let why = tool
+        .why_not
+        .iter()
+        .find(|(name, _)| name == first)
+        .map_or(String::new(), |(_, why)| format!(": {why}"));
     bail!(
         "{} does not support {}{why}\nhint: leave it out, or leave out --client",
         tool.name,
@@ -398,8 +401,8 @@ fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
     match (spec.count, spec.time) {
         (Some(count), None) => push_option(&mut words, "-n", count),
         (_, time) => {
-            let time = time.unwrap_or(DEFAULT_DURATION);
-            push_option(&mut words, "-D", milliseconds(time));
+            let duration = time.unwrap_or(DEFAULT_DURATION);
+            push_option(&mut words, "-D", milliseconds(duration));
             if let Some(warmup) = spec.warmup {
                 push_option(&mut words, "--warm-up-time", milliseconds(warmup));
             }
@@ -520,8 +523,8 @@ pub fn load_with_tool_beside(
     };
     let label = format!("{} {url}", command.name);
     let mut warnings = Vec::new();
-    let sessions = formats::read_with_warnings(&label, text.as_bytes(), &mut warnings);
-    let sessions = sessions.with_context(failed)?;
+    let sessions =
+        formats::read_with_warnings(&label, text.as_bytes(), &mut warnings).with_context(failed)?;
     for warning in &warnings {
         tell(LoadNotice::Warning(warning));
     }

@@ -52,8 +52,8 @@ impl ActiveRecording {
         let service = ServiceProcess::start(ProcessSpec {
             limit: MAX_RECORDING,
             ..spec
-        });
-        let service = service.context("cannot start perf")?;
+        })
+        .context("cannot start perf")?;
         let mut attached = ActiveRecording {
             perf: perf.to_owned(),
             service,

@@ -115,8 +115,10 @@ impl ProfileRecorder {
                 (profile, outcome)
             }
         };
-        let profile = profile.with_context(|| describe_unrecorded(&program, &outcome))?;
-        Ok(ProfiledRun { profile, outcome })
+        Ok(ProfiledRun {
+            profile: profile.with_context(|| describe_unrecorded(&program, &outcome))?,
+            outcome,
+        })
     }
 
     /// Prepares a program for [`ProfileRecorder::attach`] before it starts.
@@ -164,7 +166,7 @@ fn working_folder(spec: &ProcessSpec) -> PathBuf {
     let folder = spec
         .directory
         .clone()
-        .or_else(|| std::env::current_dir().ok());
-    let folder = folder.unwrap_or_default();
+        .or_else(|| std::env::current_dir().ok())
+        .unwrap_or_default();
     folder.canonicalize().unwrap_or(folder)
 }
