@@ -296,20 +296,22 @@ pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
 
 /// Enforces [`MAX_BENCHMARK_BYTES`]; the error names the largest files.
 fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
-    let all: u64 = files.iter().map(|(bytes, _)| bytes).sum();
-    if all <= MAX_BENCHMARK_BYTES {
+    let total: u64 = files.iter().map(|(bytes, _)| bytes).sum();
+    if total <= MAX_BENCHMARK_BYTES {
         return Ok(());
     }
     files.sort();
-    let largest = files.iter().rev().take(5);
-    let largest: Vec<String> = largest
+    let largest: Vec<String> = files
+        .iter()
+        .rev()
+        .take(5)
         .map(|(bytes, path)| format!("  {} MiB  {}", bytes >> 20, path.display()))
         .collect();
     bail!(
         "the benchmark folders hold {} MiB, but at most {} MiB are sent to a machine; the largest \
          files:\n{}\nhint: exclude them with git's ignore files; a 'speedwell.toml' in a folder \
          makes it the project that is sent",
-        all >> 20,
+        total >> 20,
         MAX_BENCHMARK_BYTES >> 20,
         largest.join("\n")
     )

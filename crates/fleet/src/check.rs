@@ -64,12 +64,12 @@ pub fn check_machine(
         Ok((offset, checked))
     });
     drop((to, from));
-    let mut said = String::new();
+    let mut stderr = String::new();
     if let Some(mut complaint) = complaint {
-        let _ = complaint.read_to_string(&mut said);
+        let _ = complaint.read_to_string(&mut stderr);
     }
     let status = line.wait()?;
-    let said = said
+    let said = stderr
         .lines()
         .map(str::trim)
         .rfind(|line| !line.is_empty())

@@ -36,8 +36,8 @@ impl ContentStore {
     /// Fails if it cannot be created or belongs to another user.
     pub fn open(folder: &Path) -> anyhow::Result<ContentStore> {
         create_private_folder(folder)?;
-        for own in FLEET_SUBFOLDERS {
-            create_private_folder(&folder.join(own))?;
+        for subfolder in FLEET_SUBFOLDERS {
+            create_private_folder(&folder.join(subfolder))?;
         }
         // The folder may be inside a git checkout.
         let ignore = folder.join(".gitignore");
@@ -45,8 +45,9 @@ impl ContentStore {
             fs::write(&ignore, "*\n")
                 .with_context(|| format!("cannot write '{}'", ignore.display()))?;
         }
-        let folder = folder.to_owned();
-        Ok(ContentStore { folder })
+        Ok(ContentStore {
+            folder: folder.to_owned(),
+        })
     }
 
     /// Returns the folder of a session, creating it if missing.
@@ -75,11 +76,14 @@ impl ContentStore {
     /// Digests without an object, without duplicates.
     pub fn missing_digests(&self, entries: &[BundleEntry]) -> Vec<String> {
         let is_missing = |entry: &&BundleEntry| {
-            let known = fs::metadata(self.object_path(&entry.sha256));
-            known.map(|known| known.len()).ok() != Some(entry.bytes)
+            let metadata = fs::metadata(self.object_path(&entry.sha256));
+            metadata.map(|metadata| metadata.len()).ok() != Some(entry.bytes)
         };
-        let missing = entries.iter().filter(is_missing);
-        let mut missing: Vec<String> = missing.map(|entry| entry.sha256.clone()).collect();
+        let mut missing: Vec<String> = entries
+            .iter()
+            .filter(is_missing)
+            .map(|entry| entry.sha256.clone())
+            .collect();
         missing.sort();
         missing.dedup();
         missing

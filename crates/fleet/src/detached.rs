@@ -44,9 +44,9 @@ pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     command.stdin(Stdio::null());
     let failed = || format!("cannot start '{}'", program.display());
     let output = spawn_detached(&mut command).with_context(failed)?;
-    let mut name = String::new();
-    BufReader::new(output).read_line(&mut name)?;
-    let name = name.trim();
+    let mut first_line = String::new();
+    BufReader::new(output).read_line(&mut first_line)?;
+    let name = first_line.trim();
     ensure!(
         parse_worker_name(name).is_some(),
         "the worker exited without a message"

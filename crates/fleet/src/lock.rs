@@ -69,8 +69,8 @@ impl LockTicket {
     fn open_at(places: &[PathBuf], is_shared: bool) -> Result<LockTicket> {
         let (_, place) = open_first(places)?;
         let beside = place.with_file_name(TICKET_FILE_NAME);
-        let turn = open_lock_file(&beside);
-        let turn = turn.with_context(|| format!("cannot open the lock '{}'", beside.display()))?;
+        let turn = open_lock_file(&beside)
+            .with_context(|| format!("cannot open the lock '{}'", beside.display()))?;
         Ok(LockTicket {
             lock_path: place,
             ticket_file: turn,

@@ -138,8 +138,11 @@ impl SshEngine {
         self.ensure_known(&work.machine)?;
         let folder = work.folder.to_string_lossy();
         let program = format!("{folder}/bin/speedwell");
-        let orders = work.tasks.iter().map(|task| format!("{}\n", task.request));
-        let orders: String = orders.collect();
+        let orders: String = work
+            .tasks
+            .iter()
+            .map(|task| format!("{}\n", task.request))
+            .collect();
         if work.is_detached {
             let words = [program.as_str(), "perform-parcel", "--launch", &folder];
             let line = self.start_command(&work.machine, &words)?;
@@ -321,10 +324,10 @@ fn read_stderr(child: &mut Child) -> StderrTail {
     let reading = thread::spawn(move || {
         let mut buffer = [0; 1024];
         while let Ok(count @ 1..) = stderr.read(&mut buffer) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend_from_slice(&buffer[..count]);
-            let surplus = kept.len().saturating_sub(STDERR_TAIL_BYTES);
-            kept.drain(..surplus);
+            let mut tail = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            tail.extend_from_slice(&buffer[..count]);
+            let surplus = tail.len().saturating_sub(STDERR_TAIL_BYTES);
+            tail.drain(..surplus);
         }
     });
     StderrTail {
