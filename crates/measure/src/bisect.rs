@@ -107,8 +107,8 @@ pub fn load_interrupted(
     install_handlers()?;
     let number = reference::find_session(store, session)?.number;
     let text = store.session_plan(number)?.unwrap_or_default();
-    let plan: Option<SessionPlan> = serde_json::from_str(&text).ok();
-    let mut plan = plan
+    let mut plan = serde_json::from_str::<SessionPlan>(&text)
+        .ok()
         .filter(|plan| plan.design.bisection.is_some())
         .with_context(|| {
             format!(
@@ -255,9 +255,9 @@ fn run_search(
         interrupted: !is_over,
     });
     clear_interrupt();
-    let ended = ended?.0;
+    let (end, _) = ended?;
     finished?;
-    Ok(ended)
+    Ok(end)
 }
 
 struct BisectRun<'a, 'l> {
@@ -419,11 +419,13 @@ impl BisectRun<'_, '_> {
     fn note_failure(&mut self, wanted: &LineRevision, error: &anyhow::Error) -> Result<()> {
         let said = format!("{error:#}");
         let (reason, output) = said.split_once('\n').unwrap_or((&said, ""));
-        let own = self.plan.variants[0].worktree.clone();
-        let own = own.context("the good end is a revision")?;
+        let worktree = self.plan.variants[0]
+            .worktree
+            .clone()
+            .context("the good end is a revision")?;
         let folder = format!("/tmp/{}", wanted.short());
         let add = format!("git worktree add --detach {folder} {}", wanted.id);
-        let replay = match &own.build {
+        let replay = match &worktree.build {
             Some(build) => {
                 let inside = std::path::Path::new(&folder).join(&build.directory);
                 let inside = quote(&inside.to_string_lossy());
@@ -435,7 +437,7 @@ impl BisectRun<'_, '_> {
             worktree: Some(VariantWorktree {
                 revision: wanted.id.clone(),
                 typed: wanted.short().to_owned(),
-                ..own
+                ..worktree
             }),
             ..Variant::plain(wanted.short())
         };

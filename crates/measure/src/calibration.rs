@@ -74,9 +74,11 @@ pub fn resume_calibration(
 /// Gives every case its share of the comparisons, in whole blocks.
 fn spread_comparisons(plan: &mut SessionPlan, runs: u32, comparisons: u32) {
     let block = plan.design.runs_per_block.max(1);
-    let runs = runs.div_ceil(block).saturating_mul(block);
+    let runs_per_comparison = runs.div_ceil(block).saturating_mul(block);
     let cases = plan.jobs.len().max(1) as u32;
-    let runs = comparisons.div_ceil(cases).saturating_mul(runs);
+    let runs = comparisons
+        .div_ceil(cases)
+        .saturating_mul(runs_per_comparison);
     plan.sampling.runs = RunCount::Fixed(runs);
     plan.design.stopping = StoppingDesign::Fixed { runs };
 }

@@ -26,14 +26,15 @@ pub struct SuspectChange {
 impl SuspectChange {
     fn new(store: &Store, change: RecordedChange, series: StoredSeries) -> Result<SuspectChange> {
         let points = store.load_points(series.number)?;
-        let machines: BTreeSet<i64> = points.iter().map(|point| point.machine).collect();
-        let machines = machines
+        let numbers: BTreeSet<i64> = points.iter().map(|point| point.machine).collect();
+        let machines = numbers
             .into_iter()
-            .map(|number| store.find_machine(number));
+            .map(|number| store.find_machine(number))
+            .collect::<Result<_>>()?;
         Ok(SuspectChange {
             change,
             series: series.key,
-            machines: machines.collect::<Result<_>>()?,
+            machines,
         })
     }
 
@@ -175,9 +176,11 @@ pub fn prepare_change(
     request: &MeasureRequest,
 ) -> Result<(SuspectChange, MeasureRequest)> {
     let stored = store.find_change(number)?;
-    let all = store.list_series()?;
-    let series = all.into_iter().find(|known| known.number == stored.series);
-    let series = series.context("the series of the change no longer exists")?;
+    let all_series = store.list_series()?;
+    let series = all_series
+        .into_iter()
+        .find(|series| series.number == stored.series)
+        .context("the series of the change no longer exists")?;
     let change = stored.change;
     ensure!(
         !change.is_drift,
@@ -208,13 +211,13 @@ pub fn prepare_change(
         revision: change.after.clone(),
         ..old.clone()
     };
-    let own = |name: &str| Variant {
+    let named_variant = |name: &str| Variant {
         name: name.to_owned(),
         program: None,
         worktree: None,
         ..variant.clone()
     };
-    request.variants.given = vec![own("before"), own("after")];
+    request.variants.given = vec![named_variant("before"), named_variant("after")];
     request.variants.revisions = vec![old, new];
     request.plan.purpose = SessionPurpose::Confirm;
     Ok((SuspectChange::new(store, change, series)?, request))
@@ -232,8 +235,10 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
         };
         if let Some(job) = plan.jobs.iter().find(|job| measures_series(job, key)) {
             let named = plan.variants.iter().find(|own| own.name == key.variant);
-            let variant = named.or(plan.variants.first());
-            let mut variant = variant.cloned().context("a plan has variants")?;
+            let mut variant = named
+                .or(plan.variants.first())
+                .cloned()
+                .context("a plan has variants")?;
             if variant.worktree.take().is_some() {
                 // It was filled in for another revision and will be filled in again.
                 variant.environment.clear();

@@ -157,8 +157,9 @@ const FUTURE_NAMED: usize = 3;
 /// Warns about sessions dated in the future by a wrong clock.
 fn future_sessions(store: &Store) -> Result<Option<String>> {
     let found = store.sessions_in_future(FUTURE_NAMED as i64 + 1)?;
-    let named = found.iter().take(FUTURE_NAMED);
-    let mut named = named
+    let mut named = found
+        .iter()
+        .take(FUTURE_NAMED)
         .map(|number| format!("@{number}"))
         .collect::<Vec<_>>()
         .join(", ");
@@ -287,17 +288,17 @@ fn resolve_line(
     if store.line_tip(&measured)?.is_some() {
         return Ok(measured);
     }
-    let known = store.list_lines()?;
-    let known: Vec<String> = known
+    let names: Vec<String> = store
+        .list_lines()?
         .iter()
         .filter(|line| !line.starts_with(MEASURED_ORDER_PREFIX))
         .map(|line| format!("'{line}'"))
         .collect();
-    let known = match &known[..] {
+    let stored = match &names[..] {
         [] => "the store has no branch".to_owned(),
         names => format!("the store has {}", names.join(", ")),
     };
-    bail!("no branch '{name}' here\nhint: {known}; 'git fetch' gets the branches of the remote")
+    bail!("no branch '{name}' here\nhint: {stored}; 'git fetch' gets the branches of the remote")
 }
 
 /// The branch in the project file, the default branch of the remote repository, or the checked-out
@@ -582,13 +583,12 @@ impl<'a> HistoryReader<'a> {
     fn read_series(
         &mut self,
         store: &mut Store,
-        key: SeriesKey,
+        mut key: SeriesKey,
         members: &[StoredSeries],
     ) -> Result<Option<SeriesTrend>> {
         let Some(number) = members.iter().map(|series| series.number).max() else {
             return Ok(None);
         };
-        let mut key = key;
         let cut = self.cut;
         let mut points = self.read_points(store, members)?;
         let is_whole = self.cut == cut;
@@ -600,9 +600,11 @@ impl<'a> HistoryReader<'a> {
             return Ok(None);
         }
         let trend = self.search_series(store, points, members, is_whole)?;
-        let causes = trend.changes.iter();
-        let causes = causes.map(|change| self.find_causes(store, &trend, change));
-        let causes = causes.collect::<Result<_>>()?;
+        let causes = trend
+            .changes
+            .iter()
+            .map(|change| self.find_causes(store, &trend, change))
+            .collect::<Result<_>>()?;
         let mut series = SeriesTrend {
             number,
             key,

@@ -108,8 +108,9 @@ impl SearchRounds<'_, '_> {
                     .iter()
                     .any(|case| case.value(&self.request.parameter).is_some())
         };
-        let without = files.iter().filter(|(_, cases)| !has(cases));
-        let without: Vec<String> = without
+        let without: Vec<String> = files
+            .iter()
+            .filter(|(_, cases)| !has(cases))
             .map(|(name, cases)| self.missing_parameter_message(name, cases))
             .collect();
         files.retain(|_, cases| has(cases));
@@ -138,11 +139,14 @@ impl SearchRounds<'_, '_> {
     }
 
     fn missing_parameter_message(&self, file: &str, cases: &[Case]) -> String {
-        let names = cases.iter().flat_map(|case| &case.values);
-        let mut names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+        let mut names: Vec<&str> = cases
+            .iter()
+            .flat_map(|case| &case.values)
+            .map(|(name, _)| name.as_str())
+            .collect();
         names.sort_unstable();
         names.dedup();
-        let known = if names.is_empty() {
+        let reason = if names.is_empty() {
             "has no parameters".to_owned()
         } else {
             format!(
@@ -151,7 +155,7 @@ impl SearchRounds<'_, '_> {
                 names.join(", ")
             )
         };
-        format!("'{file}' {known}")
+        format!("'{file}' {reason}")
     }
 
     /// Measures round after round until every search has ended.
@@ -254,8 +258,9 @@ fn group_by_file(
             .iter()
             .filter(|sample| Some(&*sample.metric) == metric);
         let (mut sum, mut count) = (0.0, 0);
-        let results = files.entry(name.to_owned()).or_default();
-        let results = results
+        let results = files
+            .entry(name.to_owned())
+            .or_default()
             .entry(series_name(&run.case, &run.variant, plan, parameter))
             .or_default();
         for sample in samples {

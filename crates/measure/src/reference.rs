@@ -49,8 +49,9 @@ pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyho
         return Ok(git.commit_id(word).unwrap_or_else(|| word.to_owned()));
     }
     let session = store.load_session(find_session(store, word)?.number)?;
-    let origin = session.origin;
-    let origin = origin.with_context(|| format!("'{word}' has no known revision"))?;
+    let origin = session
+        .origin
+        .with_context(|| format!("'{word}' has no known revision"))?;
     Ok(origin.revision)
 }
 

@@ -115,22 +115,22 @@ fn finished_work(
 /// versions do not contain it, so the file is read, once.
 pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
     let keep = |source: DefinitionFile| Arc::new(suite::LazyDefinition::new(source));
-    let known = plan.design.definitions.iter().cloned().map(keep);
-    let mut known: Vec<Arc<suite::LazyDefinition>> = known.collect();
+    let mut definitions: Vec<Arc<suite::LazyDefinition>> =
+        plan.design.definitions.iter().cloned().map(keep).collect();
     let loads = plan.jobs.iter_mut().map(|job| &mut job.source);
     for source in loads.filter(|source| source.kind == SourceKind::Load) {
-        let own = known
+        let stored = definitions
             .iter()
-            .find(|known| known.source().file == source.file)
+            .find(|definition| definition.source().file == source.file)
             .cloned();
-        let own = match own {
-            Some(own) => own,
+        let definition = match stored {
+            Some(definition) => definition,
             None => {
-                known.push(keep(suite::read_source(&source.file, &[])?));
-                known[known.len() - 1].clone()
+                definitions.push(keep(suite::read_source(&source.file, &[])?));
+                definitions[definitions.len() - 1].clone()
             }
         };
-        source.definition = Some(own);
+        source.definition = Some(definition);
     }
     Ok(())
 }

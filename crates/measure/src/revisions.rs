@@ -199,8 +199,11 @@ fn redirect_search_paths(environment: &mut Vec<(String, String)>, own: &VariantW
                 |there| there.to_string_lossy().into_owned(),
             )
         };
-        let redirected: Vec<String> = value.split(':').map(other).collect();
-        let redirected = redirected.join(":");
+        let redirected = value
+            .split(':')
+            .map(other)
+            .collect::<Vec<String>>()
+            .join(":");
         if redirected != value {
             environment.retain(|(known, _)| known != name);
             environment.push((name.to_owned(), redirected));
@@ -248,12 +251,14 @@ fn name_variants(variants: &mut [Variant], revisions: &[RevisionRequest]) {
 fn fill_placeholders(request: &mut VariantRequest, checkout: &Checkout) {
     let shared = std::mem::take(&mut request.arguments);
     for variant in &mut request.given {
-        let own = variant.worktree.as_ref();
-        let folder = own
-            .map_or(&checkout.root, |own| &own.folder)
-            .to_string_lossy();
-        let folder = folder.into_owned();
-        let revision = own.map_or("", |own| &own.revision).to_owned();
+        let worktree = variant.worktree.as_ref();
+        let folder = worktree
+            .map_or(&checkout.root, |worktree| &worktree.folder)
+            .to_string_lossy()
+            .into_owned();
+        let revision = worktree
+            .map_or("", |worktree| &worktree.revision)
+            .to_owned();
         variant.arguments.splice(0..0, shared.iter().cloned());
         let values = variant.environment.iter_mut().map(|(_, value)| value);
         for text in variant.arguments.iter_mut().chain(values) {
@@ -272,8 +277,8 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     };
     let folders = [from, to].map(|own| own.folder.to_string_lossy());
     let with_other = |text: &String| {
-        let text = text.replace(&*folders[0], &folders[1]);
-        text.replace(&from.revision, &to.revision)
+        text.replace(&*folders[0], &folders[1])
+            .replace(&from.revision, &to.revision)
     };
     let inside = |program: &PathBuf| match program.strip_prefix(&from.folder) {
         Ok(inside) => to.folder.join(inside),
@@ -399,22 +404,24 @@ pub fn place_benchmark_files<'a>(
     variants: &[Variant],
     sources: impl Iterator<Item = &'a BenchmarkSource>,
 ) -> Result<()> {
-    let files = sources.filter(|source| !source.is_program() && source.file.is_file());
-    let files: BTreeSet<&PathBuf> = files.map(|source| &source.file).collect();
-    for own in variants
+    let files: BTreeSet<&PathBuf> = sources
+        .filter(|source| !source.is_program() && source.file.is_file())
+        .map(|source| &source.file)
+        .collect();
+    for checkout in variants
         .iter()
         .filter_map(|variant| variant.worktree.as_ref())
     {
         let mut wanted = Vec::new();
         for file in &files {
-            let Some(there) = own.path_of(file) else {
+            let Some(there) = checkout.path_of(file) else {
                 continue;
             };
             let text =
                 fs::read(file).with_context(|| format!("cannot read '{}'", file.display()))?;
             wanted.push((there, text));
         }
-        worktree::replace_files(own, &wanted)?;
+        worktree::replace_files(checkout, &wanted)?;
     }
     Ok(())
 }

@@ -114,14 +114,14 @@ pub fn execute_session(
         recorder.queue_upload(url, process::unix_time_ms())?;
     }
     let mut judge = AnalysisStoppingRule::new(&plan, &request.settings);
-    let mut ended = Ok(());
+    let mut reacquired = Ok(());
     let placement = (plan.design.experiment.as_mut()).and_then(|file| file.placement.as_mut());
     if let Some(placement) = placement.filter(|_| is_resumed) {
         // Only now is it certain that no other process measures this session.
         let own = roles::reacquire_machines(placement, listener);
-        ended = own.map(|own| held = Some(own));
+        reacquired = own.map(|own| held = Some(own));
     }
-    let ended = ended
+    let ended = reacquired
         .and_then(|()| runner::execute(&plan, orders, &mut judge, &mut [&mut recorder, listener]));
     drop(held);
     if ended.is_err() {
@@ -218,13 +218,17 @@ fn warn_before(
     request: &SessionRequest,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let own = plans.suite.warnings.iter().cloned();
-    let own = own.chain(reach_warning(&plans.plan, &request.settings));
+    let warnings = plans
+        .suite
+        .warnings
+        .iter()
+        .cloned()
+        .chain(reach_warning(&plans.plan, &request.settings));
     let undivided = request
         .divides_runs
         .then(|| undivided_warning(&plans.plan))
         .flatten();
-    for sentence in own.chain(undivided) {
+    for sentence in warnings.chain(undivided) {
         emit_warning(listener, &sentence)?;
     }
     let counting = plans.plan.design.counting.as_ref();

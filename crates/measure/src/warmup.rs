@@ -179,8 +179,10 @@ fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDiv
             } else {
                 1
             };
-            let iterations = lasting(MIN_POINT_NS).min(all / DEFAULT_POINTS).max(least);
-            let iterations = iterations.max(all.div_ceil(MAX_POINTS));
+            let iterations = lasting(MIN_POINT_NS)
+                .min(all / DEFAULT_POINTS)
+                .max(least)
+                .max(all.div_ceil(MAX_POINTS));
             (iterations, all / iterations)
         }
     };

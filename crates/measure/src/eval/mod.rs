@@ -161,7 +161,7 @@ fn build_job(
             ParameterValue::Text(snippet.name.clone()),
         )
     });
-    let level = level.map(|level| {
+    let concurrency = level.map(|level| {
         (
             "concurrency".to_owned(),
             ParameterValue::Number(level.into()),
@@ -171,7 +171,7 @@ fn build_job(
         &benchmark,
         name.into_iter()
             .chain(row.iter().cloned())
-            .chain(level)
+            .chain(concurrency)
             .collect(),
     );
     let here = std::env::current_dir()?;

@@ -67,12 +67,12 @@ fn check_program(command: &[String], pattern: &str, at_least: Option<&str>) -> R
     let output = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
-        .output();
-    let output = output.map_err(|error| format!("cannot start '{program}': {error}"))?;
+        .output()
+        .map_err(|error| format!("cannot start '{program}': {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    let known = Regex::new(pattern).map_err(|error| error.to_string())?;
-    let found = known.captures(&text);
+    let expression = Regex::new(pattern).map_err(|error| error.to_string())?;
+    let found = expression.captures(&text);
     let version = found
         .as_ref()
         .and_then(|found| found.name("version").or_else(|| found.get(0)));
@@ -147,8 +147,8 @@ fn install_packages(
         .args(words)
         .current_dir(directory)
         .stdin(Stdio::null())
-        .output();
-    let output = output.map_err(|error| format!("cannot start 'npm': {error}"))?;
+        .output()
+        .map_err(|error| format!("cannot start 'npm': {error}"))?;
     if output.status.success() {
         return Ok(());
     }

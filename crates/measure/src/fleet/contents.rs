@@ -98,16 +98,18 @@ fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<F
     for (number, around) in outermost_folders(folders.named).into_iter().enumerate() {
         let place = format!("files/{number}");
         for from in sent.iter().filter(|sent| sent.starts_with(&around)) {
-            let inside = from.strip_prefix(&around)?;
-            let inside = inside
+            let inside = from
+                .strip_prefix(&around)?
                 .to_str()
                 .with_context(|| format!("the name of '{}' is not UTF-8", from.display()))?;
             let to = match inside {
                 "" => place.clone(),
                 inside => format!("{place}/{inside}"),
             };
-            let from = from.clone();
-            wanted.push(BundleSource::Folder { from, to });
+            wanted.push(BundleSource::Folder {
+                from: from.clone(),
+                to,
+            });
         }
         prefixes.push((around, Path::new(BUNDLE_PLACEHOLDER).join(&place)));
     }
@@ -129,12 +131,13 @@ impl PlanFolders {
     /// other folders that may contain it.
     fn add_file(&mut self, file: &Path, around: [&Path; 2]) {
         if let Some(folder) = file.parent() {
-            let project = project::project_root(folder).unwrap_or(folder);
-            self.add_folder(project.to_owned());
+            let root = project::project_root(folder).unwrap_or(folder);
+            self.add_folder(root.to_owned());
         }
-        let around = around.into_iter();
-        let around = around.filter(|folder| file.starts_with(folder) && *folder != Path::new("/"));
-        self.named.extend(around.map(Path::to_owned));
+        let containing = around
+            .into_iter()
+            .filter(|folder| file.starts_with(folder) && *folder != Path::new("/"));
+        self.named.extend(containing.map(Path::to_owned));
     }
 
     fn add_folder(&mut self, sent: PathBuf) {

@@ -227,8 +227,11 @@ fn clean_there(
     machine: &FleetMachine,
     session: Option<&str>,
 ) -> anyhow::Result<CleanSummary> {
-    let program = program::send_program(engine, machine, &own_program())?;
-    let (program, folder) = (program.to_string_lossy(), machine.folder.to_string_lossy());
+    let sent_program = program::send_program(engine, machine, &own_program())?;
+    let (program, folder) = (
+        sent_program.to_string_lossy(),
+        machine.folder.to_string_lossy(),
+    );
     let mut words = vec![&*program, "perform-parcel", "--clean", &*folder];
     words.extend(session);
     let mut line = engine.start_command(&machine.name, &words)?;

@@ -91,9 +91,8 @@ fn read_requests() -> Receiver<String> {
 fn run_attempt(
     folder: &Path,
     order: &ShardRequest,
-    copy: Option<Box<dyn Write + Send>>,
+    mut copy: Option<Box<dyn Write + Send>>,
 ) -> anyhow::Result<()> {
-    let mut copy = copy;
     let mut begun: Option<(SessionPlan, SpoolWriter)> = None;
     // Create the spool early if the wait is long, so that it can be reported.
     let waited = wait_for_machine(folder, &mut |sentence| {

@@ -200,12 +200,22 @@ impl PlacedSession {
              'speedwell fleet cancel @{number}' ends it"
         );
         let mut engine = FleetEngine::from_file(&self.file);
-        let known = engine.list_machines()?;
-        let own = self.placement.machines.iter();
-        let own = own.filter_map(|own| known.iter().find(|known| known.name == own.name));
-        let session = self.placement.session();
-        let session = session.context("the location of its files is unknown")?;
-        clean_machines(&mut engine, own.cloned(), Some(session), &self.file)
+        let fleet_machines = engine.list_machines()?;
+        let session_machines = self.placement.machines.iter().filter_map(|placed| {
+            fleet_machines
+                .iter()
+                .find(|machine| machine.name == placed.name)
+        });
+        let session = self
+            .placement
+            .session()
+            .context("the location of its files is unknown")?;
+        clean_machines(
+            &mut engine,
+            session_machines.cloned(),
+            Some(session),
+            &self.file,
+        )
     }
 }
 

@@ -112,13 +112,19 @@ fn keep_placed_services(
     let file = FleetFile::read(&placement.fleet)
         .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
     let mut engine = FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref());
-    let mut known = initial_placeholders(placement, &keeping.kept);
-    let before = known.len();
+    let mut placeholders = initial_placeholders(placement, &keeping.kept);
+    let before = placeholders.len();
     let mut services: Vec<RoleConnection> = Vec::new();
     let wanted = (&keeping.services[..], keeping.ports);
-    let ended = start_services(&mut engine, placement, wanted, &mut known, &mut services);
-    let ended = ended.and_then(|()| {
-        ready(&known[before..]);
+    let ended = start_services(
+        &mut engine,
+        placement,
+        wanted,
+        &mut placeholders,
+        &mut services,
+    )
+    .and_then(|()| {
+        ready(&placeholders[before..]);
         wait_for_loss(|| services.iter().find_map(RoleConnection::find_failure))
     });
     let stopped = end_all(services, done);

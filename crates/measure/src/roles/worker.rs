@@ -297,8 +297,10 @@ impl LoadSender for DelegatedLoads {
         stop: &AtomicBool,
     ) -> Result<LoadRun> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let spec = spec.clone();
-        send_event(&WorkerEvent::Load(Box::new(RequestedLoad { spec, seed })))?;
+        send_event(&WorkerEvent::Load(Box::new(RequestedLoad {
+            spec: spec.clone(),
+            seed,
+        })))?;
         let mut is_told = false;
         loop {
             match answers.recv_timeout(POLL_INTERVAL) {

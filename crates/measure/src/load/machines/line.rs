@@ -201,8 +201,8 @@ impl GeneratorConnection {
     /// Fails if the connection is broken.
     pub fn send_line(&self, text: &str) -> Result<()> {
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        let to = to.as_mut().context("the connection is closed")?;
-        writeln!(to, "{text}").and_then(|()| to.flush())?;
+        let stdin = to.as_mut().context("the connection is closed")?;
+        writeln!(stdin, "{text}").and_then(|()| stdin.flush())?;
         Ok(())
     }
 
@@ -238,9 +238,10 @@ impl GeneratorConnection {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let said = complaint.and_then(|complaint| complaint.join().ok());
-        let said = said.unwrap_or_default();
-        let said = said.trim().trim_start_matches("speedwell: ");
+        let stderr = complaint
+            .and_then(|complaint| complaint.join().ok())
+            .unwrap_or_default();
+        let said = stderr.trim().trim_start_matches("speedwell: ");
         match status {
             _ if !said.is_empty() => said.to_owned(),
             Ok(status) if !status.success() => format!("{error:#} ({status})"),

@@ -56,21 +56,21 @@ impl LoadGenerators {
     pub fn new(fleet: &FleetRequest, specs: &[LoadSpec]) -> Result<LoadGenerators> {
         specs.iter().try_for_each(check_portable)?;
         let mut engine = FleetEngine::from_file(&fleet.file);
-        let known = engine.list_machines()?;
-        let machines = select_machines(&known, fleet)?;
+        let fleet_machines = engine.list_machines()?;
+        let machines = select_machines(&fleet_machines, fleet)?;
         ensure!(
             machines.len() <= MAX_MACHINES,
             "a load can be sent from at most {MAX_MACHINES} machines, not {}\nhint: --machines \
              {MAX_MACHINES}",
             machines.len()
         );
-        let own = program::program_to_send(&own_program());
+        let program = program::program_to_send(&own_program());
         let mut prepare = |machine: FleetMachine| -> Result<GeneratorMachine> {
-            let program = program::send_program(&mut engine, &machine, &own)
+            let path = program::send_program(&mut engine, &machine, &program)
                 .with_context(|| format!("'{}' cannot send a load", machine.name))?;
             Ok(GeneratorMachine {
                 name: machine.name,
-                program: program.to_string_lossy().into_owned(),
+                program: path.to_string_lossy().into_owned(),
             })
         };
         let machines: Result<Vec<GeneratorMachine>> =
@@ -187,7 +187,7 @@ fn agree_on_start(
 ) -> bool {
     loop {
         let seen = board.wait_for_news(POLL_INTERVAL);
-        let is_over = seen.iter().any(|own| own.over.is_some());
+        let is_over = seen.iter().any(|state| state.over.is_some());
         if stop.load(Ordering::Relaxed) || is_over {
             drop(seen);
             board.announce_start(None);
@@ -195,8 +195,9 @@ fn agree_on_start(
             lines.iter().for_each(GeneratorConnection::kill_process);
             return false;
         }
-        let round_trips = seen.iter().map(|own| own.ready.as_ref());
-        let round_trips: Option<Vec<u64>> = round_trips
+        let round_trips: Option<Vec<u64>> = seen
+            .iter()
+            .map(|state| state.ready.as_ref())
             .map(|ready| ready.map(|(_, offset)| offset.round_trip_ns))
             .collect();
         let Some(round_trips) = round_trips else {
