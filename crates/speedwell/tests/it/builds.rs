@@ -245,7 +245,7 @@ fn what_has_no_builds_is_refused_with_what_can_be_varied() {
     let paired = [&TWO[..], &["--order", "paired", "--builds", "8"]].concat();
     run(&project, &paired)
         .expect_status(2)
-        .expect_stderr(&["every pair has builds of its own", "hint: --builds 32"]);
+        .expect_stderr(&["needs separate builds for every pair", "hint: --builds 32"]);
 }
 
 #[test]

@@ -243,7 +243,7 @@ fn words_that_make_no_calibration_are_refused() {
     refused(&["doctor", "--calibrate"], "nothing to calibrate with");
     refused(
         &["doctor", "--calibrate", "even.fake", "-r", "7"],
-        "below 8 runs a side",
+        "needs at least 8 runs per side",
     );
     refused(
         &["doctor", "--calibrate", "even.fake", "--order", "alternate"],
@@ -263,7 +263,7 @@ fn words_that_make_no_calibration_are_refused() {
         .expect_status(0);
     refused(
         &["doctor", "--calibrate", "--resume", "@1"],
-        "@1 compares different things",
+        "@1 is not a calibration",
     );
 }
 

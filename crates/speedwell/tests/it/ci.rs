@@ -807,7 +807,10 @@ fn a_shallow_checkout_is_refused_with_the_way_out() {
     let workflow = &blocks("yaml", "pull-requests: write")[0];
     let workflow = yaml(&workflow.replace("fetch-depth: 0", "fetch-depth: 1"));
     let outcome = service.workflow(&workflow, CiTrigger::PullRequest);
-    outcome.expect(2, "there is no branch 'main' here\nhint: git fetch --unshallow origin main:refs/remotes/origin/main");
+    outcome.expect(
+        2,
+        "no branch 'main' here\nhint: git fetch --unshallow origin main:refs/remotes/origin/main",
+    );
 }
 
 #[test]

@@ -395,7 +395,7 @@ fn a_benchmark_that_is_edited_while_it_is_measured_has_no_more_runs() {
         .with("lib/work.js", "");
     for file in ["g/self.js", "g/other.js"] {
         let answer = project.run(&["run", file, "--runs", "6"]).expect_status(2);
-        answer.expect_stdout(&["was changed while it was measured"]);
+        answer.expect_stdout(&["changed during the measurement"]);
         let data = project.run(&["report", "--export", "jsonl"]).stdout;
         let runs = data.lines().filter(|line| line.contains(r#"{"run":"#));
         assert_eq!(runs.count(), 1, "{data}");
@@ -407,7 +407,7 @@ fn a_program_that_changes_while_it_is_measured_has_no_more_runs() {
     let project = TempProject::new().with_program("tool", "#!/bin/sh\necho '# more' >> \"$0\"\n");
     let words = ["eval", "sh", "./tool", "--runs", "6"];
     let answer = project.run(&words).expect_status(2);
-    answer.expect_stdout(&["tool' was changed while it was measured"]);
+    answer.expect_stdout(&["tool' changed during the measurement"]);
     assert_eq!(project.stored_runs(), 1);
 }
 
@@ -533,7 +533,7 @@ fn a_program_built_in_a_worktree_that_changes_while_it_is_measured_has_no_more_r
     ];
     let answer = repository.run(&words.concat()).expect_status(2);
     let words: Vec<&str> = answer.stdout.split_whitespace().collect();
-    let why = "bench' was changed while it was measured: later runs would be of other code";
+    let why = "bench' changed during the measurement: later runs would measure different code";
     assert!(words.join(" ").contains(why), "{answer:#?}");
     let data = repository.run(&["report", "--export", "jsonl"]).stdout;
     let runs: Vec<serde_json::Value> = data

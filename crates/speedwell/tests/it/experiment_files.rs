@@ -90,11 +90,12 @@ fn all_that_is_missing_is_named_at_once() {
     expect_rejected(
         &starting_group("", requires),
         &[
-            "'wrong' needs what is not here:",
-            "frobnicate: 'frobnicate' cannot be started",
+            "requirements of 'wrong' are not met:",
+            "frobnicate: cannot start 'frobnicate'",
             "(there is a package 'frobnicate')",
             "ancient: version 3.1.4 is older than 3.10",
-            "packages: there is no package.json in",
+            "packages: '",
+            "has no package.json",
         ],
     );
     let project = TempProject::new().with("wrong.toml", &starting_group("", requires));

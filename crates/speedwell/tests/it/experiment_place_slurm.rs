@@ -72,7 +72,7 @@ fn parts_on_machines_of_slurm_do_the_same() {
     project
         .run(&["fleet", "cancel", "@1"])
         .expect_status(2)
-        .expect_stderr(&["there is nothing to cancel"]);
+        .expect_stderr(&["nothing to cancel"]);
 }
 
 #[test]

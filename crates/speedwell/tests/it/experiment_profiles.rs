@@ -221,7 +221,7 @@ fn without_perf_a_command_of_node_is_recorded_by_v8_and_that_is_said() {
     let answer = CommandResult::from(command.env("PATH", path).output().unwrap()).expect_status(0);
     enters_by_audit(&profiled(&answer), "v8");
     answer.expect_stdout(&[
-        "V8's profiler was used because there is no perf in PATH.",
+        "V8's profiler was used because perf is not in PATH.",
         "V8's profiler sees JavaScript functions only",
     ]);
 }
@@ -265,9 +265,8 @@ fn a_file_that_asks_for_perf_is_not_served_by_another_tool() {
     let mut answer =
         CommandResult::from(command.env("PATH", path).output().unwrap()).expect_status(0);
     answer.stdout = unwrapped(&answer.stdout);
-    answer.expect_stdout(&[
-        "There is no profile: the run failed at 'profile': there is no perf in PATH.",
-    ]);
+    answer
+        .expect_stdout(&["There is no profile: the run failed at 'profile': perf is not in PATH."]);
 }
 
 #[test]

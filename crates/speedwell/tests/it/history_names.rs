@@ -99,7 +99,7 @@ fn relative_to_a_variant_of_the_same_session_a_machine_that_became_slower_is_no_
     repository
         .run(&["history", "trend", "--relative", "v9"])
         .expect_status(2)
-        .expect_stderr(&["no session has 'v9' beside another variant"]);
+        .expect_stderr(&["no session measured 'v9' together with another variant"]);
 }
 
 #[test]
@@ -141,7 +141,7 @@ fn what_makes_points_hard_to_compare_is_said() {
     let listed = repository.run(&["history", "changes"]).expect_status(0);
     listed.expect_stdout(&[
         "'g/parse.fake n=1' has two series: 'throughput' was first measured in 'B/s'",
-        "'ci' is the name of different machines (2 x C, 2 x D)",
+        "Different machines are named 'ci' (2 x C, 2 x D)",
     ]);
 }
 

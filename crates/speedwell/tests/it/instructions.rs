@@ -147,10 +147,10 @@ fn what_cannot_be_counted_is_refused_with_the_reason() {
         (&["eval", "erlang", "1 + 1."], "compiles while it runs"),
         (&["eval", "sh", "true"], "a shell starts other processes"),
         (&["eval", "c", "1", "-c", "2"], "one thread at a time"),
-        (&["eval", "c", "1", "--clock", "cpu"], "are for times"),
+        (&["eval", "c", "1", "--clock", "cpu"], "apply only to times"),
         (
             &["eval", "c", "1", "--reject", "steal>1%"],
-            "--reject is for times",
+            "--reject applies only to times",
         ),
         (&["run", "g/x.fake"], "no program is behind"),
     ] {

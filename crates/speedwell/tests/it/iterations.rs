@@ -166,10 +166,14 @@ fn files_without_the_parameter_are_named() {
     let project = project();
     iterations(&project, &["g/plain.fake"])
         .expect_status(2)
-        .expect_stderr(&["'g/plain.fake' has no parameter 'n' but kind\nhint: --parameter names"]);
+        .expect_stderr(&[
+            "'g/plain.fake' has no parameter 'n', only kind\nhint: --parameter names",
+        ]);
     iterations(&project, &["g/plain.fake", "g/steady.fake"])
         .expect_status(0)
-        .expect_stderr(&["warning: 'g/plain.fake' has no parameter 'n' but kind; it is left out."]);
+        .expect_stderr(&[
+            "warning: 'g/plain.fake' has no parameter 'n', only kind; it is left out.",
+        ]);
     iterations(&project, &["g/steady.fake", "n=5"])
         .expect_status(2)
         .expect_stderr(&["'n' is what is searched for"]);

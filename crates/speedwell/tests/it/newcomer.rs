@@ -298,7 +298,7 @@ fn a_load_is_not_resumed_and_the_reason_is_given() {
         .run(&["run", "--resume", "@latest"])
         .expect_status(2)
         .expect_stderr(&[
-            "session @1 was not measured in runs that could be continued later",
+            "session @1 cannot be resumed: it was not measured in separate runs",
             &format!("load {url} -n 5"),
         ]);
 }

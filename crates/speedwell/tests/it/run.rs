@@ -230,10 +230,10 @@ fn the_first_use_on_a_machine_unpacks_the_harness_once_for_all_threads() {
 fn options_that_reach_nothing_are_told() {
     let project = TempProject::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
     let answer = project.run(&["run", "g", "--samples", "9", "--runs", "2"]);
-    let expected = ["'g/b.fake' decides itself", "--samples"];
+    let expected = ["'g/b.fake' controls its own measurements", "--samples"];
     answer.expect_status(0).expect_stderr(&expected);
     let quiet = project.run(&["run", "g", "--runs", "2"]).expect_status(0);
-    assert!(!quiet.stderr.contains("decides itself"), "{quiet:#?}");
+    assert!(!quiet.stderr.contains("controls its own"), "{quiet:#?}");
 }
 
 #[test]

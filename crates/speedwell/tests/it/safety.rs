@@ -287,7 +287,7 @@ fn figures_that_nothing_can_have_are_failures_that_say_so() {
     run("5").expect_status(0);
     for (figure, why) in [
         ("-5", "no time is below zero"),
-        ("1e308", "its figure is too large to be one"),
+        ("1e308", "its value is not finite"),
     ] {
         run(figure).expect_status(2).expect_stdout(&[why]);
     }
@@ -297,7 +297,7 @@ fn figures_that_nothing_can_have_are_failures_that_say_so() {
 fn every_process_that_a_command_leaves_behind_is_ended_and_named() {
     let left = "for n in $(seq 50); do sleep 4321.125 >/dev/null 2>&1 & done; echo took 5 ms";
     let answer = with_command(left).run(&ONE_RUN).expect_status(0);
-    answer.expect_stdout(&["It left processes behind, which were ended: '"]);
+    answer.expect_stdout(&["It left processes running, which were stopped: '"]);
     assert!(!still_running("4321.125"));
 }
 
@@ -315,7 +315,7 @@ fn what_a_hook_of_eval_starts_stays_until_the_end_and_what_runs_leave_behind_doe
         "2",
     ]);
     let answer = answer.expect_status(0);
-    answer.expect_stdout(&["It left processes behind, which were ended: '"]);
+    answer.expect_stdout(&["It left processes running, which were stopped: '"]);
     assert_eq!(project.stored_runs(), 2);
     assert!(!still_running("4321.25") && !still_running("4321.375"));
 }

@@ -141,7 +141,7 @@ fn a_listing_that_fails_is_shown_with_its_name_its_words_and_its_command() {
     let words = ["run", "mine:./tool", "--list", "--", "--deep"];
     let answer = project.run(&words).expect_status(2);
     answer.expect_stderr(&[
-        "'tool' exited with status 3 and said:\n  no library x",
+        "'tool' exited with status 3 and printed:\n  no library x",
         "hint: repeat it with: ",
         "/tool --deep",
     ]);
