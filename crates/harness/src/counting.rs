@@ -26,23 +26,21 @@ pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
     use SnippetLanguage::*;
     match kind {
         SourceKind::Cpp | SourceKind::Program | SourceKind::Snippet(C | Cpp | Rust) => Ok(()),
-        SourceKind::Python | SourceKind::Snippet(Python) => Err(
-            "its interpreter would be counted with it, and its harness, which looks at the clock",
-        ),
-        SourceKind::Snippet(Go) => {
-            Err("its runtime does not run under valgrind (3.19 ends in a crash)")
+        SourceKind::Python | SourceKind::Snippet(Python) => {
+            Err("the counts would include its interpreter and its harness, which reads the clock")
         }
+        SourceKind::Snippet(Go) => Err("its runtime does not run under valgrind (3.19 crashes)"),
         SourceKind::Snippet(Java | Erlang | Elixir | Node)
         | SourceKind::Node
         | SourceKind::NodeCore => {
-            Err("its virtual machine compiles while it runs, and how much depends on time")
+            Err("its virtual machine compiles at run time, and how much depends on timing")
         }
         SourceKind::Snippet(Sh) => Err("a shell starts other processes, which are not counted"),
-        SourceKind::Suite => Err("the program decides by the clock how much it does"),
+        SourceKind::Suite => Err("the program chooses its number of iterations by the clock"),
         SourceKind::Load | SourceKind::Experiment => {
-            Err("what it does depends on when requests come in")
+            Err("its work depends on when requests arrive")
         }
-        SourceKind::Fake => Err("no program is behind made-up numbers"),
+        SourceKind::Fake => Err("its numbers are made up, not measured"),
     }
 }
 
@@ -70,7 +68,7 @@ pub(super) fn perform_counted(
     let (job, setting) = (of.job, of.setting);
     let refused = |reason: &str| RunOutcome::unsupported(of.plain, reason, job, setting);
     let SampleLength::Iterations(iterations) = setting.samples.length else {
-        return refused("a number of iterations is needed to count instructions");
+        return refused("counting instructions requires a fixed number of iterations");
     };
     let prepared = ScratchFolder::new().and_then(|folder| {
         let spec = wrap_with_callgrind(of, folder.folder())?;
@@ -112,7 +110,7 @@ pub(super) fn perform_counted(
         None if attempt.failure.is_some() || attempt.interrupted => attempt.observations.clear(),
         None => {
             return refused(
-                "callgrind counted nothing: the program does not mark what is measured",
+                "callgrind counted nothing: the program does not mark the measured section",
             );
         }
     }
@@ -267,7 +265,7 @@ impl EventCounts {
 
 /// The cause of a harness that reported nothing.
 pub(super) fn no_report_cause() -> FailureCause {
-    invalid_cause("its harness did not say that the case was performed")
+    invalid_cause("did not report that the case was performed")
 }
 
 #[cfg(test)]
@@ -320,14 +318,14 @@ mod tests {
             assert_eq!(check_countable(kind), Ok(()));
         }
         for (kind, reason) in [
-            (SourceKind::Snippet(Java), "compiles while it runs"),
-            (SourceKind::NodeCore, "compiles while it runs"),
+            (SourceKind::Snippet(Java), "compiles at run time"),
+            (SourceKind::NodeCore, "compiles at run time"),
             (SourceKind::Snippet(Go), "does not run under valgrind"),
             (
                 SourceKind::Snippet(Python),
-                "its interpreter would be counted",
+                "the counts would include its interpreter",
             ),
-            (SourceKind::Load, "when requests come in"),
+            (SourceKind::Load, "when requests arrive"),
             (SourceKind::Snippet(Sh), "starts other processes"),
         ] {
             assert!(

@@ -167,8 +167,9 @@ impl LinkRecord {
         let objects = self.coarse?;
         let files = if objects == 1 { "object" } else { "objects" };
         Some(format!(
-            "Builds differ in the order of object files and the gaps between them only (coarse layout: {objects} {files}); \
-             with the linker lld or mold every function would move (apt install lld)."
+            "Builds differ only in the order of object files and the gaps between them (coarse \
+             layout: {objects} {files}); the linkers lld and mold would move every function (apt \
+             install lld)."
         ))
     }
 }

@@ -199,7 +199,7 @@ fn check_lifetime(seen: &RunResult, wall_ns: u64) -> Option<FailureCause> {
     let elapsed = seen.samples.iter().filter_map(|sample| sample.elapsed_ns);
     let longest = elapsed.max().filter(|longest| *longest > wall_ns)?;
     let reason =
-        format!("reported a section of {longest} ns, but its process lived for {wall_ns} ns only");
+        format!("reported a section of {longest} ns, but its process ran for only {wall_ns} ns");
     Some(FailureCause::Invalid { reason })
 }
 
@@ -313,7 +313,7 @@ pub(super) fn to_description(
 fn no_cases_warning(source: &BenchmarkSource, events: &EventLog) -> String {
     let name = &source.name;
     match events.first("benchmark") {
-        Some(_) => format!("'{name}' has no cases: its own filter leaves none."),
+        Some(_) => format!("'{name}' has no cases: its own filter excludes all of them."),
         None => format!("'{name}' declares no benchmark."),
     }
 }

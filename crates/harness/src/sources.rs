@@ -219,7 +219,7 @@ fn unpack_harness(name: &str, content: &[UnpackedFile], cache: &Path) -> anyhow:
     if folder.is_dir() {
         return Ok(folder);
     }
-    let hint = "set XDG_CACHE_HOME to a folder that can be written";
+    let hint = "set XDG_CACHE_HOME to a writable folder";
     fs::create_dir_all(cache).with_context(|| {
         format!(
             "cannot create the cache folder '{}'; {hint}",

@@ -142,7 +142,7 @@ impl BenchmarkSelection {
                 .split(',')
                 .map(|value| (name.to_owned(), Self::expand_number(value)))
                 .collect()),
-            _ => bail!("'{text}' is not of the form NAME=VALUE[,VALUE...]"),
+            _ => bail!("cannot parse '{text}': expected NAME=VALUE[,VALUE...]"),
         }
     }
 
@@ -160,7 +160,7 @@ impl BenchmarkSelection {
             }
             let refusal = || {
                 let number = at + 1;
-                format!("line {number}, '{line}', is not of the form 'group/file NAME=VALUE'")
+                format!("cannot parse line {number}, '{line}': expected 'group/file NAME=VALUE'")
             };
             let before = line.split_once('=').with_context(refusal)?.0;
             let (name, words) = match before.rsplit_once(' ') {

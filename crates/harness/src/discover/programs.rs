@@ -87,8 +87,8 @@ pub fn find_common_benchmarks(
     suite.warnings.extend(unmatched_warning(sides, &all));
     if suite.jobs.is_empty() {
         bail!(
-            "nothing to compare: no benchmark is in all of them\nhint: '::REGEX' behind each \
-             program pairs benchmarks of different names"
+            "nothing to compare: the programs have no benchmark in common\n\
+             hint: append '::REGEX' to each program to pair benchmarks with different names"
         );
     }
     Ok(suite)
@@ -118,7 +118,7 @@ fn describe_side(
                 "'{}' {}{}\nhint: repeat it with: {}",
                 side.variant.name,
                 failure.cause,
-                said.map_or(String::new(), |said| format!(" and said: {said}")),
+                said.map_or(String::new(), |said| format!(" and printed: {said}")),
                 failure.replay
             );
         }
@@ -176,8 +176,8 @@ impl<'a> CaseNaming<'a> {
         }
         if found.len() < count {
             warnings.push(format!(
-                "the pattern of '{}' makes {count} benchmarks into {}, of which the first each is \
-                 measured; put what tells them apart in a group: (...)",
+                "the pattern of '{}' merges {count} benchmarks into {}, and only the first of \
+                 each is measured; put the part that differs in a group: (...)",
                 side.variant.name,
                 found.len()
             ));

@@ -56,7 +56,7 @@ pub fn discover_benchmarks(
     // A file with several benchmarks must be described to learn their names.
     wanted.retain(|source| source.kind.may_hold_several() || selection.selects_name(&source.name));
     if wanted.is_empty() {
-        bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
+        bail!("no benchmarks found\nhint: --filter and --exclude match 'group/name'");
     }
     let described = describe_sources(&wanted, selection, baseline, tell);
     check_interrupted()?;
@@ -96,7 +96,7 @@ pub fn discover_benchmarks(
     if suite.jobs.is_empty() && suite.failures.is_empty() && !unwanted.is_empty() {
         let names: Vec<String> = unwanted.into_iter().collect();
         bail!(
-            "--filter and --exclude leave no benchmark over\nhint: there are {}",
+            "no benchmark matches --filter and --exclude\nhint: the files have {}",
             names.join(", ")
         );
     }
@@ -224,7 +224,7 @@ fn invalid_parameter_name(description: &BenchmarkDescription) -> Option<String> 
         let reason = Case::refuses_name(name)?;
         let shown = name.escape_debug();
         Some(format!(
-            "has a parameter '{shown}': {reason}; rename it where it is declared"
+            "has an invalid parameter '{shown}': {reason}; rename it in its declaration"
         ))
     })
 }
@@ -259,7 +259,7 @@ fn check_values(
         };
         let wrong = !of_name.is_empty() && of_name.iter().all(numeric);
         if wrong && ParameterValue::parse(value, speedwell_model::ValueKind::Number).is_none() {
-            bail!("the parameter '{name}' is a number, but '{value}' is not one");
+            bail!("cannot set the parameter '{name}' to '{value}': expected a number");
         }
     }
     Ok(())

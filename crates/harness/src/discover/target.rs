@@ -90,16 +90,17 @@ pub fn find_sources(
         let (file, name) = file;
         let shown = file.strip_prefix(here).unwrap_or(&file).to_string_lossy();
         bail!(
-            "no benchmarks found in '{target}': of '{shown}', {}",
+            "no benchmarks found in '{target}': cannot measure '{shown}': {}",
             explain_framework(name, &shown)
         );
     }
     if found.is_empty() {
         bail!(
-            "no benchmarks found in '{target}'\nhint: a benchmark is a JavaScript file that calls \
-             createBenchmark, a C++ file that includes speedwell.hpp, a Python file that imports \
-             speedwell, a definition file (.toml), or one of another suite (docs/reference/suites.md), in a folder that is \
-             its group"
+            "no benchmarks found in '{target}'\n\
+             hint: a benchmark is a JavaScript file that calls createBenchmark, a C++ file that \
+             includes speedwell.hpp, a Python file that imports speedwell, a definition file \
+             (.toml), or a file of another suite (docs/reference/suites.md); its folder is its \
+             group"
         );
     }
     Ok(found)
@@ -326,8 +327,8 @@ fn go_packages(
     add_go_packages(&folder, here, known, &mut found)?;
     ensure!(
         !found.is_empty(),
-        "no package of Go with benchmarks in '{target}'\nhint: a benchmark is a function 'BenchmarkX(b *testing.B)' in a \
-         file '_test.go'"
+        "no Go package with benchmarks in '{target}'\n\
+         hint: a benchmark is a function 'BenchmarkX(b *testing.B)' in a '_test.go' file"
     );
     Ok(found)
 }
@@ -466,7 +467,7 @@ pub fn find_experiment(targets: &[String], here: &Path) -> anyhow::Result<Option
     };
     match targets.iter().find(is_one) {
         Some(target) if targets.len() > 1 => bail!(
-            "the experiment '{target}' is measured by itself, not beside other targets\n\
+            "the experiment '{target}' cannot be combined with other targets\n\
              hint: run them one after the other"
         ),
         found => Ok(found.map(|target| here.join(target))),
@@ -492,7 +493,7 @@ pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Vari
     }
     if sources.len() > 1 && !declared.is_empty() {
         bail!(
-            "variants of a definition file are measured by themselves, not beside other benchmarks\n\
+            "a definition file with variants cannot be combined with other benchmarks\n\
              hint: run the files one after the other"
         );
     }

@@ -95,8 +95,8 @@ impl LanguageHarness for NodeCoreHarness {
 /// Returns why the program cannot measure such a folder.
 fn refuse_runtime(program: &Path) -> Option<&'static str> {
     (JsRuntime::from_program(program) == JsRuntime::Deno).then_some(
-        "a folder with a common.js of its own reports over a channel of Node.js, over which Deno is not measured; files \
-         that use the package 'speedwell' are",
+        "a folder with its own common.js reports over a channel of Node.js and cannot be measured \
+         with Deno; files that use the package 'speedwell' can",
     )
 }
 
@@ -216,7 +216,7 @@ fn to_description(
     };
     if found.cases.is_empty() {
         let warning = format!(
-            "'{}' has no cases: its own filter leaves none.",
+            "'{}' has no cases: its own filter excludes all of them.",
             source.name
         );
         description.warnings.push(warning);

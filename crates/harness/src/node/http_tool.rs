@@ -91,8 +91,8 @@ pub(super) fn choose_tool(
         return check_available("test-double-http", true);
     }
     ToolChoice::Missing {
-        reason: "no HTTP load tool is installed: install 'wrk' or 'autocannon', or choose our own \
-                 with --set benchmarker=speedwell"
+        reason: "no HTTP load tool is installed: install 'wrk' or 'autocannon', or use the \
+                 built-in one with --set benchmarker=speedwell"
             .into(),
     }
 }

@@ -61,7 +61,7 @@ impl JsRuntime {
         };
         (!job.flags.is_empty()).then(|| {
             let flags = job.flags.join(" ");
-            format!("the file asks for flags of Node.js, which {name} does not have: '{flags}'")
+            format!("the file requires Node.js flags that {name} lacks: '{flags}'")
         })
     }
 }

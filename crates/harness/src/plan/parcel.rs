@@ -58,10 +58,10 @@ impl SessionPlan {
             !self.shared || parcel.jobs.len() == self.jobs.len(),
             "snippets that share a process cannot be divided"
         );
-        ensure!(!parcel.jobs.is_empty(), "a parcel needs a case");
+        ensure!(!parcel.jobs.is_empty(), "a shard needs at least one case");
         ensure!(
             parcel.jobs.is_sorted_by(|one, next| one < next),
-            "the cases of a parcel are not in order"
+            "the cases of a shard are not in order"
         );
         let jobs = parcel.jobs.iter().map(|&job| {
             let known = self.jobs.get(job as usize).cloned();
@@ -214,7 +214,7 @@ mod tests {
             plan.extract_shard(&parcel).unwrap_err().to_string()
         };
         assert_eq!(refusal(&whole, &[7]), "the plan has no case 7");
-        assert_eq!(refusal(&whole, &[]), "a parcel needs a case");
+        assert_eq!(refusal(&whole, &[]), "a shard needs at least one case");
         assert!(refusal(&whole, &[1, 0]).contains("not in order"));
         let search = SessionPlan {
             is_search: true,

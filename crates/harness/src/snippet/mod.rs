@@ -198,7 +198,7 @@ fn elixir_library(program: &Path) -> Result<PathBuf, CompileFailure> {
 
 fn missing_language(program: &Path, name: &str, package: &str) -> CompileFailure {
     let reason = format!(
-        "'{}': {name} was not found; it is in the package '{package}' of most systems",
+        "'{}': {name} not found; most systems package it as '{package}'",
         program.display()
     );
     CompileFailure::start_failed(reason)

@@ -60,7 +60,7 @@ impl LanguageHarness for SnippetHarness {
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
         let Some(snippet) = job.snippet_under(setting.variant) else {
             let spec = ProcessSpec::new("speedwell").args(["eval"]);
-            return RunOutcome::unsupported(&spec, "there is no code to measure", job, setting);
+            return RunOutcome::unsupported(&spec, "no code to measure", job, setting);
         };
         match build_with_layout(&snippet, &setting.program, setting.variant, setting.layout) {
             Ok((mut spec, linking)) => {

@@ -14,7 +14,8 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Note for readers of the results.
-const NOTE: &str = "All snippets were measured in one process, so differences between processes are not in the figures.";
+const NOTE: &str = "All snippets were measured in one process, so the figures do not include \
+                    differences between processes.";
 
 /// Several snippets that share a process.
 pub struct SharedProcesses<'a> {

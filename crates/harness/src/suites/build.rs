@@ -184,13 +184,13 @@ fn build_with_command(
     };
     if !output.is_file() {
         // `go test -c` produces nothing for a package without tests.
-        return Err(unmade("made no program of its benchmarks".to_owned()));
+        return Err(unmade("produced no benchmark program".to_owned()));
     }
     let recognised = known.recognize(&output);
     let of_suite = recognised.filter(|own| own.keys.build.is_none());
     let adapter = of_suite.ok_or_else(|| {
         unmade(format!(
-            "made a program by '{}' that belongs to no known suite",
+            "produced a program of no known suite (built with '{}')",
             adapter.name
         ))
     })?;

@@ -71,7 +71,7 @@ impl CaseListing<'_> {
                 environment: Vec::new(),
                 ..spec.clone()
             });
-            let reason = format!("lists no benchmarks; it was asked with: {how}");
+            let reason = format!("lists no benchmarks; the command was: {how}");
             return description_failure(self.source, FailureCause::Invalid { reason }, &spec, None);
         }
         let version = version.map(|version| (self.built.adapter.name.clone(), version));
@@ -125,7 +125,7 @@ impl CaseListing<'_> {
         };
         let read = read::parse_cases(&self.built.adapter, &output.0);
         let unread = |error: &anyhow::Error| FailureCause::Invalid {
-            reason: format!("its list of benchmarks cannot be read: {error:#}"),
+            reason: format!("printed an unreadable list of benchmarks: {error:#}"),
         };
         let cause = outcome
             .failure_cause(spec.limit)
@@ -179,8 +179,8 @@ impl CaseListing<'_> {
         let (all, suite) = (cases.len(), &self.built.adapter.name);
         (count > 0).then(|| {
             format!(
-                "{suite} cannot execute {count} of the {all} benchmarks in '{}' alone: each run of one of them performs \
-                 the others of its process as well, and keeps its own figures.",
+                "{suite} cannot execute {count} of the {all} benchmarks in '{}' in isolation: \
+                 each run also executes the others of its process and keeps only its own figures.",
                 self.source.name
             )
         })
@@ -289,9 +289,7 @@ impl CaseListing<'_> {
         };
         let hint = self.built.adapter.install_hint();
         (numbers(version) < numbers(minimum)).then(|| FailureCause::Invalid {
-            reason: format!(
-                "needs {suite} {minimum} or newer, and this is {suite} {version}{hint}"
-            ),
+            reason: format!("needs {suite} {minimum} or newer, but found {suite} {version}{hint}"),
         })
     }
 

@@ -193,8 +193,8 @@ pub fn build_single_program(
     match &built[..] {
         [only] => Ok((only.program.clone(), only.adapter.clone())),
         several => bail!(
-            "the package '{shown}' has {} programs of benchmarks, and one is compared with another\nhint: \
-             --old rev:A --new rev:B compares revisions of a package with all that it has",
+            "the package '{shown}' has {} benchmark programs; expected one\n\
+             hint: --old rev:A --new rev:B compares revisions of a package with all its programs",
             several.len()
         ),
     }
@@ -238,7 +238,8 @@ fn option_failure(adapter: &SuiteAdapter, word: &str) -> CompileFailure {
 /// Explains why an option of the user is rejected.
 fn refused_option(adapter: &SuiteAdapter, option: &str) -> FailureCause {
     let reason = format!(
-        "does not take '{option}' of {}: cases are chosen with --filter and --set, and results are kept by Speedwell",
+        "does not accept '{option}' of {}: --filter and --set choose the cases, and Speedwell \
+         stores the results",
         adapter.name
     );
     FailureCause::Invalid { reason }
