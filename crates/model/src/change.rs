@@ -92,8 +92,8 @@ pub fn check_note(text: &str) -> anyhow::Result<()> {
     let letters = text.chars().count();
     anyhow::ensure!(
         letters <= MOST_NOTE_LETTERS,
-        "a note has at most {MOST_NOTE_LETTERS} characters, and this one has {letters}\n\
-         hint: keep the whole text elsewhere, and its address here"
+        "the note has {letters} characters; the limit is {MOST_NOTE_LETTERS}\n\
+         hint: store the full text elsewhere and link to it here"
     );
     Ok(())
 }

@@ -188,8 +188,8 @@ pub fn error_at_line(line: Option<usize>, message: impl Display) -> Error {
 pub fn nearest_hint(word: &str, known: &[String]) -> String {
     match nearest_name(word, known) {
         Some(near) => format!("did you mean '{near}'?"),
-        None if known.is_empty() => "there is none".to_owned(),
-        None => format!("it is one of {}", known.join(", ")),
+        None if known.is_empty() => "none is defined".to_owned(),
+        None => format!("use one of {}", known.join(", ")),
     }
 }
 

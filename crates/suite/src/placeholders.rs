@@ -136,7 +136,7 @@ impl PlaceholderMap {
             None => format!(" in '{place}'"),
         };
         let (owner, hint) = (&self.owner, nearest_hint(name, &known));
-        let stays = format!("braces that are not a placeholder are written {{{{{name}}}}}");
+        let stays = format!("write literal braces as {{{{{name}}}}}");
         error_at_line(
             line,
             format!("unknown placeholder '{{{name}}}'{inside}{owner}\nhint: {hint}; {stays}"),
@@ -254,8 +254,8 @@ mod tests {
             .to_string();
         assert_eq!(
             message,
-            "line 7: unknown placeholder '{wokers}'\nhint: did you mean 'workers'?; braces that are not a \
-             placeholder are written {{wokers}}"
+            "line 7: unknown placeholder '{wokers}'\nhint: did you mean 'workers'?; write literal \
+             braces as {{wokers}}"
         );
         let message = placeholders()
             .fill_placeholders(

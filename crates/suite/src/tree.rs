@@ -88,7 +88,7 @@ pub fn parse_toml(text: &str) -> Result<TreeNode> {
 /// # Errors
 /// Fails if the text is not JSON; the message has line and column.
 pub fn parse_json(text: &str) -> Result<TreeNode> {
-    let value: serde_json::Value = serde_json::from_str(text).context("it is not JSON")?;
+    let value: serde_json::Value = serde_json::from_str(text).context("it is not valid JSON")?;
     Ok(from_json(&value))
 }
 

@@ -34,7 +34,7 @@ impl Experiment {
     ) -> Result<RunAssignment> {
         let name = &group.name;
         if group.kind == GroupKind::Function {
-            bail!("'{name}' consists of benchmark files, which have a harness");
+            bail!("'{name}' consists of benchmark files, which a harness runs");
         }
         let variant = &self.variants[super::variant::find_variant(&self.variants, variant)?];
         if group.kind == GroupKind::Load {
@@ -168,9 +168,9 @@ impl Experiment {
         let filled = known.fill_node(&variant.patch, &variant.place)?;
         let part = FilePart::new(&variant.place, &filled);
         if let Some(key) = ["command", "cwd"].iter().find(|key| part.has(key)) {
-            let message = format!("'{key}' of the variant '{}' has no meaning", variant.name);
+            let message = format!("'{key}' of the variant '{}' does not apply", variant.name);
             let hint = "program = \"node\"";
-            let message = format!("{message} for benchmark files and loads\nhint: {hint}");
+            let message = format!("{message} to benchmark files and loads\nhint: {hint}");
             return Err(part.error_at_key(key, message));
         }
         let patch: PatchKeys = part.read_part()?;
@@ -293,8 +293,8 @@ impl Experiment {
         let Some(serve) = part.get("serve").and_then(TreeNode::as_text) else {
             ensure!(
                 !is_named && variant.environment.is_empty(),
-                "the variant '{name}' changes the server, but {} starts none\nhint: 'serve' is the command that \
-                 starts it",
+                "the variant '{name}' changes the server, but {} does not start one\n\
+                 hint: 'serve' is the command that starts it",
                 part.heading()
             );
             return Ok(());
@@ -304,13 +304,14 @@ impl Experiment {
             .any(|name| name == "program");
         ensure!(
             !is_named || starts_it,
-            "the variant '{name}' names a program or arguments, but 'serve' does not start '{{program}}'"
+            "the variant '{name}' sets a program or arguments, but 'serve' does not use \
+             '{{program}}'"
         );
         let is_known = program.is_none() || variant.program.is_some() || usual.is_some();
         ensure!(
             !starts_it || is_known,
-            "nothing says what '{{program}}' is\nhint: program = \"node\" at the top of the file, or in \
-             the variant"
+            "'{{program}}' is not defined\n\
+             hint: set program = \"node\" at the top of the file, or in the variant"
         );
         Ok(())
     }
@@ -370,9 +371,9 @@ fn refuse_server_keys(target: &FilePart, group: &BenchmarkGroup) -> Result<()> {
     let Some(key) = SERVER_KEYS.iter().find(|key| target.has(key)) else {
         return Ok(());
     };
-    let message = format!("'{key}' has no meaning for a command");
+    let message = format!("'{key}' does not apply to a command");
     let hint = format!(
-        "the group '{}' has kind = \"server\" if it serves",
+        "if the group '{}' is a server, set kind = \"server\"",
         group.name
     );
     Err(target.error_at_key(key, format!("{message}\nhint: {hint}")))

@@ -72,13 +72,13 @@ fn check_names(
         let is_text = value.is_some_and(|(_, value)| value.as_number().is_none());
         if !known.iter().any(|known| known == name) {
             let hint = format!(
-                "{}; a metric is followed by a variant in brackets",
+                "{}; a metric is followed by a variant in parentheses",
                 nearest_hint(name, &known)
             );
             return Err(ExpressionError::about_name(
                 text,
                 name,
-                format!("there is no parameter '{name}'"),
+                format!("unknown parameter '{name}'"),
                 hint,
             ));
         }
@@ -88,7 +88,7 @@ fn check_names(
                 text,
                 name,
                 message,
-                "[params] has its value".to_owned(),
+                "its value is set in [params]".to_owned(),
             ));
         }
     }
@@ -111,7 +111,7 @@ fn claim_rows(
                 .map(|variant| variant.name.clone())
                 .collect();
             let hint = nearest_hint(&term.variant, &known);
-            let message = format!("there is no variant '{}'", term.variant);
+            let message = format!("unknown variant '{}'", term.variant);
             return Err(ExpressionError::about_name(
                 text,
                 &term.variant,
@@ -162,8 +162,8 @@ fn check_units(
     match claim.quantities().into_iter().find(is_alone) {
         Some((number, unit)) => {
             let part = format!("{number}{}", unit.name);
-            let message = format!("'{part}' has a unit that no figure here has");
-            let hint = "a figure such as cpu_cores is a plain number".to_owned();
+            let message = format!("'{part}' has a unit that no metric here has");
+            let hint = "metrics such as cpu_cores are plain numbers".to_owned();
             Err(ExpressionError::about_name(text, &part, message, hint))
         }
         None => Ok(()),
@@ -171,7 +171,7 @@ fn check_units(
 }
 
 fn differing_cases_error(text: &str, term: &MetricTerm) -> ExpressionError {
-    let message = format!("'{term}' means other cases than what it is compared with");
+    let message = format!("'{term}' covers different cases than the other side of the comparison");
     let hint = "name the group or case: time[promises, test=fibonacci](new)".to_owned();
     ExpressionError::about_name(text, &term.metric, message, hint)
 }

@@ -96,7 +96,7 @@ checked! {
     },
     |names| match <[String; 2]>::try_from(names) {
         Ok([one, other]) if one != other => Ok((one, other)),
-        _ => Err("is not a list of pairs\nhint: pairs = [[\"old\", \"new\"]]".to_owned()),
+        _ => Err("must be a list of pairs\nhint: pairs = [[\"old\", \"new\"]]".to_owned()),
     }
 }
 
@@ -192,7 +192,7 @@ pub fn resolve_gates(
             for (name, text) in texts {
                 let Some(group) = groups.iter().find(|group| group.name == *name) else {
                     let hint = nearest_hint(name, &names);
-                    let message = format!("there is no group '{name}'\nhint: {hint}");
+                    let message = format!("unknown group '{name}'\nhint: {hint}");
                     return Err(inner.error_at_key(name, message));
                 };
                 found.extend(parse_gates(&inner, name, text, groups, Some(group))?);

@@ -50,8 +50,7 @@ impl BenchmarkGroup {
                 None => {
                     let known = self.known_metrics(own);
                     let hint = nearest_hint(name, &known);
-                    let message =
-                        format!("there is no metric '{name}' in the group '{}'", self.name);
+                    let message = format!("the group '{}' has no metric '{name}'", self.name);
                     return Err(part.error_at_key("metrics", format!("{message}\nhint: {hint}")));
                 }
             }
@@ -164,8 +163,10 @@ impl Experiment {
             };
             if name == "throughput" {
                 bail!(
-                    "'throughput' counted bytes in files before schema 2, and counts requests everywhere else\n\
-                     hint: schema = 2 at the top of the file; bytes are 'bytes_per_second', requests 'throughput'"
+                    "'throughput' counts bytes in files before schema 2, and requests everywhere \
+                     else\n\
+                     hint: set schema = 2 at the top of the file; 'bytes_per_second' counts \
+                     bytes, 'throughput' requests"
                 );
             }
             found.push((name, today));
@@ -175,14 +176,14 @@ impl Experiment {
         found.extend(has_connections.then_some(connections));
         let mut listed: Vec<String> = Vec::new();
         for (name, today) in found {
-            let one = format!("'{name}' is '{today}'");
+            let one = format!("'{name}' is now '{today}'");
             if !listed.contains(&one) {
                 listed.push(one);
             }
         }
         let list = listed.join(", ");
         Ok((!listed.is_empty())
-            .then(|| format!("The file has older names that are understood: {list} today.")))
+            .then(|| format!("The file has older names, which still work: {list}.")))
     }
 
     /// Returns every metric that the file names, with each group that it refers to.

@@ -277,8 +277,9 @@ fn figure_origin(keys: MetricKeys, part: &FilePart) -> Result<MetricSource> {
     match (found.pop(), found.is_empty()) {
         (Some(origin), true) => Ok(origin),
         _ => Err(part.wrong_table(
-            "does not say one place that its values come from\n\
-             hint: regex = '(?P<value>...)', json = \"results.0.time\", or from = \"mark:NAME\" and to",
+            "must have exactly one source of values\n\
+             hint: regex = '(?P<value>...)', json = \"results.0.time\", or from = \"mark:NAME\" \
+             and to",
         )),
     }
 }

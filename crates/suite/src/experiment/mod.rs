@@ -253,7 +253,7 @@ fn resolve_file(
     let mut keys: FileKeys = top.read_part()?;
     let schema = keys.schema.map_or(1, |schema| schema.0);
     if schema > SCHEMA_VERSION {
-        let message = format!("the schema {schema} is not known to this version");
+        let message = format!("this version does not support schema {schema}");
         return Err(top.error_at_key(
             "schema",
             format!("{message}\nhint: schema = {SCHEMA_VERSION}"),
@@ -365,12 +365,12 @@ fn resolve_groups(
             None => benchmark::resolve_benchmark(&part, file.experiment, file.settings)?,
         };
         if found.iter().any(|known| known.name == group.name) {
-            let message = format!("there are two groups with the name '{}'", group.name);
+            let message = format!("two groups have the name '{}'", group.name);
             return Err(part.error_at_key("name", message));
         }
         found.push(group);
     }
-    let hint = "what is measured begins with a line [[group]] or [benchmark.NAME]";
+    let hint = "define what to measure in [[group]] or [benchmark.NAME]";
     if found.is_empty() {
         Err(top.missing_key("group", hint))
     } else {

@@ -59,7 +59,7 @@ impl SetValues {
             return Ok(());
         };
         let hint = nearest_hint(unknown, known);
-        bail!("nothing in the file is called '{unknown}', which is to be set\nhint: {hint}")
+        bail!("cannot set '{unknown}': the file does not define it\nhint: {hint}")
     }
 }
 
@@ -92,7 +92,7 @@ pub fn file_parameters(
             [CPUS_TEXT] => ParameterValue::Number(f64::from(cpus)),
             [text] => match ParameterValue::parse(text, declared.kind()) {
                 Some(value) => value,
-                None => bail!("'{name}' cannot be '{text}', since it is {declared} in the file"),
+                None => bail!("cannot set '{name}' to '{text}': the file defines it as {declared}"),
             },
             [..] => {
                 let message = "is one value for all cases and cannot be set to several";
@@ -109,13 +109,13 @@ pub fn file_parameters(
 pub fn check_name(part: &FilePart, name: &str) -> Result<()> {
     let heading = part.heading();
     if RESERVED_NAMES.contains(&name) {
-        let message = format!("{heading} cannot have '{name}': that name has a meaning of its own");
+        let message = format!("{heading} cannot have '{name}': that name is reserved");
         return Err(part.error_at_key(name, message));
     }
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !begins || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         let message = format!("'{name}' in {heading} cannot be a placeholder");
-        let hint = "names have letters, digits and '_', and begin with a letter";
+        let hint = "names consist of letters, digits and '_', and do not begin with a digit";
         return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
     }
     Ok(())
@@ -186,10 +186,7 @@ pub fn resolve_matching(
         let wanted: Vec<ParameterValue> = wanted.iter().map(|value| value.0.clone()).collect();
         let Some((_, values)) = parameters.iter().find(|(known, _)| known == name) else {
             let hint = nearest_hint(name, &known);
-            let message = format!(
-                "{} names the parameter '{name}', which the group does not have",
-                part.heading()
-            );
+            let message = format!("{} has the unknown parameter '{name}'", part.heading());
             return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
         };
         let is_there =
@@ -198,13 +195,13 @@ pub fn resolve_matching(
         if let Some(lost) = wanted.iter().find(|value| !is_there(value) && !is_set) {
             let texts: Vec<String> = values.iter().map(ParameterValue::plain).collect();
             let hint = nearest_hint(&lost.plain(), &texts);
-            let message = format!("the parameter '{name}' never is '{}'", lost.plain());
+            let message = format!("the parameter '{name}' has no value '{}'", lost.plain());
             return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
         }
         found.push((name.clone(), wanted));
     }
     if found.is_empty() {
-        return Err(part.wrong_table("names no parameter, so it would mean every case"));
+        return Err(part.wrong_table("has no parameters, so it would match every case"));
     }
     Ok(found)
 }

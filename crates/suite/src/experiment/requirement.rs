@@ -70,7 +70,7 @@ checked! {
         "type": "string", "pattern": r"^([0-9]|\{[A-Za-z_])"
     },
     |version| {
-        let wrong = format!(": '{version}' is not a version\nhint: at_least = \"18.2\"");
+        let wrong = format!(": cannot parse version '{version}'\nhint: at_least = \"18.2\"");
         let is_one = version.starts_with(|c: char| c.is_ascii_digit());
         is_one.then_some(version).ok_or(wrong)
     }
@@ -108,7 +108,7 @@ fn resolve_need(
         None => &["lockfile"],
     };
     if let Some(key) = of_the_other.iter().find(|key| part.has(key)) {
-        let message = "has no meaning here\nhint: 'dir' is for packages, 'command' for a program";
+        let message = "does not apply here\nhint: 'dir' is for packages, 'command' for a program";
         return Err(part.value_error(key, message));
     }
     if let Some(directory) = keys.dir {

@@ -40,11 +40,7 @@ pub fn selected_cases(
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     if let Some(name) = filter.group.as_ref().filter(|name| !names.contains(name)) {
         let hint = nearest_hint(name, &names);
-        return Err(wrong_name(
-            name,
-            format!("there is no group '{name}'"),
-            hint,
-        ));
+        return Err(wrong_name(name, format!("unknown group '{name}'"), hint));
     }
     let is_selected =
         |group: &BenchmarkGroup| filter.group.as_ref().is_none_or(|name| *name == group.name);
@@ -115,7 +111,7 @@ fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGr
         }
     }
     let hint = nearest_hint(metric, &known);
-    wrong_name(metric, format!("there is no metric '{metric}'"), hint)
+    wrong_name(metric, format!("unknown metric '{metric}'"), hint)
 }
 
 /// Benchmark files name their metrics when they are measured.
@@ -145,7 +141,7 @@ fn check_values(
             let hint = nearest_hint(name, &known);
             return Err(wrong_name(
                 name,
-                format!("there is no parameter '{name}'"),
+                format!("unknown parameter '{name}'"),
                 hint,
             ));
         }
@@ -153,7 +149,7 @@ fn check_values(
         let values: Vec<String> = values.map(ParameterValue::plain).collect();
         if !values.contains(value) {
             let hint = nearest_hint(value, &values);
-            let message = format!("the parameter '{name}' never is '{value}'");
+            let message = format!("the parameter '{name}' has no value '{value}'");
             return Err(wrong_name(value, message, hint));
         }
     }

@@ -252,7 +252,7 @@ checked! {
     |status| {
         let status = u16::try_from(status.0).ok();
         let status = status.filter(|status| (100..600).contains(status));
-        status.ok_or(": a status of HTTP is a number from 100 to 599".to_owned())
+        status.ok_or(": an HTTP status is a number from 100 to 599".to_owned())
     }
 }
 

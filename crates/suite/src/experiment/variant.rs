@@ -142,7 +142,7 @@ checked! {
             _ => String::new(),
         };
         if long.is_empty() || !is_hexadecimal {
-            return Err(format!(": '{text}' is not a colour\nhint: a colour is written '#c0392b'"));
+            return Err(format!(": cannot parse color '{text}'\nhint: write a color as '#c0392b'"));
         }
         Ok(format!("#{}", long.to_ascii_lowercase()))
     }
@@ -152,7 +152,7 @@ checked! {
 pub fn variant_schema(generator: &mut SchemaGenerator) -> Schema {
     let one = generator.subschema_for::<VariantKeys>();
     json_schema!({
-        "description": "What is compared, in order. The first one is the baseline.",
+        "description": "Variants to compare, in order. The first one is the baseline.",
         "anyOf": [
             one,
             { "type": "array", "items": one },
@@ -175,7 +175,7 @@ pub fn read_variants(top: &FilePart, used: &[String]) -> Result<Vec<ExperimentVa
     for part in &parts {
         let variant = read_one(part, is_short, has_loads, used)?;
         if found.iter().any(|known| known.name == variant.name) {
-            let message = format!("there are two variants with the name '{}'", variant.name);
+            let message = format!("two variants have the name '{}'", variant.name);
             return Err(part.error_at_key("name", message));
         }
         found.push(variant);
@@ -204,7 +204,7 @@ fn read_one(
     let heading = is_short.then(|| part.place.last_key().to_owned());
     let name = match (keys.name, heading) {
         (Some(name), Some(heading)) if name != heading => {
-            return Err(part.value_error("name", "is not the name in its heading"));
+            return Err(part.value_error("name", "differs from the name in its heading"));
         }
         (_, Some(heading)) => heading,
         (Some(name), None) => checked_name(name, part)?,
@@ -272,7 +272,10 @@ fn own_placeholders(
             let value = part.read_key::<PlainValue>(name)?;
             found.extend(value.map(|value| (key, value.0, node.line)));
         } else if is_of_a_load {
-            let message = format!("'{key}' replaces a key of [benchmark.NAME], and there is none");
+            let message = format!(
+                "'{key}' replaces a key of [benchmark.NAME], which the file \
+                                   does not have"
+            );
             return Err(part.error_at_key(name, message));
         }
     }
@@ -292,5 +295,5 @@ pub fn find_variant(variants: &[ExperimentVariant], name: &str) -> Result<usize>
         .map(|variant| variant.name.clone())
         .collect();
     let hint = nearest_hint(name, &known);
-    bail!("there is no variant '{name}'\nhint: {hint}")
+    bail!("unknown variant '{name}'\nhint: {hint}")
 }
