@@ -170,12 +170,8 @@ impl FromStr for RejectRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<RejectRule, String> {
-        let shape = || {
-            format!(
-                "cannot parse rule '{text}': expected e.g. steal>1% or \
-                                involuntary>50/s"
-            )
-        };
+        let shape =
+            || format!("cannot parse rule '{text}': expected e.g. steal>1% or involuntary>50/s");
         let at = text.find(['>', '<']).ok_or_else(shape)?;
         let (name, limit) = (text[..at].trim(), text[at + 1..].trim());
         let figure = figure(name)?;

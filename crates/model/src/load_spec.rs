@@ -310,10 +310,7 @@ impl FromStr for RateStage {
         let (rates, length) = text.rsplit_once(':').ok_or_else(wrong)?;
         let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
         let length = parse_duration(length).ok_or_else(|| {
-            format!(
-                "cannot parse duration '{length}': expected e.g. 500ms, 3s or \
-                                    2m"
-            )
+            format!("cannot parse duration '{length}': expected e.g. 500ms, 3s or 2m")
         })?;
         Ok(RateStage {
             from: parse_number(from).ok_or_else(wrong)?,
@@ -368,10 +365,7 @@ impl FromStr for ThinkPause {
             .zip(is_random)
             .map(|(length, is_random)| ThinkPause { length, is_random })
             .ok_or_else(|| {
-                format!(
-                    "cannot parse pause '{text}': expected e.g. 100ms or '100ms \
-                                    exp'"
-                )
+                format!("cannot parse pause '{text}': expected e.g. 100ms or '100ms exp'")
             })
     }
 }

@@ -384,7 +384,7 @@ fn classify_own_kind(
         "js", "cjs", "mjs", "ts", "cts", "mts", "cpp", "cc", "cxx", "py",
     ];
     if !languages.contains(&extension) || declares_types_only(file) {
-        bail!("files ending in '.{extension}' are not known to hold benchmarks");
+        bail!("benchmarks in '.{extension}' files are not supported");
     }
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;

@@ -196,10 +196,8 @@ impl BenchmarkKeys {
         let is_whole =
             |number: f64| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number);
         if let Some(number) = concurrency.filter(|number| !is_whole(*number)) {
-            let message = format!(
-                "the concurrency must be a whole number of at least 1, not \
-                                   {number}"
-            );
+            let message =
+                format!("the concurrency must be a whole number of at least 1, not {number}");
             return Err(part.error_at_key("concurrency", message));
         }
         let statuses = self.expect.status.0.into_iter();

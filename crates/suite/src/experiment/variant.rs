@@ -272,10 +272,8 @@ fn own_placeholders(
             let value = part.read_key::<PlainValue>(name)?;
             found.extend(value.map(|value| (key, value.0, node.line)));
         } else if is_of_a_load {
-            let message = format!(
-                "'{key}' replaces a key of [benchmark.NAME], which the file \
-                                   does not have"
-            );
+            let message =
+                format!("'{key}' replaces a key of [benchmark.NAME], which the file does not have");
             return Err(part.error_at_key(name, message));
         }
     }
