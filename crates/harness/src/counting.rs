@@ -141,8 +141,14 @@ fn add_times(
         Err(error) => return RunOutcome::start_failed(of.spec, &error, job, setting),
     };
     let (seen, fault) = observe(&events);
-    let seen = seen.into_iter().collect();
-    let mut timed = RunOutcome::from_process(of.plain, &outcome, seen, fault, job, setting);
+    let mut timed = RunOutcome::from_process(
+        of.plain,
+        &outcome,
+        seen.into_iter().collect(),
+        fault,
+        job,
+        setting,
+    );
     if timed.failure.is_some() || timed.interrupted {
         timed.observations.clear();
         return timed;

@@ -39,8 +39,14 @@ impl LanguageHarness for CppHarness {
                 let mut plain = program::plain_command(&built, source);
                 plain.environment = request.variant.environment.clone();
                 let spec = program::with_channel(plain.clone());
-                let plain = plain.args(["--list"]);
-                protocol::describe_file(source, request, &spec, &plain, &draft_job(source, request))
+                let listing = plain.args(["--list"]);
+                protocol::describe_file(
+                    source,
+                    request,
+                    &spec,
+                    &listing,
+                    &draft_job(source, request),
+                )
             }
             Err(failed) => BenchmarkDescription {
                 failure: Some(failed.into_failure(source, None)),

@@ -84,15 +84,15 @@ impl RunLayout {
 
     /// Returns the process of `spec` with a shifted stack.
     pub(crate) fn apply_to(&self, spec: &ProcessSpec) -> ProcessSpec {
-        let mut spec = spec.clone();
+        let mut shifted = spec.clone();
         if let Some(bytes) = self.pad_bytes {
             let pad = "x".repeat(bytes as usize);
-            spec.environment.push(("SPEEDWELL_PAD".to_owned(), pad));
+            shifted.environment.push(("SPEEDWELL_PAD".to_owned(), pad));
         }
         if let Some(bytes) = self.path_bytes {
-            spec.program = with_longer_path(&locate_program(&spec.program), bytes);
+            shifted.program = with_longer_path(&locate_program(&spec.program), bytes);
         }
-        spec
+        shifted
     }
 
     /// Additional flags for compiling C and C++.
@@ -363,8 +363,8 @@ fn write_gap(bytes: u64) -> Result<String, CompileFailure> {
 }
 
 fn path_strings(files: &[PathBuf]) -> Vec<String> {
-    let files = files.iter();
     files
+        .iter()
         .map(|file| file.to_string_lossy().into_owned())
         .collect()
 }

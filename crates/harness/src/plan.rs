@@ -195,9 +195,12 @@ impl SessionPlan {
         if !self.design.reject.is_empty() {
             open.extend(slots.iter().rfind(is_done).map(block_of));
         }
-        let begun = slots.iter().filter(is_done);
-        let begun = begun.filter(|slot| open.contains(&block_of(slot)));
-        begun.map(|slot| slot.index).collect()
+        slots
+            .iter()
+            .filter(is_done)
+            .filter(|slot| open.contains(&block_of(slot)))
+            .map(|slot| slot.index)
+            .collect()
     }
 
     /// Maps every case of the whole plan to its index in this one, if it has slots of that stratum.

@@ -157,9 +157,11 @@ impl HarnessSources {
         if let Some(folder) = &*unpacked {
             return Ok(folder.clone());
         }
-        let folder = unpack_harness(self.name, &self.unpacked_files(), &cache_folder());
-        let folder = folder.map_err(|error| FailureCause::Start {
-            reason: format!("{error:#}"),
+        let content = self.unpacked_files();
+        let folder = unpack_harness(self.name, &content, &cache_folder()).map_err(|error| {
+            FailureCause::Start {
+                reason: format!("{error:#}"),
+            }
         })?;
         *unpacked = Some(folder.clone());
         Ok(folder)

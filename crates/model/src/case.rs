@@ -90,9 +90,9 @@ impl Case {
         for (name, values) in parameters {
             let longer = rows.iter().flat_map(|row| {
                 values.iter().map(move |value| {
-                    let mut row = row.clone();
-                    row.push((name.clone(), value.clone()));
-                    row
+                    let mut extended = row.clone();
+                    extended.push((name.clone(), value.clone()));
+                    extended
                 })
             });
             rows = longer.collect();

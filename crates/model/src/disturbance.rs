@@ -91,8 +91,8 @@ impl DisturbanceFigure {
     pub fn value_in(self, run: &Run) -> Option<f64> {
         let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
         let per_s = |count: fn(&ResourceUsage) -> Option<u64>| {
-            let count = count(run.usage.as_ref()?)?;
-            (run.wall_ns > 0).then(|| count as f64 / (run.wall_ns as f64 / 1e9))
+            let events = count(run.usage.as_ref()?)?;
+            (run.wall_ns > 0).then(|| events as f64 / (run.wall_ns as f64 / 1e9))
         };
         let around = run.surroundings.as_ref();
         match self {

@@ -103,8 +103,10 @@ impl<'a> FilePart<'a> {
 
     /// Creates the part at a path.
     pub fn new(place: &NodePath, node: &'a TreeNode) -> FilePart<'a> {
-        let place = place.clone();
-        FilePart { place, node }
+        FilePart {
+            place: place.clone(),
+            node,
+        }
     }
 
     /// Returns the value of a key.
@@ -130,10 +132,12 @@ impl<'a> FilePart<'a> {
     /// Returns all entries of the table at a key: `[KEY.NAME]` for every name.
     pub fn child_tables(&self, key: &str) -> Vec<FilePart<'a>> {
         let outer = self.part(key);
-        let names = outer.iter().flat_map(|outer| outer.node.as_table());
-        let names = names.flat_map(|table| table.keys());
-        let inner = names.filter_map(|name| outer.as_ref()?.part(name));
-        inner.collect()
+        outer
+            .iter()
+            .flat_map(|outer| outer.node.as_table())
+            .flat_map(|table| table.keys())
+            .filter_map(|name| outer.as_ref()?.part(name))
+            .collect()
     }
 
     /// Returns the items of the list at a key, `[[KEY]]`. A single value counts as a list of one.

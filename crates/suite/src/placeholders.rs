@@ -153,8 +153,10 @@ impl PlaceholderMap {
                 NodeContent::Text(self.fill_placeholders(text, node.line, place)?)
             }
             NodeContent::List(items) => {
-                let items = items.iter().enumerate();
-                let filled = items.map(|(at, item)| self.fill_node(item, &place.list_item(at)));
+                let filled = items
+                    .iter()
+                    .enumerate()
+                    .map(|(at, item)| self.fill_node(item, &place.list_item(at)));
                 NodeContent::List(filled.collect::<Result<_>>()?)
             }
             NodeContent::Table(table) => {

@@ -81,9 +81,8 @@ impl ProjectFile {
             anyhow::Ok((keys.history, suites))
         };
         let (history, suites) = read().with_context(|| format!("in '{}'", file.display()))?;
-        let folder = folder.to_owned();
         Ok(Some(ProjectFile {
-            folder,
+            folder: folder.to_owned(),
             history,
             suites,
         }))

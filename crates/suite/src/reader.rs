@@ -183,8 +183,10 @@ impl<'a> PartReader<'a> {
             NodeContent::Other => false,
         };
         let found = known.iter().find(|shape| fits(shape));
-        let wanted = known.join(" or ");
-        let wanted = wanted.replace("a value", "a string, a number, a boolean");
+        let wanted = known
+            .join(" or ")
+            .replace("a text", "a string")
+            .replace("a value", "a string, a number, a boolean");
         found.copied().ok_or_else(|| self.type_error(&wanted))
     }
 }
@@ -251,8 +253,11 @@ impl<'de> Deserializer<'de> for PartReader<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        let (part, table) = (self.current_part(), self.node.as_table());
-        let table = table.ok_or_else(|| self.type_error("a table"))?;
+        let part = self.current_part();
+        let table = self
+            .node
+            .as_table()
+            .ok_or_else(|| self.type_error("a table"))?;
         let read = visitor.visit_map(TableEntries::new(&part, table));
         read.map_err(|fault| fault.complete_in_table(&part))
     }
@@ -290,8 +295,10 @@ impl<'de> Deserializer<'de> for PartReader<'_> {
             let entry = MapAccessDeserializer::new(TableEntries::new(&part, table));
             return visitor.visit_enum(entry);
         }
-        let text = self.node.as_text();
-        let text = text.ok_or_else(|| self.type_error("a quoted string"))?;
+        let text = self
+            .node
+            .as_text()
+            .ok_or_else(|| self.type_error("a quoted string"))?;
         visitor.visit_enum(StrDeserializer::new(text))
     }
 
@@ -346,8 +353,10 @@ impl<'de> MapAccess<'de> for TableEntries<'_, '_> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ReadError> {
-        let part = self.part.part(self.key);
-        let part = part.ok_or_else(|| ReadError::custom("must be a table"))?;
+        let part = self
+            .part
+            .part(self.key)
+            .ok_or_else(|| ReadError::custom("must be a table"))?;
         let read = seed.deserialize(PartReader::new(&part));
         read.map_err(|fault| fault.complete_at_key(self.key, self.part))
     }

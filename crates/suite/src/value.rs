@@ -188,9 +188,12 @@ checked! {
         let Err(error) = Regex::new(&pattern) else {
             return Ok(pattern);
         };
-        let why = error.to_string();
-        let why = why.lines().last().unwrap_or_default();
-        let why = why.trim_start_matches("error: ");
+        let explained = error.to_string();
+        let why = explained
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ");
         Err(format!(": cannot parse pattern '{pattern}': {why}"))
     }
 }
@@ -244,8 +247,7 @@ pub fn choice_name(choice: &impl Serialize) -> String {
 
 /// Returns the JSON Schema of a type, as text.
 pub fn schema_of<T: JsonSchema>() -> String {
-    let settings = SchemaSettings::draft2020_12();
-    let settings = settings.with_transform(RecursiveTransform(without_null));
+    let settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(without_null));
     let schema = settings.into_generator().into_root_schema_for::<T>();
     format!("{:#}\n", schema.to_value())
 }

@@ -186,16 +186,18 @@ impl<'a> CaseNaming<'a> {
     }
 
     fn common_case(&self, side: &ComparisonSide, mut job: BenchmarkJob) -> (Case, BenchmarkJob) {
-        let own = job.case.clone();
-        let mut case = own.unwrap_or_else(|| Case::new(&job.label, Vec::new()));
+        let mut case = job
+            .case
+            .clone()
+            .unwrap_or_else(|| Case::new(&job.label, Vec::new()));
         // Programs with our header prefix benchmarks with the file they are requested for: use the
         // first side's. A common name has no file.
         let own_file = format!("{}/", job.source.name);
         if let (Some(first), Some(name)) = (&self.first, case.benchmark.strip_prefix(&own_file)) {
-            let name = name.to_owned();
-            case.benchmark = format!("{first}/{name}");
+            let bare_name = name.to_owned();
+            case.benchmark = format!("{first}/{bare_name}");
             job.label = case.id();
-            case.benchmark = name;
+            case.benchmark = bare_name;
         }
         if let (Some(part), Some(word)) = (&side.part, self.word) {
             case.benchmark = part.rename_matches(&case.benchmark, word);

@@ -62,16 +62,17 @@ pub fn discover_benchmarks(
     check_interrupted()?;
     check_values(&described.iter().collect::<Vec<_>>(), &selection.sets)?;
     for (path, sets) in &selection.of_files {
-        let own = wanted.iter().zip(&described);
-        let own = own.filter(|(source, _)| source.file.starts_with(path));
-        check_values(
-            &own.map(|(_, description)| description).collect::<Vec<_>>(),
-            sets,
-        )?;
+        let of_path: Vec<_> = wanted
+            .iter()
+            .zip(&described)
+            .filter(|(source, _)| source.file.starts_with(path))
+            .map(|(_, description)| description)
+            .collect();
+        check_values(&of_path, sets)?;
     }
     for (source, description) in wanted.iter().zip(&described) {
-        let own: Vec<_> = selection.of_benchmark(&source.name).cloned().collect();
-        check_values(&[description], &own).with_context(|| format!("in '{}'", source.name))?;
+        let sets: Vec<_> = selection.of_benchmark(&source.name).cloned().collect();
+        check_values(&[description], &sets).with_context(|| format!("in '{}'", source.name))?;
     }
     let mut suite = DiscoveredBenchmarks {
         files: wanted.len(),
@@ -80,8 +81,10 @@ pub fn discover_benchmarks(
     let mut unwanted = BTreeSet::new();
     for description in described {
         for job in description.jobs {
-            let name = job.case.as_ref().map(|case| case.benchmark.as_str());
-            let name = name.unwrap_or(&job.source.name);
+            let name = job
+                .case
+                .as_ref()
+                .map_or(&job.source.name, |case| &case.benchmark);
             if !job.source.kind.may_hold_several() || selection.selects_name(name) {
                 suite.jobs.push(job);
             } else {
@@ -147,9 +150,10 @@ pub fn describe_sources(
                     if let Some(Ok(mut place)) = at.map(|at| places[at].lock()) {
                         *place = description;
                     }
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    let all = wanted.len();
-                    tell(&SessionEvent::Described { done, all });
+                    tell(&SessionEvent::Described {
+                        done: done.fetch_add(1, Ordering::Relaxed) + 1,
+                        all: wanted.len(),
+                    });
                 }
             });
         }
@@ -285,9 +289,8 @@ impl DiscoveredBenchmarks {
             .iter()
             .filter(|job| job.source.kind == SourceKind::Load)
         {
-            let definition = job.source.definition.as_deref();
-            let definition = definition.map(LazyDefinition::source);
-            if let Some(definition) = definition.filter(|new| !found.contains(new)) {
+            let source = job.source.definition.as_deref().map(LazyDefinition::source);
+            if let Some(definition) = source.filter(|new| !found.contains(new)) {
                 found.push(definition.clone());
             }
         }

@@ -550,11 +550,11 @@ pub fn is_text(file: &Path) -> bool {
 fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
     let has_library = |folder: &&Path| folder.join("common.js").is_file();
     let of_group = file.ancestors().nth(2).filter(has_library);
-    let asks = ["/common'", "/common.js'", "/common\"", "/common.js\""];
-    let asks = asks.iter().any(|ending| text.contains(ending));
+    let endings = ["/common'", "/common.js'", "/common\"", "/common.js\""];
+    let requires_library = endings.iter().any(|ending| text.contains(ending));
     of_group.or_else(|| {
         let mut above = file.ancestors().skip(1).take(4);
-        above.find(has_library).filter(|_| asks)
+        above.find(has_library).filter(|_| requires_library)
     })
 }
 

@@ -138,8 +138,9 @@ fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::R
         None => job.source.definition()?.experiment()?,
     };
     let case = job.case.as_ref().context("the case is not known")?;
-    let group = experiment.group_of(case);
-    let group = group.with_context(|| format!("'{}' belongs to no group", case.id()))?;
+    let group = experiment
+        .group_of(case)
+        .with_context(|| format!("'{}' belongs to no group", case.id()))?;
     let variant = repeated_variant(&setting.variant.name);
     let seed = group.seed.for_run(setting.seed, setting.slot);
     let mut assignment = match group.kind {
@@ -303,16 +304,21 @@ fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
         TargetWork::Server(service) => service.port.unwrap_or(REPLAY_PORT),
         TargetWork::Command | TargetWork::Load(_) => REPLAY_PORT,
     };
-    let host = (assigned.placement.as_ref()).map(|own| own.of_target().address);
-    let host = host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_string();
+    let address = assigned
+        .placement
+        .as_ref()
+        .map(|placement| placement.of_target().address);
+    let host = address
+        .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+        .to_string();
     let blanks = [
         ("port".to_owned(), port.to_string()),
         ("target.host".to_owned(), host.clone()),
         ("host".to_owned(), host),
     ];
     let filled = |text: &String| assignment::fill_text(text, &blanks);
-    if let TargetWork::Load(spec) = &assigned.work {
-        let mut spec = spec
+    if let TargetWork::Load(load) = &assigned.work {
+        let mut spec = load
             .as_ref()
             .clone()
             .fill_placeholders(&|text| filled(&text.to_owned()));

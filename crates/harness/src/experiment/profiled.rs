@@ -85,8 +85,9 @@ fn prepare_assignment(
     let requests = match load.spec.count {
         Some(requests) => requests,
         None => {
-            let served = order.requests;
-            let served = served.context("no timed run shows how many requests it can serve")?;
+            let served = order
+                .requests
+                .context("no timed run shows how many requests it can serve")?;
             // Fewer requests than connections would leave some connections unused.
             served.max(u64::from(load.in_flight()))
         }

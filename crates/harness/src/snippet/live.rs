@@ -178,8 +178,9 @@ impl LiveHarness {
     /// # Errors
     /// Fails if the process has ended.
     pub fn start_gauges(&mut self, interval: Duration) -> Result<CommandAnswer, HarnessFailure> {
-        let message = ProtocolMessage::new("monitor").with("id", 6);
-        let message = message.with("interval_ns", interval.as_nanos());
+        let message = ProtocolMessage::new("monitor")
+            .with("id", 6)
+            .with("interval_ns", interval.as_nanos());
         self.send_command(message, START_TIMEOUT, &mut |_| {})
     }
 
@@ -308,8 +309,8 @@ fn stderr_tail(outcome: Option<&ProcessOutcome>) -> String {
 /// Converts an error event to a cause.
 pub fn error_cause(error: &ProtocolMessage) -> Option<FailureCause> {
     let message = error.get("msg").unwrap_or_default();
-    let line = error.parse_number::<u32>("line");
-    let line = line
+    let line = error
+        .parse_number::<u32>("line")
         .filter(|_| message.lines().count() > 0)
         .map(|line| format!("line {line}: "));
     let reason = format!("{}{}", line.unwrap_or_default(), message.trim_end());
@@ -436,11 +437,11 @@ const CALIBRATION_NS: u64 = 5_000_000;
 
 /// Builds the `load` command for `snippet`, under the name `job`.
 pub fn load_command(job: &str, snippet: &Snippet) -> ProtocolMessage {
-    let message = ProtocolMessage::new("load").with("id", 2).with("job", job);
+    let named = ProtocolMessage::new("load").with("id", 2).with("job", job);
     if snippet.language.is_compiled() {
-        return message.with("form", "built");
+        return named.with("form", "built");
     }
-    let mut message = message
+    let mut message = named
         .with("form", "text")
         .with("lang", snippet.language)
         .with("runner", &snippet.runner);

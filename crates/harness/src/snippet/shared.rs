@@ -217,8 +217,12 @@ impl SharedProcess {
             seen
         });
         let told = answer.find_fault(own).map(HarnessFailure::new);
-        let failed = self.faults.get(&variant.name).cloned().or(told);
-        let failed = failed.or_else(|| seen.is_none().then(silent_failure));
+        let failed = self
+            .faults
+            .get(&variant.name)
+            .cloned()
+            .or(told)
+            .or_else(|| seen.is_none().then(silent_failure));
         let failure = failed.map(|failed| {
             let setting = RunContext {
                 variant,
@@ -238,8 +242,8 @@ impl SharedProcess {
 pub fn expected_duration(samples: &SampleDivision, timeout: Duration) -> Duration {
     match samples.length {
         SampleLength::TimeNs(ns) => {
-            let ns = ns.saturating_mul(samples.count.into());
-            Duration::from_nanos(ns.saturating_add(samples.warmup_ns)).min(timeout)
+            let measured_ns = ns.saturating_mul(samples.count.into());
+            Duration::from_nanos(measured_ns.saturating_add(samples.warmup_ns)).min(timeout)
         }
         SampleLength::Iterations(_) => timeout,
     }

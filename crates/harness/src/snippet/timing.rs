@@ -43,11 +43,17 @@ fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
             iterations,
         })
     };
-    let windows: Option<Vec<TimingWindow>> = times.iter().enumerate().map(window).collect();
-    let windows = windows?;
+    let windows: Vec<TimingWindow> = times
+        .iter()
+        .enumerate()
+        .map(window)
+        .collect::<Option<_>>()?;
     let cpu_times = numbers("cpu_ns").filter(|cpu_times| cpu_times.len() == windows.len());
-    let cpu_times = cpu_times.unwrap_or_default().into_iter().zip(&windows);
-    let cpu_ns = cpu_times.map(|(cpu_ns, window)| cpu_ns as f64 / window.iterations);
+    let cpu_ns = cpu_times
+        .unwrap_or_default()
+        .into_iter()
+        .zip(&windows)
+        .map(|(cpu_ns, window)| cpu_ns as f64 / window.iterations);
     let reference_ns = numbers("reference_ns").unwrap_or_default().into_iter();
     Some(SnippetTiming {
         workers,
@@ -60,9 +66,10 @@ fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
 }
 
 fn parse_workers(events: &[&ProtocolMessage], samples: &SampleDivision) -> Option<SnippetTiming> {
-    let points: Option<Vec<Vec<(u64, u64)>>> =
-        events.iter().map(|event| parse_points(event)).collect();
-    let points = points?;
+    let points: Vec<Vec<(u64, u64)>> = events
+        .iter()
+        .map(|event| parse_points(event))
+        .collect::<Option<_>>()?;
     let windows = interpolate_windows(&points, samples);
     let cpu_times = events
         .iter()
@@ -183,17 +190,20 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
     let end = if is_cut {
         // The run was stopped before any worker had all points: use the time after which half of
         // the workers were still seen.
-        let mut lasts = lasts(moving);
-        lasts.sort_unstable();
-        *lasts.get(lasts.len().checked_sub(1)? / 2)?
+        let mut ends = lasts(moving);
+        ends.sort_unstable();
+        *ends.get(ends.len().checked_sub(1)? / 2)?
     } else {
         // The first worker with all its points stops recording.
         lasts(&complete).into_iter().min()?
     };
     let of = if is_cut { moving } else { &complete };
     // A worker that began after others had ended is counted from the start of the run.
-    let begin = firsts(of).into_iter().max().filter(|begin| *begin < end);
-    let begin = begin.or_else(|| firsts(of).into_iter().min())?;
+    let begin = firsts(of)
+        .into_iter()
+        .max()
+        .filter(|begin| *begin < end)
+        .or_else(|| firsts(of).into_iter().min())?;
     let count = if is_cut {
         wanted.min(intervals_seen(moving, begin, end, samples))
     } else {

@@ -236,8 +236,12 @@ fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcom
         replay: shell_line(&shown),
         interrupted,
     };
-    let folder = spec.directory.as_deref().and_then(Path::file_name);
-    let folder = folder.unwrap_or_default().to_string_lossy();
+    let folder = spec
+        .directory
+        .as_deref()
+        .and_then(Path::file_name)
+        .unwrap_or_default()
+        .to_string_lossy();
     let _activity = begin_activity(format!("compiling {folder} with cargo"));
     let outcome = run_child(&spec, &mut output).map_err(|error| {
         let reason = error.to_string();

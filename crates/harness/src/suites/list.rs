@@ -74,11 +74,11 @@ impl CaseListing<'_> {
             let reason = format!("lists no benchmarks; the command was: {how}");
             return description_failure(self.source, FailureCause::Invalid { reason }, &spec, None);
         }
-        let version = version.map(|version| (self.built.adapter.name.clone(), version));
+        let suite = version.map(|version| (self.built.adapter.name.clone(), version));
         BenchmarkDescription {
             warnings: self.shared_execution_warning(&cases).into_iter().collect(),
             jobs: cases.into_iter().map(|case| self.build_job(case)).collect(),
-            suites: version.into_iter().collect(),
+            suites: suite.into_iter().collect(),
             ..BenchmarkDescription::default()
         }
     }
@@ -134,8 +134,12 @@ impl CaseListing<'_> {
         match (cause, read) {
             (None, Ok(cases)) => Ok(cases),
             (cause, _) => {
-                let cause = cause.unwrap_or(FailureCause::Silent);
-                let mut description = description_failure(self.source, cause, spec, Some(&outcome));
+                let mut description = description_failure(
+                    self.source,
+                    cause.unwrap_or(FailureCause::Silent),
+                    spec,
+                    Some(&outcome),
+                );
                 // pytest reports import errors on stdout.
                 if let Some(failure) = &mut description.failure
                     && failure.stderr_tail.is_empty()

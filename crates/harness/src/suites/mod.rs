@@ -188,8 +188,8 @@ pub fn build_single_program(
     let tool = adapter.keys.program.clone().unwrap_or_default();
     let shown = folder.display();
     let own = known.user_adapters();
-    let built = build::build_programs((adapter, own), folder, Path::new(&tool), variant, tell);
-    let built = built.map_err(|failed| anyhow!("'{shown}' {}", describe_failure(&failed)))?;
+    let built = build::build_programs((adapter, own), folder, Path::new(&tool), variant, tell)
+        .map_err(|failed| anyhow!("'{shown}' {}", describe_failure(&failed)))?;
     match &built[..] {
         [only] => Ok((only.program.clone(), only.adapter.clone())),
         several => bail!(
@@ -305,8 +305,8 @@ fn perform_case(
     let said = fault
         .clone()
         .filter(|_| seen.as_ref().is_some_and(is_empty));
-    let seen = seen.filter(|_| said.is_none()).into_iter().collect();
-    let mut attempt = RunOutcome::from_process(&plain, &outcome, seen, fault, job, setting);
+    let observations = seen.filter(|_| said.is_none()).into_iter().collect();
+    let mut attempt = RunOutcome::from_process(&plain, &outcome, observations, fault, job, setting);
     attempt.stdout = printed;
     if attempt.failure.is_some() {
         attempt.observations.retain(|seen| !seen.samples.is_empty());

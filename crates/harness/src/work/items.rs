@@ -175,8 +175,7 @@ fn go_imports(tokens: &[SourceToken]) -> Vec<SourceItem> {
             alias = Some(token).filter(|token| !token.is('(') && !token.is(')') && !token.is(';'));
             continue;
         };
-        let alias = alias.take();
-        let names: Vec<String> = match alias {
+        let names: Vec<String> = match alias.take() {
             Some(alias) => vec![alias.text.clone()],
             // gopkg.in/yaml.v3 is 'yaml', and example.com/go-x/v2 is 'x': accept every part as its
             // name.

@@ -279,8 +279,11 @@ fn is_of_tests(path: &Path, root: &Path) -> bool {
     let is_named = parts
         .chain(name.split('.').skip(1))
         .any(|part| ["bench", "benchmark", "benchmarks", "test", "spec", "perf"].contains(&part));
-    let folders = inside.parent().into_iter().flat_map(Path::components);
-    let mut folders = folders.map(|folder| folder.as_os_str().to_string_lossy().to_lowercase());
+    let mut folders = inside
+        .parent()
+        .into_iter()
+        .flat_map(Path::components)
+        .map(|folder| folder.as_os_str().to_string_lossy().to_lowercase());
     is_named || folders.any(|folder| TEST_FOLDERS.contains(&&*folder))
 }
 

@@ -319,9 +319,9 @@ impl Experiment {
 
 /// Returns program and arguments of a variant as a shell command line.
 fn shell_line(program: &Path, arguments: &[String]) -> String {
-    let program = program.to_string_lossy();
-    let arguments = arguments.iter().map(String::as_str);
-    shell_words::join(std::iter::once(&*program).chain(arguments))
+    let first = program.to_string_lossy();
+    let others = arguments.iter().map(String::as_str);
+    shell_words::join(std::iter::once(&*first).chain(others))
 }
 
 /// Resolves a change to a variable and its complete value.
@@ -352,8 +352,8 @@ fn resolve_change(
 /// Whether the command to execute has the placeholder `{program}`.
 fn has_program(sections: &NodeTable, variant: &ExperimentVariant) -> bool {
     let of = |table: Option<&NodeTable>| table.and_then(|table| table.get("command")).cloned();
-    let command = of(variant.patch.as_table());
-    let command = command.or_else(|| of(sections.get("target").and_then(TreeNode::as_table)));
+    let command = of(variant.patch.as_table())
+        .or_else(|| of(sections.get("target").and_then(TreeNode::as_table)));
     let mut found = false;
     let mut look = |text: &str| {
         found |= placeholders::placeholder_names(text)
@@ -390,15 +390,15 @@ fn load_path(
         let node = load.and_then(|load| load.get(key))?;
         Some((node.as_text()?, node.line))
     };
-    let place = place.child_key("load");
+    let load_place = place.child_key("load");
     if let Some((path, line)) = text("path") {
         return known
-            .fill_placeholders(path, line, &place.child_key("path"))
+            .fill_placeholders(path, line, &load_place.child_key("path"))
             .map(Some);
     }
     let Some((url, line)) = text("url") else {
         return Ok(load.map(|_| "/".to_owned()));
     };
-    let url = known.fill_placeholders(url, line, &place.child_key("url"))?;
+    let url = known.fill_placeholders(url, line, &load_place.child_key("url"))?;
     Ok(load::path_of(&url).map(str::to_owned))
 }

@@ -129,8 +129,8 @@ pub fn resolve_benchmark(
     }
     let client = keys.client;
     let parameters = load_parameters(keys, part, settings)?;
-    let rows = Case::cartesian_product(&parameters);
-    let rows = rows.map_err(|error| part.error_at_key("parameters", error))?;
+    let rows = Case::cartesian_product(&parameters)
+        .map_err(|error| part.error_at_key("parameters", error))?;
     let name = part.place.last_key();
     let cases = rows.into_iter().map(|mut values| {
         // Figures of different clients are different measurements.
@@ -172,12 +172,11 @@ fn load_parameters(
             .collect()
     };
     let rate: Option<Vec<ParameterValue>> = keys.rate.map(numbers);
-    let concurrency: Option<Vec<ParameterValue>> = keys.concurrency.map(numbers);
     let usual = || {
         rate.is_none()
             .then(|| vec![ParameterValue::Number(f64::from(DEFAULT_CONCURRENCY))])
     };
-    let concurrency = concurrency.or_else(usual);
+    let concurrency = keys.concurrency.map(numbers).or_else(usual);
     found.extend(rate.map(|values| ("rate".to_owned(), values)));
     found.extend(concurrency.map(|values| ("concurrency".to_owned(), values)));
     for (name, values) in &mut found {

@@ -142,8 +142,10 @@ pub fn resolve_compare(
         }
         pairs = check_pairs(&keys.pairs, &part, variants)?;
     }
-    let others = variants.iter().map(|variant| &variant.name);
-    let others = others.filter(|name| **name != baseline);
+    let others = variants
+        .iter()
+        .map(|variant| &variant.name)
+        .filter(|name| **name != baseline);
     let candidates = match &keys.candidates {
         Some(listed) => listed.0.clone(),
         None if pairs.is_empty() => others.cloned().collect(),

@@ -249,8 +249,8 @@ fn target_url(url: Option<String>, path: Option<UrlPath>, part: &FilePart) -> Re
         }
         (Some(url), None) => Ok(url),
         (None, path) => {
-            let path = path.as_ref().map_or("/", |path| path.0.as_str());
-            Ok(format!("http://127.0.0.1:{{port}}{path}"))
+            let own_path = path.as_ref().map_or("/", |path| path.0.as_str());
+            Ok(format!("http://127.0.0.1:{{port}}{own_path}"))
         }
     }
 }

@@ -154,10 +154,13 @@ fn is_latency(name: &str) -> bool {
 
 /// Returns names to list in a hint.
 pub fn metric_names(kind: GroupKind) -> Vec<String> {
-    let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"];
-    let latencies = latencies.into_iter().filter(|_| is_loaded(kind));
-    let own = kind_metrics(kind).map(|(name, ..)| name.to_owned());
-    own.chain(latencies.map(|which| format!("latency_{which}")))
+    let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"]
+        .into_iter()
+        .filter(|_| is_loaded(kind))
+        .map(|which| format!("latency_{which}"));
+    kind_metrics(kind)
+        .map(|(name, ..)| name.to_owned())
+        .chain(latencies)
         .collect()
 }
 
@@ -210,8 +213,10 @@ checked! {
 pub fn target_figures(group: &FilePart) -> Result<Vec<TargetMetric>> {
     let keys: Option<IndexMap<String, MetricKeys>> = group.read_key("metric")?;
     let parts = group.child_tables("metric");
-    let keys = keys.into_iter().flatten().map(|(_, keys)| keys);
-    keys.zip(&parts)
+    keys.into_iter()
+        .flatten()
+        .map(|(_, keys)| keys)
+        .zip(&parts)
         .map(|(keys, part)| resolve_figure(keys, part))
         .collect()
 }

@@ -159,8 +159,8 @@ pub fn combine_cases(
     parameters: &GroupParameters,
     settings: &SetValues,
 ) -> Result<Vec<Case>> {
-    let rows = Case::cartesian_product(parameters);
-    let mut rows = rows.map_err(|error| group.error_at_key("parameters", error))?;
+    let mut rows = Case::cartesian_product(parameters)
+        .map_err(|error| group.error_at_key("parameters", error))?;
     let mut excluded = Vec::new();
     for (entry, part) in exclude.iter().zip(group.list_items("exclude")) {
         excluded.push(resolve_matching(entry, &part, parameters, settings)?);

@@ -95,9 +95,8 @@ pub fn selected_cases(
 }
 
 fn wrong_name(name: &str, message: String, hint: String) -> WrongName {
-    let name = name.to_owned();
     WrongName {
-        name,
+        name: name.to_owned(),
         message,
         hint,
     }

@@ -164,12 +164,12 @@ fn resolve_command(
     patch: &PatchKeys,
     context: &TargetContext,
 ) -> Result<Vec<String>> {
-    let Some(command) = patch.command.as_ref().or(keys.command.as_ref()) else {
+    let Some(declared) = patch.command.as_ref().or(keys.command.as_ref()) else {
         let variant = context.variant;
         let hint = format!("command = [\"node\", \"app.js\"], there or in the variant '{variant}'");
         return Err(part.missing_key("command", &hint));
     };
-    let mut command = command.argv();
+    let mut command = declared.argv();
     if let Some(program) = &patch.program
         && !context.has_program
         && let Some(first) = command.first_mut()
@@ -250,9 +250,10 @@ checked! {
         "type": ["integer", "string"], "minimum": 100, "maximum": 599
     },
     |status| {
-        let status = u16::try_from(status.0).ok();
-        let status = status.filter(|status| (100..600).contains(status));
-        status.ok_or(": an HTTP status is a number from 100 to 599".to_owned())
+        u16::try_from(status.0)
+            .ok()
+            .filter(|status| (100..600).contains(status))
+            .ok_or(": an HTTP status is a number from 100 to 599".to_owned())
     }
 }
 

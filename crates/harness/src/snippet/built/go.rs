@@ -56,9 +56,9 @@ pub fn build_program(
         return Ok((folder.join("program"), None));
     };
     // Go caches compiled packages, so only linking is repeated.
-    let compilation = compilation(&parts, Some(link_flags(&variant.arguments, build)));
-    let folder = time_build(|| compilation.compile_below(&build_folder()?))?;
-    let linking = LinkRecord::by_compiler(build, &compilation.compiler_command(&folder), None);
+    let shuffled = compilation(&parts, Some(link_flags(&variant.arguments, build)));
+    let folder = time_build(|| shuffled.compile_below(&build_folder()?))?;
+    let linking = LinkRecord::by_compiler(build, &shuffled.compiler_command(&folder), None);
     Ok((folder.join("program"), Some(linking)))
 }
 

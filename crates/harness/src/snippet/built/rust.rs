@@ -92,22 +92,19 @@ fn link_build(
     way: ShuffleMethod,
     build: LinkedBuild,
 ) -> Result<PathBuf, CompileFailure> {
-    let mut compilation = compilation.clone();
-    compilation
-        .arguments
-        .extend(link_arguments(flags, way, build));
-    if let (ShuffleMethod::Coarse, Some((_, main))) = (way, compilation.files.last_mut()) {
+    let mut linked = compilation.clone();
+    linked.arguments.extend(link_arguments(flags, way, build));
+    if let (ShuffleMethod::Coarse, Some((_, main))) = (way, linked.files.last_mut()) {
         let bytes = gap_bytes(build, 0);
         *main += &format!("core::arch::global_asm!(\".text\\n.skip {bytes}\");\n");
     }
     let shelf = build_folder()?;
-    time_build(|| compilation.compile_below(&shelf))
+    time_build(|| linked.compile_below(&shelf))
 }
 
 fn link_arguments(flags: &[String], way: ShuffleMethod, build: LinkedBuild) -> Vec<String> {
-    let arguments = way.linker_arguments(build, names_linker(flags));
-    let arguments = arguments.into_iter();
-    arguments
+    way.linker_arguments(build, names_linker(flags))
+        .into_iter()
         .map(|argument| format!("-Clink-arg={argument}"))
         .collect()
 }

@@ -164,10 +164,10 @@ fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, St
             }
             _ => break,
         };
-        let end = end.unwrap_or(rest.len());
+        let length = end.unwrap_or(rest.len());
         let line = text[..at].matches('\n').count() + 1;
-        top.push((rest[..end].to_owned(), line));
-        at += end;
+        top.push((rest[..length].to_owned(), line));
+        at += length;
         if language == SnippetLanguage::Go && text[at..].starts_with(';') {
             at += 1;
         }

@@ -148,17 +148,25 @@ impl ShellSession {
         if !job.is_empty() {
             error = error.with("job", job);
         }
-        let error = error.with("stage", stage).with("class", class);
-        self.send_event(error.with("msg", words).with("fatal", 0))
+        self.send_event(
+            error
+                .with("stage", stage)
+                .with("class", class)
+                .with("msg", words)
+                .with("fatal", 0),
+        )
     }
 
     fn answer_hello(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         if command.get("proto").as_deref() != Some("1") {
             self.over = true;
             let words = "only protocol version 1 is spoken here";
-            let error = answer_event(command, "error").with("stage", "protocol");
-            let error = error.with("class", "Version").with("msg", words);
-            return self.send_event(error.with("fatal", 1));
+            let error = answer_event(command, "error")
+                .with("stage", "protocol")
+                .with("class", "Version")
+                .with("msg", words)
+                .with("fatal", 1);
+            return self.send_event(error);
         }
         let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
         let ready = answer_event(command, "ready")
@@ -181,8 +189,9 @@ impl ShellSession {
             return self.send_error(command, "", "protocol", "MissingKey", words);
         };
         let order = |line: &str, chosen: bool| ShellCommand::new(line, &self.shell, chosen);
-        let prepare = command.get("prepare");
-        let prepare = prepare.map(|line| order(&line, self.is_chosen));
+        let prepare = command
+            .get("prepare")
+            .map(|line| order(&line, self.is_chosen));
         let is_set = |key| command.get(key).as_deref() == Some("1");
         let order = ShellCommand {
             is_shown: is_set("show"),
@@ -211,8 +220,8 @@ impl ShellSession {
         if let Err(why) = warm_up(&order, prepare.as_ref(), warmup) {
             return self.send_error(command, &job, "run", "Command", &why);
         }
-        let loaded = answer_event(command, "loaded").with("job", &job);
-        let loaded = loaded
+        let loaded = answer_event(command, "loaded")
+            .with("job", &job)
             .with("form", "text")
             .with("source", &runner)
             .with("arity", 0);
@@ -465,8 +474,8 @@ impl ShellSession {
             let cpu_ns = sum(|report| report.user_ns + report.system_ns);
             let cost = self.jobs[job].work.shell;
             let shell = cost.map(|cost| (Metric::SHELL_TIME, "ns", cost.wall_ns as f64));
-            let own = cost.map_or(Some(cpu_ns), |cost| cost.subtract_from(cpu_ns));
-            let own = own.map(|ns| (Metric::OWN_CPU_TIME, "ns", ns));
+            let own_ns = cost.map_or(Some(cpu_ns), |cost| cost.subtract_from(cpu_ns));
+            let own = own_ns.map(|ns| (Metric::OWN_CPU_TIME, "ns", ns));
             let metrics = [
                 (Metric::CPU_TIME, "ns", cpu_ns),
                 ("user_time", "ns", sum(|report| report.user_ns)),

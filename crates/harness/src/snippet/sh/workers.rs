@@ -317,10 +317,10 @@ impl WorkerPool {
         let job = self.places[at].job;
         let k = self.passed[job];
         let places = self.places.iter().zip(&self.points);
-        let own = places.filter(|(place, _)| place.job == job);
-        let reached: Option<Vec<(u64, u64)>> =
-            own.map(|(_, points)| points.get(k).copied()).collect();
-        let reached = reached?;
+        let reached: Vec<(u64, u64)> = places
+            .filter(|(place, _)| place.job == job)
+            .map(|(_, points)| points.get(k).copied())
+            .collect::<Option<_>>()?;
         self.passed[job] += 1;
         Some(JobProgress {
             job,

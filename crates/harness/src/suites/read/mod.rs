@@ -201,8 +201,10 @@ fn all_skipped(reported: &[ReportedResult]) -> Option<FailureCause> {
 pub fn find_skip(adapter: &SuiteAdapter, printed: &str) -> Option<FailureCause> {
     let pattern = Regex::new(adapter.keys.skipped.as_deref()?).ok()?;
     let found = pattern.captures(printed)?;
-    let reason = found.name("reason").map(|reason| reason.as_str().trim());
-    let reason = reason.map_or_else(|| format!("{} skips it", adapter.name), str::to_owned);
+    let reason = found.name("reason").map_or_else(
+        || format!("{} skips it", adapter.name),
+        |reason| reason.as_str().trim().to_owned(),
+    );
     Some(FailureCause::Skipped { reason })
 }
 
