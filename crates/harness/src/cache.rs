@@ -48,10 +48,11 @@ fn choose_folder() -> (PathBuf, Option<String>) {
 /// A folder for this process, removed by a later one.
 fn temporary_folder() -> PathBuf {
     static OWN: OnceLock<Option<ScratchFolder>> = OnceLock::new();
-    let own = OWN.get_or_init(|| ScratchFolder::new().ok());
+    let scratch = OWN.get_or_init(|| ScratchFolder::new().ok());
     // Without a temporary folder, the first write reports the error.
-    own.as_ref()
-        .map_or_else(std::env::temp_dir, |own| own.folder().to_owned())
+    scratch
+        .as_ref()
+        .map_or_else(std::env::temp_dir, |scratch| scratch.folder().to_owned())
 }
 
 fn default_folder() -> PathBuf {

@@ -65,10 +65,10 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
     }
     for (name, value) in &variant.environment {
         if name == "PYTHONPATH" || name == "NODE_PATH" {
-            let own = value.split(':').filter(|folder| !folder.is_empty());
+            let listed = value.split(':').filter(|folder| !folder.is_empty());
             search
                 .folders
-                .extend(own.map(|folder| source.directory.join(folder)));
+                .extend(listed.map(|folder| source.directory.join(folder)));
         }
         let words = value.split([' ', '=']);
         words.for_each(|word| search.add_script(word, &source.directory));

@@ -199,11 +199,11 @@ fn wrap_with_callgrind(of: &CountingInputs<'_>, folder: &Path) -> anyhow::Result
     arguments.push(text(&link));
     arguments.extend(of.spec.arguments.iter().cloned());
     let fixed = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let own = of.spec.environment.iter().cloned();
+    let declared = of.spec.environment.iter().cloned();
     Ok(ProcessSpec {
         program: PathBuf::from("valgrind"),
         arguments,
-        environment: fixed.into_iter().chain(own).collect(),
+        environment: fixed.into_iter().chain(declared).collect(),
         is_fixed: true,
         ..of.spec.clone()
     })
@@ -225,8 +225,8 @@ impl EventCounts {
     }
 
     fn count_of(&self, name: &str) -> u64 {
-        let known = self.0.iter().find(|(known, _)| known == name);
-        known.map_or(0, |(_, count)| *count)
+        let counted = self.0.iter().find(|(event, _)| event == name);
+        counted.map_or(0, |(_, count)| *count)
     }
 
     fn subtract(&self, other: &EventCounts) -> EventCounts {
@@ -240,10 +240,10 @@ impl EventCounts {
     /// 35 cycles: the weights of cachegrind's authors, popularized by iai.
     fn cycles_estimate(&self) -> u64 {
         let sum = |names: [&str; 3]| names.iter().map(|name| self.count_of(name)).sum::<u64>();
-        let all = sum(["Ir", "Dr", "Dw"]);
+        let accesses = sum(["Ir", "Dr", "Dw"]);
         let missed = sum(["I1mr", "D1mr", "D1mw"]);
         let memory = sum(["ILmr", "DLmr", "DLmw"]);
-        all.saturating_sub(missed) + 5 * missed.saturating_sub(memory) + 35 * memory
+        accesses.saturating_sub(missed) + 5 * missed.saturating_sub(memory) + 35 * memory
     }
 
     /// Replaces all metrics by counts: times under valgrind are meaningless.

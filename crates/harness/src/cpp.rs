@@ -126,13 +126,13 @@ fn build_benchmark(
         environment: variant.environment.clone(),
     };
     let main = compile::build_program(&harness)?;
-    let mut own = [&flags[..], &["-DSPEEDWELL_NO_MAIN".to_owned()]].concat();
-    own.push(match layout.build {
+    let mut benchmark_flags = [&flags[..], &["-DSPEEDWELL_NO_MAIN".to_owned()]].concat();
+    benchmark_flags.push(match layout.build {
         Some(_) => "-c".to_owned(),
         None => main.to_string_lossy().into_owned(),
     });
     let built = compile::build_program(&BuildRecipe {
-        flags: own,
+        flags: benchmark_flags,
         file: source.file.clone(),
         directory: source.directory.clone(),
         ..harness

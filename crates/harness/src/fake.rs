@@ -270,14 +270,14 @@ fn find_word(name: &str, number: u32, job: &BenchmarkJob) -> Option<String> {
             .is_none_or(|case| case.id() != job.label)
     });
     lines.next();
-    let mut own = lines
+    let mut matching = lines
         .take_while(|line| !line.starts_with("case"))
         .filter_map(|line| {
             let mut words = line.split_whitespace();
             let first = words.next()?;
             (first == name || (first == "*" && name != "builds")).then(|| words.collect::<Vec<_>>())
         });
-    let values = own.next()?;
+    let values = matching.next()?;
     values
         .get(number as usize % values.len().max(1))
         .map(|word| (*word).to_owned())

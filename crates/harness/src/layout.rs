@@ -201,11 +201,11 @@ impl ShuffleMethod {
             ShuffleMethod::Mold => ("mold", vec![format!("-Wl,--shuffle-sections={seed}")]),
             ShuffleMethod::Lld { gaps } => {
                 let sections = [".text*", ".data*", ".bss*"].iter();
-                let mut all: Vec<String> = sections
+                let mut flags: Vec<String> = sections
                     .map(|section| format!("-Wl,--shuffle-sections={section}={seed}"))
                     .collect();
-                all.extend(gaps.then(|| format!("-Wl,--randomize-section-padding={seed}")));
-                ("lld", all)
+                flags.extend(gaps.then(|| format!("-Wl,--randomize-section-padding={seed}")));
+                ("lld", flags)
             }
         };
         if !chosen {
@@ -231,15 +231,15 @@ pub(crate) fn link_with_first<T>(
     static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
     let key = (compiler.to_owned(), flags.to_vec());
     let mut guard = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = guard.get_or_insert_default();
-    if let Some(&way) = known.get(&key) {
+    let methods = guard.get_or_insert_default();
+    if let Some(&way) = methods.get(&key) {
         drop(guard);
         return link(way).map(|made| (way, made));
     }
     for way in ShuffleMethod::ALL {
         match link(way) {
             Ok(made) => {
-                known.insert(key, way);
+                methods.insert(key, way);
                 return Ok((way, made));
             }
             Err(failed) if way == ShuffleMethod::Coarse || failed.interrupted => {
@@ -408,22 +408,22 @@ pub fn build_cost() -> Option<Duration> {
 /// # Errors
 /// Fails if it cannot be written.
 pub(crate) fn build_folder() -> Result<PathBuf, CompileFailure> {
-    let all = cache_folder().join("builds");
-    let own = all.join(std::process::id().to_string());
-    if !own.is_dir() {
-        fs::create_dir_all(&own).map_err(|error| write_failure(&own, &error))?;
-        remove_orphans(&all);
+    let builds = cache_folder().join("builds");
+    let folder = builds.join(std::process::id().to_string());
+    if !folder.is_dir() {
+        fs::create_dir_all(&folder).map_err(|error| write_failure(&folder, &error))?;
+        remove_orphans(&builds);
     }
-    make_room(&own, MAX_TOTAL_BYTES);
-    Ok(own)
+    make_room(&folder, MAX_TOTAL_BYTES);
+    Ok(folder)
 }
 
 /// Removes the builds of this process.
 pub fn remove_builds() {
-    let own = cache_folder()
+    let folder = cache_folder()
         .join("builds")
         .join(std::process::id().to_string());
-    cache::remove_entry(&own);
+    cache::remove_entry(&folder);
 }
 
 /// Removes the builds of killed processes.

@@ -216,11 +216,11 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
              sides different"
         ));
     }
-    let known = DisturbanceFigure::ALL
+    let found = DisturbanceFigure::ALL
         .into_iter()
-        .find(|known| known.name() == name);
-    known.ok_or_else(|| {
-        let names = DisturbanceFigure::ALL.map(|known| known.name().to_owned());
+        .find(|figure| figure.name() == name);
+    found.ok_or_else(|| {
+        let names = DisturbanceFigure::ALL.map(|figure| figure.name().to_owned());
         let usable: Vec<&str> = names
             .iter()
             .map(String::as_str)

@@ -78,15 +78,15 @@ impl StackProfile {
                 letter => letter,
             }));
         }
-        let known = self.stacks.entry(stack).or_default();
-        *known = known.saturating_add(weight);
+        let total = self.stacks.entry(stack).or_default();
+        *total = total.saturating_add(weight);
     }
 
     /// Adds all stacks and samples of another recording by the same profiler.
     pub fn merge(&mut self, other: &StackProfile) {
         for (stack, weight) in other.folded() {
-            let known = self.stacks.entry(stack.to_owned()).or_default();
-            *known = known.saturating_add(weight);
+            let total = self.stacks.entry(stack.to_owned()).or_default();
+            *total = total.saturating_add(weight);
         }
         self.samples = self.samples.zip(other.samples).map(|(a, b)| a + b);
     }

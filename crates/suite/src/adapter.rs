@@ -393,10 +393,10 @@ fn check_placeholders(part: &FilePart) -> Result<()> {
         let mut unknown = None;
         node.visit_texts(&mut |text| {
             let names = super::placeholders::placeholder_names(text);
-            let known = |name: &String| PLACEHOLDERS.contains(&name.as_str());
+            let is_known = |name: &String| PLACEHOLDERS.contains(&name.as_str());
             unknown = unknown
                 .take()
-                .or_else(|| names.into_iter().find(|name| !known(name)));
+                .or_else(|| names.into_iter().find(|name| !is_known(name)));
         });
         if let Some(name) = unknown {
             let hint = nearest_hint(&name, &PLACEHOLDERS.map(str::to_owned));

@@ -276,8 +276,8 @@ fn check_frequencies(part: &FilePart<'_>, text: Option<String>) -> Result<Option
     if begins && text.bytes().all(is_plain) {
         return Ok(Some(text));
     }
-    let known = ["performance", "powersave", "low", "medium", "high"].map(str::to_owned);
-    let hint = nearest_hint(&text, &known);
+    let names = ["performance", "powersave", "low", "medium", "high"].map(str::to_owned);
+    let hint = nearest_hint(&text, &names);
     Err(part.value_error("cpu_freq", format!("cannot be '{text}'\nhint: {hint}")))
 }
 

@@ -98,8 +98,8 @@ impl serde::de::Error for ReadError {
     }
 
     fn unknown_variant(value: &str, known: &'static [&'static str]) -> ReadError {
-        let known: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
-        ReadError::Value(unknown_name(value, &known))
+        let names: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
+        ReadError::Value(unknown_name(value, &names))
     }
 
     fn unknown_field(key: &str, known: &'static [&'static str]) -> ReadError {

@@ -42,8 +42,8 @@ impl PlainValue {
         // Up to 2^53, every whole number is exactly representable as a float.
         let number = self.as_number()?;
         let is_whole = number.fract() == 0.0 && number >= 0.0 && number < 2f64.powi(53);
-        let whole = is_whole.then_some(number as u64);
-        whole.filter(|whole| *whole >= least)
+        let rounded = is_whole.then_some(number as u64);
+        rounded.filter(|rounded| *rounded >= least)
     }
 }
 
@@ -288,8 +288,8 @@ fn without_null(schema: &mut Schema) {
 
 /// Allows a placeholder where one of several names is expected.
 pub fn or_placeholder(schema: &mut Schema) {
-    let known = std::mem::take(schema);
+    let original = std::mem::take(schema);
     *schema = json_schema!({
-        "anyOf": [known, { "type": "string", "pattern": r"\{[A-Za-z_]\w*\}" }]
+        "anyOf": [original, { "type": "string", "pattern": r"\{[A-Za-z_]\w*\}" }]
     });
 }

@@ -39,7 +39,7 @@ impl ComparisonSide {
         let Some(package) = &self.directory else {
             return BTreeMap::new();
         };
-        let own = |job: &BenchmarkJob| BenchmarkJob {
+        let in_package = |job: &BenchmarkJob| BenchmarkJob {
             source: crate::BenchmarkSource {
                 file: package.clone(),
                 is_artifact: false,
@@ -47,7 +47,7 @@ impl ComparisonSide {
             },
             ..job.clone()
         };
-        let jobs: Vec<BenchmarkJob> = jobs.iter().map(own).collect();
+        let jobs: Vec<BenchmarkJob> = jobs.iter().map(in_package).collect();
         crate::fingerprint_benchmarks(&jobs, &self.variant)
     }
 }
@@ -71,20 +71,20 @@ pub fn find_common_benchmarks(
         ..DiscoveredBenchmarks::default()
     };
     let naming = CaseNaming::from_sides(sides, word);
-    let mut all: Vec<JobsByCase> = Vec::new();
+    let mut indexed: Vec<JobsByCase> = Vec::new();
     for side in sides {
         let jobs = describe_side(side, selection, &mut suite)?;
-        all.push(naming.index_jobs(side, jobs, &mut suite.warnings));
+        indexed.push(naming.index_jobs(side, jobs, &mut suite.warnings));
     }
-    let Some((first, others)) = all.split_first() else {
+    let Some((first, others)) = indexed.split_first() else {
         return Ok(suite);
     };
     for name in first.keys() {
         if others.iter().all(|other| other.contains_key(name)) {
-            suite.jobs.push(join_jobs(name, sides, &all));
+            suite.jobs.push(join_jobs(name, sides, &indexed));
         }
     }
-    suite.warnings.extend(unmatched_warning(sides, &all));
+    suite.warnings.extend(unmatched_warning(sides, &indexed));
     if suite.jobs.is_empty() {
         bail!(
             "nothing to compare: the programs have no benchmark in common\n\
@@ -209,14 +209,17 @@ impl<'a> CaseNaming<'a> {
 /// Builds one job for all sides.
 fn join_jobs(name: &str, sides: &[ComparisonSide], all: &[JobsByCase]) -> BenchmarkJob {
     let (case, job) = all[0][name].clone();
-    let own = |(side, jobs): (&ComparisonSide, &JobsByCase)| {
+    let differing_name = |(side, jobs): (&ComparisonSide, &JobsByCase)| {
         let called = jobs[name].1.own_name();
-        let usual = job.in_suite.as_ref().map_or(name, |own| &own.name);
+        let usual = job
+            .in_suite
+            .as_ref()
+            .map_or(name, |in_suite| &in_suite.name);
         (called != usual).then(|| (side.variant.name.clone(), called.to_owned()))
     };
     BenchmarkJob {
         label: name.to_owned(),
-        names: sides.iter().zip(all).filter_map(own).collect(),
+        names: sides.iter().zip(all).filter_map(differing_name).collect(),
         case: Some(case),
         snippet: None,
         ..job

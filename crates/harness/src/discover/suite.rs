@@ -109,9 +109,9 @@ pub fn discover_benchmarks(
 
 /// Rejects two files with a benchmark of the same name: their results would be merged.
 fn reject_duplicates(jobs: &[BenchmarkJob]) -> anyhow::Result<()> {
-    let mut known: HashMap<&str, &BenchmarkJob> = HashMap::new();
+    let mut by_label: HashMap<&str, &BenchmarkJob> = HashMap::new();
     for job in jobs.iter().filter(|job| job.source.kind.may_hold_several()) {
-        if let Some(twin) = known.insert(&job.label, job)
+        if let Some(twin) = by_label.insert(&job.label, job)
             && twin.source.file != job.source.file
         {
             bail!(
@@ -190,8 +190,8 @@ fn describe_source(
     // was built.
     let mut description = if source.is_program() {
         let mut described = harness.describe_source(&source.under(baseline), &request);
-        let own = |job: &mut BenchmarkJob| job.source = source.clone();
-        described.jobs.iter_mut().for_each(own);
+        let restore_source = |job: &mut BenchmarkJob| job.source = source.clone();
+        described.jobs.iter_mut().for_each(restore_source);
         described
     } else {
         harness.describe_source(source, &request)
@@ -219,12 +219,12 @@ fn describe_source(
 /// Explains why a parameter name is invalid, and how to fix it.
 fn invalid_parameter_name(description: &BenchmarkDescription) -> Option<String> {
     let cases = description.jobs.iter().filter_map(|job| job.case.as_ref());
-    let own = cases.flat_map(|case| case.values.iter().map(|(name, _)| name.as_str()));
+    let used = cases.flat_map(|case| case.values.iter().map(|(name, _)| name.as_str()));
     let declared = description
         .parameters
         .iter()
         .map(|parameter| parameter.name.as_str());
-    own.chain(declared).find_map(|name| {
+    used.chain(declared).find_map(|name| {
         let reason = Case::refuses_name(name)?;
         let shown = name.escape_debug();
         Some(format!(
@@ -270,13 +270,13 @@ fn check_values(
 }
 
 fn suggest_parameter(name: &str, declared: &[&DeclaredParameter]) -> String {
-    let mut known: Vec<String> = declared.iter().map(|p| p.name.clone()).collect();
-    known.sort();
-    known.dedup();
-    match nearest_name(name, &known) {
+    let mut names: Vec<String> = declared.iter().map(|p| p.name.clone()).collect();
+    names.sort();
+    names.dedup();
+    match nearest_name(name, &names) {
         Some(near) => format!("\nhint: did you mean '{near}'?"),
-        None if known.is_empty() => String::new(),
-        None => format!("\nhint: their parameters are {}", known.join(", ")),
+        None if names.is_empty() => String::new(),
+        None => format!("\nhint: their parameters are {}", names.join(", ")),
     }
 }
 

@@ -26,10 +26,10 @@ use std::sync::Arc;
 /// # Errors
 /// See [`find_sources`].
 pub fn find_all_sources(targets: &[String], here: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
-    let known = KnownAdapters::new(targets, here)?;
+    let adapters = KnownAdapters::new(targets, here)?;
     let found: anyhow::Result<Vec<_>> = targets
         .iter()
-        .map(|target| find_sources(target, here, &known))
+        .map(|target| find_sources(target, here, &adapters))
         .collect();
     Ok(found?.into_iter().flatten().collect())
 }
@@ -110,8 +110,9 @@ pub fn find_sources(
 fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
     let inside = visible_entries(folder).ok()?;
     let files = inside.iter().filter(|entry| entry.is_file());
-    let mut known = files.filter_map(|file| Some((file.clone(), framework_without_adapter(file)?)));
-    known.next().or_else(|| {
+    let mut foreign =
+        files.filter_map(|file| Some((file.clone(), framework_without_adapter(file)?)));
+    foreign.next().or_else(|| {
         let mut folders = inside.iter().filter(|entry| {
             entry.is_dir() && entry.file_name().is_some_and(|name| name != "node_modules")
         });

@@ -58,14 +58,14 @@ impl LanguageHarness for ExperimentHarness {
         };
         let mut description = BenchmarkDescription::default();
         for (group, cases) in experiment.group_cases() {
-            let own = group
+            let parameters = group
                 .parameters
                 .iter()
                 .map(|(name, values)| DeclaredParameter {
                     name: name.clone(),
                     values: values.clone(),
                 });
-            description.parameters.extend(own);
+            description.parameters.extend(parameters);
             let jobs = cases
                 .iter()
                 .map(|case| protocol::job_for_case(source, request, case.clone()));
@@ -112,13 +112,13 @@ fn read_experiment<'a>(
     let mut set = request.sets.clone();
     if source.kind == SourceKind::Load {
         let plain = definition.experiment()?;
-        let known: Vec<&String> = plain
+        let parameters: Vec<&String> = plain
             .groups
             .iter()
             .flat_map(|group| &group.parameters)
             .map(|(name, _)| name)
             .collect();
-        set.retain(|(name, _)| known.contains(&name));
+        set.retain(|(name, _)| parameters.contains(&name));
     }
     definition.experiment_with(set)
 }
@@ -346,8 +346,8 @@ fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
 
 /// Exports variables for the server alone; they must not affect the load generator.
 fn export_commands(environment: &[(String, String)]) -> String {
-    let one = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
-    environment.iter().map(one).collect()
+    let export = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
+    environment.iter().map(export).collect()
 }
 
 /// Converts the report to samples.

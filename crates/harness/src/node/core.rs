@@ -177,10 +177,10 @@ fn missing_words(
 
 /// Whether two cases differ at most in numbers.
 fn same_words(case: &ObservedCase, other: &ObservedCase) -> bool {
-    let own = parse_values(&case.args);
+    let values = parse_values(&case.args);
     let others = parse_values(&other.args);
-    own.len() == others.len()
-        && own.iter().zip(&others).all(|(one, two)| {
+    values.len() == others.len()
+        && values.iter().zip(&others).all(|(one, two)| {
             let numbers = matches!(
                 (&one.1, &two.1),
                 (ParameterValue::Number(_), ParameterValue::Number(_))
@@ -385,8 +385,8 @@ fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option
 
 /// Makes our generator available to the replay command as it was to the process.
 fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
-    let own = shim.filter(|shim| shim.tool() == OWN_TOOL);
-    match (own, std::env::var("PATH")) {
+    let replacing = shim.filter(|shim| shim.tool() == OWN_TOOL);
+    match (replacing, std::env::var("PATH")) {
         (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder().display())),
         _ => bare,
     }

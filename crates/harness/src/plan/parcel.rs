@@ -64,8 +64,8 @@ impl SessionPlan {
             "the cases of a shard are not in order"
         );
         let jobs = parcel.jobs.iter().map(|&job| {
-            let known = self.jobs.get(job as usize).cloned();
-            known.ok_or_else(|| anyhow::anyhow!("the plan has no case {job}"))
+            let source = self.jobs.get(job as usize).cloned();
+            source.ok_or_else(|| anyhow::anyhow!("the plan has no case {job}"))
         });
         Ok(SessionPlan {
             jobs: jobs.collect::<anyhow::Result<_>>()?,
@@ -81,8 +81,8 @@ impl SessionPlan {
 
     /// Index in the whole plan of a case of this plan.
     pub fn index_in_whole(&self, job: usize) -> u32 {
-        let known = self.part.as_ref();
-        known.map_or(job as u32, |part| part.parcel.jobs[job])
+        let shard = self.part.as_ref();
+        shard.map_or(job as u32, |part| part.parcel.jobs[job])
     }
 }
 

@@ -82,11 +82,12 @@ pub struct CommandAnswer {
 impl CommandAnswer {
     /// Returns the fault of `job`, if any.
     pub fn find_fault(&self, job: &str) -> Option<FailureCause> {
-        let own = |event: &&ProtocolMessage| {
-            let of = event.get("job");
-            event.verb == "error" && of.is_none_or(|of| of.is_empty() || of == job)
+        let concerns_job = |event: &&ProtocolMessage| {
+            let reported = event.get("job");
+            event.verb == "error"
+                && reported.is_none_or(|reported| reported.is_empty() || reported == job)
         };
-        self.events.iter().find(own).and_then(error_cause)
+        self.events.iter().find(concerns_job).and_then(error_cause)
     }
 
     /// Returns the timing of `job` with these samples.

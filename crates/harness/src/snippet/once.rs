@@ -43,8 +43,8 @@ pub fn harness_for_language(language: SnippetLanguage) -> &'static dyn LanguageH
         }
         all
     };
-    let own = ALL.iter().find(|one| one.0 == language);
-    own.unwrap_or(&ALL[0])
+    let found = ALL.iter().find(|one| one.0 == language);
+    found.unwrap_or(&ALL[0])
 }
 
 impl LanguageHarness for SnippetHarness {

@@ -65,8 +65,8 @@ impl<'a> SharedProcesses<'a> {
             vec![setting.variant]
         };
         process.run_variants(&wanted, job, setting);
-        let own = process.waiting.get_mut(name).and_then(VecDeque::pop_front);
-        own.unwrap_or_default()
+        let outcome = process.waiting.get_mut(name).and_then(VecDeque::pop_front);
+        outcome.unwrap_or_default()
     }
 }
 
@@ -182,8 +182,8 @@ impl SharedProcess {
         let answer = match answer {
             Some(Ok(answer)) => answer,
             Some(Err(gone)) => {
-                let all: Vec<Variant> = wanted.iter().map(|one| (*one).clone()).collect();
-                self.fail_all(&all, &gone);
+                let variants: Vec<Variant> = wanted.iter().map(|one| (*one).clone()).collect();
+                self.fail_all(&variants, &gone);
                 CommandAnswer::default()
             }
             None => CommandAnswer::default(),
@@ -207,16 +207,16 @@ impl SharedProcess {
         job: &BenchmarkJob,
         setting: &RunContext<'_>,
     ) -> RunOutcome {
-        let own = &self.jobs[&variant.name];
-        let seen = answer.timing(own, &setting.samples).map(|timing| {
+        let job_name = &self.jobs[&variant.name];
+        let seen = answer.timing(job_name, &setting.samples).map(|timing| {
             let mut seen = to_observation(&timing, job);
             seen.notes.push(NOTE.to_owned());
-            let loaded = self.loaded.get(own);
+            let loaded = self.loaded.get(job_name);
             seen.notes
                 .extend(folded_warning(&timing, self.empty_ns, loaded));
             seen
         });
-        let told = answer.find_fault(own).map(HarnessFailure::new);
+        let told = answer.find_fault(job_name).map(HarnessFailure::new);
         let failed = self
             .faults
             .get(&variant.name)

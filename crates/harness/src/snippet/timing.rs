@@ -17,9 +17,9 @@ pub(super) fn parse_timing<'a>(
     events: impl Iterator<Item = &'a ProtocolMessage> + Clone,
     samples: &SampleDivision,
 ) -> Option<SnippetTiming> {
-    let own = events.filter(|event| event.get("job").as_deref() == Some(job));
-    let workers: Vec<&ProtocolMessage> = own.clone().filter(|e| e.verb == "worker").collect();
-    let timed = own.clone().find(|event| event.verb == "timed");
+    let of_job = events.filter(|event| event.get("job").as_deref() == Some(job));
+    let workers: Vec<&ProtocolMessage> = of_job.clone().filter(|e| e.verb == "worker").collect();
+    let timed = of_job.clone().find(|event| event.verb == "timed");
     match timed {
         Some(timed) => parse_timed(timed),
         None if workers.is_empty() => None,
@@ -197,13 +197,13 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
         // The first worker with all its points stops recording.
         lasts(&complete).into_iter().min()?
     };
-    let of = if is_cut { moving } else { &complete };
+    let used = if is_cut { moving } else { &complete };
     // A worker that began after others had ended is counted from the start of the run.
-    let begin = firsts(of)
+    let begin = firsts(used)
         .into_iter()
         .max()
         .filter(|begin| *begin < end)
-        .or_else(|| firsts(of).into_iter().min())?;
+        .or_else(|| firsts(used).into_iter().min())?;
     let count = if is_cut {
         wanted.min(intervals_seen(moving, begin, end, samples))
     } else {

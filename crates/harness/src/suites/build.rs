@@ -72,8 +72,8 @@ impl BuiltProgram {
     ) -> ProcessSpec {
         let mut words = filling.fill(command).into_iter();
         let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
-        let own = self.adapter.keys.environment.iter();
-        spec.environment = own
+        let declared = self.adapter.keys.environment.iter();
+        spec.environment = declared
             .map(|(name, value)| (name.clone(), filling.fill_text(value)))
             .collect();
         spec.environment.extend(variant.environment.iter().cloned());
@@ -137,7 +137,7 @@ fn build_package(
     tool: &Path,
     variant: &Variant,
 ) -> BuildOutcome {
-    let known = KnownAdapters::new(&[], folder)
+    let adapters = KnownAdapters::new(&[], folder)
         .unwrap_or_default()
         .with_user_adapters(own);
     let tool = resolve_program(tool).map_err(|error| {
@@ -148,8 +148,10 @@ fn build_package(
     spec.directory = Some(folder.to_owned());
     spec.limit = BUILD_TIMEOUT;
     match &adapter.keys.build {
-        Some(BuildStep::Command(command)) => build_with_command((adapter, &known), command, spec),
-        _ => build_with_cargo(&known, spec),
+        Some(BuildStep::Command(command)) => {
+            build_with_command((adapter, &adapters), command, spec)
+        }
+        _ => build_with_cargo(&adapters, spec),
     }
 }
 

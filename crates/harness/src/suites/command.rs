@@ -55,10 +55,10 @@ impl PlaceholderValues {
             .collect();
         let values = case.map(|case| case.values.as_slice()).unwrap_or_default();
         let parameters = values.iter().flat_map(|(key, value)| {
-            let own = PlaceholderValues::default()
+            let filling = PlaceholderValues::default()
                 .text("key", key)
                 .text("value", value.plain());
-            own.fill(&keys.parameters)
+            filling.fill(&keys.parameters)
         });
         self.text("name", name)
             .text("pattern", escape_pattern(name))

@@ -63,8 +63,8 @@ impl CaseListing<'_> {
             cases = self.expand_selected(cases);
         }
         // A Catch2 test with a generator lists its benchmarks once per generated value.
-        let mut known = HashSet::new();
-        cases.retain(|listed| known.insert((listed.name.clone(), listed.case.id())));
+        let mut seen = HashSet::new();
+        cases.retain(|listed| seen.insert((listed.name.clone(), listed.case.id())));
         if cases.is_empty() {
             let how = speedwell_process::shell_line(&ProcessSpec {
                 directory: None,
@@ -175,9 +175,9 @@ impl CaseListing<'_> {
         let keys = &self.built.adapter.keys;
         let mut of_command: HashMap<Vec<String>, usize> = HashMap::new();
         for listed in cases {
-            let own =
+            let filling =
                 PlaceholderValues::default().with_case(&listed.name, Some(&listed.case), keys);
-            *of_command.entry(own.fill(&keys.run)).or_default() += 1;
+            *of_command.entry(filling.fill(&keys.run)).or_default() += 1;
         }
         let count: usize = of_command.into_values().filter(|&count| count > 1).sum();
         let (all, suite) = (cases.len(), &self.built.adapter.name);
@@ -223,9 +223,9 @@ impl CaseListing<'_> {
     /// the failure.
     fn expand_case(&self, listed: ListedCase) -> Vec<ListedCase> {
         let adapter = &self.built.adapter;
-        let own =
+        let filling =
             PlaceholderValues::default().with_case(&listed.name, Some(&listed.case), &adapter.keys);
-        let spec = self.listing_command(&adapter.keys.expand, &own, EXPANSION_TIMEOUT);
+        let spec = self.listing_command(&adapter.keys.expand, &filling, EXPANSION_TIMEOUT);
         let mut output = CollectedOutput::default();
         let is_over =
             run_child(&spec, &mut output).is_ok_and(|outcome| outcome.ended == ProcessEnd::Exit(0));

@@ -187,9 +187,15 @@ pub fn build_single_program(
 ) -> Result<(PathBuf, Arc<SuiteAdapter>)> {
     let tool = adapter.keys.program.clone().unwrap_or_default();
     let shown = folder.display();
-    let own = known.user_adapters();
-    let built = build::build_programs((adapter, own), folder, Path::new(&tool), variant, tell)
-        .map_err(|failed| anyhow!("'{shown}' {}", describe_failure(&failed)))?;
+    let user_adapters = known.user_adapters();
+    let built = build::build_programs(
+        (adapter, user_adapters),
+        folder,
+        Path::new(&tool),
+        variant,
+        tell,
+    )
+    .map_err(|failed| anyhow!("'{shown}' {}", describe_failure(&failed)))?;
     match &built[..] {
         [only] => Ok((only.program.clone(), only.adapter.clone())),
         several => bail!(
@@ -221,8 +227,14 @@ fn target_programs(
             folder: source.directory.clone(),
         }]);
     }
-    let own = &source.user_suites;
-    let built = build::build_programs((&adapter, own), &source.file, program, variant, &|_| ())?;
+    let user_suites = &source.user_suites;
+    let built = build::build_programs(
+        (&adapter, user_suites),
+        &source.file,
+        program,
+        variant,
+        &|_| (),
+    )?;
     for built in &built {
         if let Some(word) = command::find_refused_option(&built.adapter, &variant.arguments) {
             return Err(option_failure(&built.adapter, word));
@@ -270,7 +282,7 @@ fn perform_case(
     };
     let plain = spec_of(&read::for_terminal(common.clone()));
     let output = scratch.path("results");
-    let own = common
+    let filling = common
         .path("output", &output)
         .path("scratch", scratch.folder())
         .text("pipe", RESULT_PIPE);
@@ -278,15 +290,17 @@ fn perform_case(
     let spec = ProcessSpec {
         channel: place.required_channel(),
         pin: setting.pin.cloned(),
-        ..spec_of(&own)
+        ..spec_of(&filling)
     };
     let mut collected = CollectedOutput::default();
     let outcome = match run_child(&setting.layout.apply_to(&spec), &mut collected) {
         Ok(outcome) => outcome,
         Err(error) => return RunOutcome::start_failed(&plain, &error, job, setting),
     };
-    let own_case = job.case.clone();
-    let case = own_case.unwrap_or_else(|| Case::new(name, Vec::new()));
+    let case = job
+        .case
+        .clone()
+        .unwrap_or_else(|| Case::new(name, Vec::new()));
     let written = place.read_results(&collected, scratch, &output);
     let printed = match place {
         ResultLocation::Stdout => String::from_utf8_lossy(&collected.0).into_owned(),

@@ -141,8 +141,8 @@ fn locate_source(
 
 /// Sources of a program are searched in the worktree of a revision.
 fn program_location(variant: &Variant) -> Option<SourceLocation> {
-    let own = variant.worktree.as_ref()?;
-    Some(SourceLocation::Program(own.folder.clone()))
+    let worktree = variant.worktree.as_ref()?;
+    Some(SourceLocation::Program(worktree.folder.clone()))
 }
 
 impl SourceLocation {
@@ -159,12 +159,12 @@ impl SourceLocation {
             SourceLocation::File(file) => file_pool(file),
             SourceLocation::Class(root, class) => {
                 let mut pool = SourcePool::new(root);
-                let all = sources_below(root, &|path| file_extension(path) == Some("java"));
+                let sources = sources_below(root, &|path| file_extension(path) == Some("java"));
                 // A nested class is in the file of the outer one.
                 let mut names = Some(class.as_str());
                 while let Some(name) = names {
                     let path = format!("{}.java", name.replace('.', "/"));
-                    if let Some(file) = all.iter().find(|file| file.ends_with(&path)) {
+                    if let Some(file) = sources.iter().find(|file| file.ends_with(&path)) {
                         pool.add_file(file);
                         break;
                     }
@@ -187,8 +187,8 @@ fn target_pool(folder: &Path, target: &str) -> SourcePool {
             format!("benches/{target}/main.rs"),
         ];
         let told = manifest_path(manifest, target).into_iter();
-        let mut all = told.chain(usual).map(|path| package.join(path));
-        all.find(|file| file.is_file())
+        let mut candidates = told.chain(usual).map(|path| package.join(path));
+        candidates.find(|file| file.is_file())
     };
     let mut pool = SourcePool::new(folder);
     if let Some(file) = manifests.iter().find_map(named) {
@@ -248,8 +248,8 @@ fn root_pool(root: &Path) -> SourcePool {
     };
     let mut pool = SourcePool::new(root);
     for file in sources_below(root, &is_source) {
-        let mut own = SourcePool::new(root);
-        let read = own.add_file(&file);
+        let mut file_pool = SourcePool::new(root);
+        let read = file_pool.add_file(&file);
         if ["BENCHMARK", "speedwell"]
             .iter()
             .any(|word| has_word(&read, word))

@@ -43,8 +43,8 @@ impl Experiment {
             return self.load_assignment(group, case, &variant, None);
         }
         let sections = group.sections_of(case);
-        let known = self.run_placeholders(group, case, variant, seed, &sections)?;
-        let filled = known.fill_node(&variant.patch, &variant.place)?;
+        let placeholders = self.run_placeholders(group, case, variant, seed, &sections)?;
+        let filled = placeholders.fill_node(&variant.patch, &variant.place)?;
         let patch_part = FilePart::new(&variant.place, &filled);
         let patch: PatchKeys = patch_part.read_part()?;
         let context = target::TargetContext {
@@ -59,7 +59,7 @@ impl Experiment {
             line: group.line,
             content: NodeContent::Table(sections),
         };
-        let filled_group = known.fill_node(&unfilled, &group.place)?;
+        let filled_group = placeholders.fill_node(&unfilled, &group.place)?;
         let part = FilePart::new(&group.place, &filled_group);
         let Some(target_part) = part.part("target") else {
             return Err(part.missing_key("target", "[group.target] with command = [...]"));
@@ -86,7 +86,7 @@ impl Experiment {
             also: group.also.clone(),
             processors: self.shares,
             profile: None,
-            services: self.backing_services(&known)?,
+            services: self.backing_services(&placeholders)?,
             kept: Vec::new(),
             ports: self.place.as_ref().and_then(|place| place.ports),
             placement: (self.placement.as_ref()).map(|own| Box::new(own.for_a_run())),
@@ -103,37 +103,37 @@ impl Experiment {
         seed: u64,
         sections: &NodeTable,
     ) -> Result<PlaceholderMap> {
-        let mut known = self.general.clone();
-        known.define_value("seed", seed.to_string());
-        known.defer_value("port");
-        known.defer_value("host");
-        known.set_owner(format!(
+        let mut defined = self.general.clone();
+        defined.define_value("seed", seed.to_string());
+        defined.defer_value("port");
+        defined.defer_value("host");
+        defined.set_owner(format!(
             " in the group '{}' under the variant '{}'",
             group.name, variant.name
         ));
         for (name, value) in &case.values {
-            known.define_value(name, value.plain());
+            defined.define_value(name, value.plain());
         }
-        variant.define_placeholders(&mut known)?;
+        variant.define_placeholders(&mut defined)?;
         let program = variant
             .patch
             .as_table()
             .and_then(|patch| patch.get("program"));
         if let Some((program, line)) = program.and_then(|node| Some((node.as_text()?, node.line))) {
             let program =
-                known.fill_placeholders(program, line, &variant.place.child_key("program"))?;
-            known.define_value("program", program);
+                defined.fill_placeholders(program, line, &variant.place.child_key("program"))?;
+            defined.define_value("program", program);
         }
         // If nothing else defines `{path}`, it is the path of the load, so that readiness checks
         // can use it, too.
-        if known
+        if defined
             .fill_placeholders("{path}", None, &group.place)
             .is_err()
-            && let Some(path) = load_path(sections, &known, &group.place)?
+            && let Some(path) = load_path(sections, &defined, &group.place)?
         {
-            known.define_value("path", path);
+            defined.define_value("path", path);
         }
-        Ok(known)
+        Ok(defined)
     }
 
     /// Returns the variant in the form used by harnesses of benchmark files. `current` looks up our
@@ -162,10 +162,10 @@ impl Experiment {
         variant: &ExperimentVariant,
         current: &dyn Fn(&str) -> Option<String>,
     ) -> Result<speedwell_model::Variant> {
-        let mut known = self.general.clone();
-        known.set_owner(format!(" under the variant '{}'", variant.name));
-        variant.define_placeholders(&mut known)?;
-        let filled = known.fill_node(&variant.patch, &variant.place)?;
+        let mut defined = self.general.clone();
+        defined.set_owner(format!(" under the variant '{}'", variant.name));
+        variant.define_placeholders(&mut defined)?;
+        let filled = defined.fill_node(&variant.patch, &variant.place)?;
         let part = FilePart::new(&variant.place, &filled);
         if let Some(key) = ["command", "cwd"].iter().find(|key| part.has(key)) {
             let message = format!("'{key}' of the variant '{}' does not apply", variant.name);
@@ -218,8 +218,8 @@ impl Experiment {
             content: NodeContent::Table(sections),
         };
         self.check_server(&FilePart::new(&group.place, &node), variant, program)?;
-        let known = self.load_placeholders(group, case, variant, program)?;
-        let filled = known.fill_node(&node, &group.place)?;
+        let defined = self.load_placeholders(group, case, variant, program)?;
+        let filled = defined.fill_node(&node, &group.place)?;
         let part = FilePart::new(&group.place, &filled);
         let spec = part
             .read_part::<BenchmarkKeys>()?
@@ -263,20 +263,22 @@ impl Experiment {
         variant: &speedwell_model::Variant,
         program: Option<&Path>,
     ) -> Result<PlaceholderMap> {
-        let mut known = self.general.clone();
-        known.defer_value("port");
-        known.set_owner(format!(" in [benchmark.{}]", group.name));
+        let mut defined = self.general.clone();
+        defined.defer_value("port");
+        defined.set_owner(format!(" in [benchmark.{}]", group.name));
         for (name, value) in &case.values {
-            known.define_value(name, value.plain());
+            defined.define_value(name, value.plain());
         }
         if let Some(declared) = self.find_declared(&variant.name) {
-            declared.define_placeholders(&mut known)?;
+            declared.define_placeholders(&mut defined)?;
         }
         match program {
-            Some(program) => known.define_value("program", shell_line(program, &variant.arguments)),
-            None => known.defer_value("program"),
+            Some(program) => {
+                defined.define_value("program", shell_line(program, &variant.arguments))
+            }
+            None => defined.defer_value("program"),
         }
-        Ok(known)
+        Ok(defined)
     }
 
     /// Rejects a variant whose changes have no effect: it would be compared with itself.
@@ -351,9 +353,10 @@ fn resolve_change(
 
 /// Whether the command to execute has the placeholder `{program}`.
 fn has_program(sections: &NodeTable, variant: &ExperimentVariant) -> bool {
-    let of = |table: Option<&NodeTable>| table.and_then(|table| table.get("command")).cloned();
-    let command = of(variant.patch.as_table())
-        .or_else(|| of(sections.get("target").and_then(TreeNode::as_table)));
+    let command_in =
+        |table: Option<&NodeTable>| table.and_then(|table| table.get("command")).cloned();
+    let command = command_in(variant.patch.as_table())
+        .or_else(|| command_in(sections.get("target").and_then(TreeNode::as_table)));
     let mut found = false;
     let mut look = |text: &str| {
         found |= placeholders::placeholder_names(text)

@@ -158,10 +158,10 @@ fn load_parameters(
     let mut found: GroupParameters = Vec::new();
     for (name, OneOrMany(values)) in keys.parameters {
         if RESERVED_PARAMETERS.contains(&name.as_str()) {
-            let own = part.part("parameters").unwrap_or_else(|| part.clone());
-            let message = format!("{} cannot have a parameter '{name}'", own.heading());
+            let table = part.part("parameters").unwrap_or_else(|| part.clone());
+            let message = format!("{} cannot have a parameter '{name}'", table.heading());
             let why = "that name is reserved";
-            return Err(own.error_at_key(&name, format!("{message}: {why}")));
+            return Err(table.error_at_key(&name, format!("{message}: {why}")));
         }
         found.push((name, values.into_iter().map(|value| value.0).collect()));
     }

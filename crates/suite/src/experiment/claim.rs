@@ -45,7 +45,7 @@ pub fn resolve_claims(
     params: &[(String, ParameterValue)],
 ) -> Result<Vec<ReportClaim>> {
     let parts = top.list_items("claim");
-    let one = |(keys, part): (&ClaimKeys, &FilePart)| {
+    let resolve = |(keys, part): (&ClaimKeys, &FilePart)| {
         let text = keys.expr.clone();
         let wrong = |mistake: ExpressionError| part.error_at_key("expr", mistake);
         let expression = ClaimExpression::parse_claim(&text).map_err(wrong)?;
@@ -57,7 +57,7 @@ pub fn resolve_claims(
             text,
         })
     };
-    claims.iter().zip(&parts).map(one).collect()
+    claims.iter().zip(&parts).map(resolve).collect()
 }
 
 fn check_names(
@@ -65,15 +65,18 @@ fn check_names(
     text: &str,
     params: &[(String, ParameterValue)],
 ) -> Result<(), ExpressionError> {
-    let known: Vec<String> = params.iter().map(|(name, _)| name.clone()).collect();
-    let known: Vec<String> = known.into_iter().chain(["cpus".to_owned()]).collect();
+    let names: Vec<String> = params
+        .iter()
+        .map(|(name, _)| name.clone())
+        .chain(["cpus".to_owned()])
+        .collect();
     for name in claim.parameter_names() {
         let value = params.iter().find(|(known, _)| known == name);
         let is_text = value.is_some_and(|(_, value)| value.as_number().is_none());
-        if !known.iter().any(|known| known == name) {
+        if !names.contains(name) {
             let hint = format!(
                 "{}; a metric is followed by a variant in parentheses",
-                nearest_hint(name, &known)
+                nearest_hint(name, &names)
             );
             return Err(ExpressionError::about_name(
                 text,
@@ -106,11 +109,11 @@ fn claim_rows(
     let terms = claim.terms();
     for term in &terms {
         if variant::find_variant(variants, &term.variant).is_err() {
-            let known: Vec<String> = variants
+            let names: Vec<String> = variants
                 .iter()
                 .map(|variant| variant.name.clone())
                 .collect();
-            let hint = nearest_hint(&term.variant, &known);
+            let hint = nearest_hint(&term.variant, &names);
             let message = format!("unknown variant '{}'", term.variant);
             return Err(ExpressionError::about_name(
                 text,

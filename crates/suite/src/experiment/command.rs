@@ -94,7 +94,7 @@ pub fn environment_changes(
     environment: &EnvironmentKeys,
     part: &FilePart,
 ) -> Result<Vec<EnvVarChange>> {
-    let one = |(name, variable): (&String, &VariableValue)| {
+    let resolve = |(name, variable): (&String, &VariableValue)| {
         let env = part.part("env").unwrap_or_else(|| part.clone());
         if name.is_empty() || name.contains(['=', '\0']) {
             let message = format!("'{name}' is not a valid variable name");
@@ -117,5 +117,5 @@ pub fn environment_changes(
             }
         })
     };
-    environment.iter().map(one).collect()
+    environment.iter().map(resolve).collect()
 }

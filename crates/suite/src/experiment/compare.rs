@@ -54,17 +54,17 @@ impl ComparePlan {
 
     /// Returns all pairs of baseline and candidate.
     pub fn all_pairs(&self) -> Vec<(String, String)> {
-        let own = self
+        let with_baseline = self
             .candidates
             .iter()
             .map(|name| (self.baseline.clone(), name.clone()));
-        let mut all: Vec<(String, String)> = own.collect();
+        let mut pairs: Vec<(String, String)> = with_baseline.collect();
         for pair in &self.pairs {
-            if !all.contains(pair) {
-                all.push(pair.clone());
+            if !pairs.contains(pair) {
+                pairs.push(pair.clone());
             }
         }
-        all
+        pairs
     }
 }
 

@@ -174,9 +174,9 @@ checked! {
         "enum": metric::ALSO_METRICS.map(|(name, _)| name)
     },
     |name| {
-        let known = metric::ALSO_METRICS.map(|(known, _)| known.to_owned());
-        let wrong = unknown_name(&name, &known);
-        known.contains(&name).then_some(name).ok_or(wrong)
+        let names = metric::ALSO_METRICS.map(|(name, _)| name.to_owned());
+        let wrong = unknown_name(&name, &names);
+        names.contains(&name).then_some(name).ok_or(wrong)
     }
 }
 

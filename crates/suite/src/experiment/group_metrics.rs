@@ -57,8 +57,8 @@ impl BenchmarkGroup {
                 Some(metric) => found.push(metric),
                 None if self.kind == GroupKind::Function => {}
                 None => {
-                    let known = self.known_metrics(own);
-                    let hint = nearest_hint(name, &known);
+                    let names = self.known_metrics(own);
+                    let hint = nearest_hint(name, &names);
                     let message = format!("the group '{}' has no metric '{name}'", self.name);
                     return Err(part.error_at_key("metrics", format!("{message}\nhint: {hint}")));
                 }
@@ -186,9 +186,9 @@ impl Experiment {
         found.extend(has_connections.then_some(connections));
         let mut listed: Vec<String> = Vec::new();
         for (name, today) in found {
-            let one = format!("'{name}' is now '{today}'");
-            if !listed.contains(&one) {
-                listed.push(one);
+            let shown = format!("'{name}' is now '{today}'");
+            if !listed.contains(&shown) {
+                listed.push(shown);
             }
         }
         let list = listed.join(", ");

@@ -334,16 +334,16 @@ fn general_placeholders(
     params: &[(String, ParameterValue)],
     program: Option<&str>,
 ) -> PlaceholderMap {
-    let mut known = PlaceholderMap::default();
-    known.define_value("root", root.display().to_string());
-    known.define_value("cpus", cpus.to_string());
+    let mut defined = PlaceholderMap::default();
+    defined.define_value("root", root.display().to_string());
+    defined.define_value("cpus", cpus.to_string());
     if let Some(program) = program {
-        known.define_value("program", program);
+        defined.define_value("program", program);
     }
     for (name, value) in params {
-        known.define_value(name, value.plain());
+        defined.define_value(name, value.plain());
     }
-    known
+    defined
 }
 
 /// Returns the groups in order: those of the long form, then those of the short form.

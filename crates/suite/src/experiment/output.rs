@@ -104,8 +104,8 @@ pub fn resolve_outputs(
     variants: &[ExperimentVariant],
 ) -> Result<Vec<ReportOutput>> {
     let parts = top.list_items("output");
-    let one = |(keys, part): (&OutputKeys, &FilePart)| resolve_output(keys, part, variants);
-    outputs.iter().zip(&parts).map(one).collect()
+    let resolve = |(keys, part): (&OutputKeys, &FilePart)| resolve_output(keys, part, variants);
+    outputs.iter().zip(&parts).map(resolve).collect()
 }
 
 fn resolve_output(

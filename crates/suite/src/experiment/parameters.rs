@@ -37,8 +37,8 @@ impl SetValues {
 
     /// Returns the values of a name.
     pub fn values_of(&self, name: &str) -> Vec<&str> {
-        let own = self.pairs.iter().filter(|(known, _)| known == name);
-        own.map(|(_, value)| value.as_str()).collect()
+        let set = self.pairs.iter().filter(|(known, _)| known == name);
+        set.map(|(_, value)| value.as_str()).collect()
     }
 
     /// Returns the values set for a parameter, else the values declared in the file.
@@ -72,15 +72,15 @@ pub fn file_parameters(
     cpus: u32,
 ) -> Result<Vec<(String, ParameterValue)>> {
     let mut found: Vec<(String, ParameterValue)> = Vec::new();
-    let mut known = PlaceholderMap::default();
-    known.define_value(CPUS_TEXT, cpus.to_string());
+    let mut defined = PlaceholderMap::default();
+    defined.define_value(CPUS_TEXT, cpus.to_string());
     let Some(part) = top.part("params") else {
         return Ok(found);
     };
     for (name, declared) in params {
         check_name(&part, name)?;
         let line = part.get(name).and_then(|node| node.line);
-        let declared = known.fill_value(&declared.0, line, &part.place.child_key(name))?;
+        let declared = defined.fill_value(&declared.0, line, &part.place.child_key(name))?;
         let declared = match declared {
             ParameterValue::Text(text) if text == CPUS_TEXT => {
                 ParameterValue::Number(f64::from(cpus))
@@ -99,7 +99,7 @@ pub fn file_parameters(
                 return Err(error_at_line(line, format!("'{name}' {message}")));
             }
         };
-        known.define_value(name, value.plain());
+        defined.define_value(name, value.plain());
         found.push((name.clone(), value));
     }
     Ok(found)
@@ -180,12 +180,12 @@ pub fn resolve_matching(
     parameters: &GroupParameters,
     settings: &SetValues,
 ) -> Result<GroupParameters> {
-    let known: Vec<String> = parameters.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> = parameters.iter().map(|(name, _)| name.clone()).collect();
     let mut found = Vec::new();
     for (name, wanted) in entry {
         let wanted: Vec<ParameterValue> = wanted.iter().map(|value| value.0.clone()).collect();
         let Some((_, values)) = parameters.iter().find(|(known, _)| known == name) else {
-            let hint = nearest_hint(name, &known);
+            let hint = nearest_hint(name, &names);
             let message = format!("{} has the unknown parameter '{name}'", part.heading());
             return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
         };

@@ -346,23 +346,26 @@ fn differing_service(
 
 /// Rejects placeholders of services that do not exist.
 fn check_service_placeholders(top: &FilePart, services: &[DeclaredService]) -> Result<()> {
-    let mut known: Vec<String> = vec!["target.host".to_owned()];
-    let of = |own: &DeclaredService| [format!("{}.host", own.name), format!("{}.port", own.name)];
-    known.extend(services.iter().flat_map(of));
+    let mut names: Vec<String> = vec!["target.host".to_owned()];
+    let placeholders_of = |service: &DeclaredService| {
+        [
+            format!("{}.host", service.name),
+            format!("{}.port", service.name),
+        ]
+    };
+    names.extend(services.iter().flat_map(placeholders_of));
     let mut unknown = None;
     top.node.visit_texts(&mut |text| {
         let found = SERVICE_PLACEHOLDER
             .iter()
             .flat_map(|blank| blank.captures_iter(text));
-        let names = found.map(|found| format!("{}.{}", &found[1], &found[2]));
-        unknown = unknown
-            .take()
-            .or(names.into_iter().find(|name| !known.contains(name)));
+        let mut used = found.map(|found| format!("{}.{}", &found[1], &found[2]));
+        unknown = unknown.take().or(used.find(|name| !names.contains(name)));
     });
     match unknown {
         None => Ok(()),
         Some(name) => {
-            let hint = nearest_hint(&name, &known);
+            let hint = nearest_hint(&name, &names);
             anyhow::bail!(
                 "unknown placeholder '{{{name}}}': no [[service]] has that name\nhint: {hint}"
             )

@@ -88,13 +88,13 @@ pub fn resolve_requirements(
     let node = known.fill_node(part.node, &part.place)?;
     let filled = FilePart::new(&part.place, &node);
     let requirements: IndexMap<String, RequirementKeys> = filled.read_part()?;
-    let one = |(name, keys): (String, RequirementKeys)| {
+    let resolve = |(name, keys): (String, RequirementKeys)| {
         let hint = keys.hint.clone();
         let part = filled.part(&name).unwrap_or_else(|| filled.clone());
         let need = resolve_need(keys, &name, &part, root)?;
         Ok(ExperimentRequirement { name, need, hint })
     };
-    requirements.into_iter().map(one).collect()
+    requirements.into_iter().map(resolve).collect()
 }
 
 fn resolve_need(

@@ -103,13 +103,13 @@ fn wrong_name(name: &str, message: String, hint: String) -> WrongName {
 }
 
 fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGroup>) -> WrongName {
-    let mut known: Vec<String> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for name in groups.flat_map(BenchmarkGroup::metric_names) {
-        if !known.contains(&name) {
-            known.push(name);
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
-    let hint = nearest_hint(metric, &known);
+    let hint = nearest_hint(metric, &names);
     wrong_name(metric, format!("unknown metric '{metric}'"), hint)
 }
 
@@ -131,11 +131,11 @@ fn check_values(
     }
     for (name, value) in &filter.values {
         let parameters = groups.iter().flat_map(|(_, group)| &group.parameters);
-        let own: Vec<_> = parameters
+        let matching: Vec<_> = parameters
             .clone()
             .filter(|(known, _)| known == name)
             .collect();
-        if own.is_empty() {
+        if matching.is_empty() {
             let known: Vec<String> = parameters.map(|(known, _)| known.clone()).collect();
             let hint = nearest_hint(name, &known);
             return Err(wrong_name(
@@ -144,7 +144,7 @@ fn check_values(
                 hint,
             ));
         }
-        let values = own.iter().flat_map(|(_, values)| values);
+        let values = matching.iter().flat_map(|(_, values)| values);
         let values: Vec<String> = values.map(ParameterValue::plain).collect();
         if !values.contains(value) {
             let hint = nearest_hint(value, &values);

@@ -187,9 +187,9 @@ fn expected_exit(keys: &TargetKeys, part: &FilePart, context: &TargetContext) ->
         Some(ExpectedExit::ByValue(statuses)) => statuses,
     };
     let values = context.parameters.iter().flat_map(|(_, values)| values);
-    let known: Vec<String> = values.map(ParameterValue::plain).collect();
-    if let Some(lost) = statuses.keys().find(|name| !known.contains(name)) {
-        let hint = nearest_hint(lost, &known);
+    let texts: Vec<String> = values.map(ParameterValue::plain).collect();
+    if let Some(lost) = statuses.keys().find(|name| !texts.contains(name)) {
+        let hint = nearest_hint(lost, &texts);
         let message = format!("has the value '{lost}', which no parameter of the group has");
         return Err(part.value_error("expect_exit", format!("{message}\nhint: {hint}")));
     }

@@ -150,13 +150,13 @@ checked! {
 
 /// Schema: one variant, a list of them, or a table of them by name.
 pub fn variant_schema(generator: &mut SchemaGenerator) -> Schema {
-    let one = generator.subschema_for::<VariantKeys>();
+    let variant = generator.subschema_for::<VariantKeys>();
     json_schema!({
         "description": "Variants to compare, in order. The first one is the baseline.",
         "anyOf": [
-            one,
-            { "type": "array", "items": one },
-            { "type": "object", "additionalProperties": one }
+            variant,
+            { "type": "array", "items": variant },
+            { "type": "object", "additionalProperties": variant }
         ]
     })
 }
@@ -192,15 +192,15 @@ fn read_one(
     has_loads: bool,
     used: &[String],
 ) -> Result<ExperimentVariant> {
-    let own = own_placeholders(part, has_loads, used)?;
-    let is_own = |key: &String| own.iter().any(|(name, ..)| name == key);
+    let own_values = own_placeholders(part, has_loads, used)?;
+    let is_own = |key: &String| own_values.iter().any(|(name, ..)| name == key);
     let mut table = part.entries();
     table.retain(|key, _| !is_own(key));
-    let known = TreeNode {
+    let node = TreeNode {
         line: part.node.line,
         content: NodeContent::Table(table),
     };
-    let keys: VariantKeys = FilePart::new(&part.place, &known).read_part()?;
+    let keys: VariantKeys = FilePart::new(&part.place, &node).read_part()?;
     let heading = is_short.then(|| part.place.last_key().to_owned());
     let name = match (keys.name, heading) {
         (Some(name), Some(heading)) if name != heading => {
@@ -210,8 +210,8 @@ fn read_one(
         (Some(name), None) => checked_name(name, part)?,
         (None, None) => return Err(part.missing_key("name", "name = \"with-module\"")),
     };
-    let take = |known: &[&str]| -> NodeTable {
-        let nodes = known.iter().filter_map(|key| {
+    let take = |keys: &[&str]| -> NodeTable {
+        let nodes = keys.iter().filter_map(|key| {
             let node = part.get(key)?;
             Some(((*key).to_owned(), node.clone()))
         });
@@ -238,7 +238,7 @@ fn read_one(
         },
         is_implied: false,
         place: part.place.clone(),
-        own_values: own,
+        own_values,
         name,
     })
 }
@@ -288,10 +288,10 @@ pub fn find_variant(variants: &[ExperimentVariant], name: &str) -> Result<usize>
     if let Some(at) = variants.iter().position(|variant| variant.name == name) {
         return Ok(at);
     }
-    let known: Vec<String> = variants
+    let names: Vec<String> = variants
         .iter()
         .map(|variant| variant.name.clone())
         .collect();
-    let hint = nearest_hint(name, &known);
+    let hint = nearest_hint(name, &names);
     bail!("unknown variant '{name}'\nhint: {hint}")
 }

@@ -171,8 +171,8 @@ impl Display for CaseFilter {
         let pair = |(name, value): &(String, String)| {
             format!("{}={}", quote_name(name), quote_name(value))
         };
-        let all: Vec<String> = group.chain(self.values.iter().map(pair)).collect();
-        out.write_str(&all.join(", "))
+        let conditions: Vec<String> = group.chain(self.values.iter().map(pair)).collect();
+        out.write_str(&conditions.join(", "))
     }
 }
 

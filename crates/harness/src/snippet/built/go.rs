@@ -75,8 +75,12 @@ fn link_flags(arguments: &[String], build: LinkedBuild) -> String {
         };
         is_own.then_some(value)
     };
-    let own = arguments.iter().enumerate().filter_map(after).next_back();
-    let flags = format!("{} -randlayout={}", own.unwrap_or_default(), build.seed);
+    let user_flags = arguments.iter().enumerate().filter_map(after).next_back();
+    let flags = format!(
+        "{} -randlayout={}",
+        user_flags.unwrap_or_default(),
+        build.seed
+    );
     format!("-ldflags={}", flags.trim_start())
 }
 
@@ -176,7 +180,7 @@ const STANDARD_PACKAGES: &str = include_str!("languages/go-packages.txt");
 
 /// Returns the paths of packages that the code uses without importing them.
 pub fn missing_imports(parts: &SnippetParts) -> Vec<&'static str> {
-    let own: String = parts
+    let imports: String = parts
         .all_parts()
         .iter()
         .flat_map(|part| &part.text.top)
@@ -185,7 +189,8 @@ pub fn missing_imports(parts: &SnippetParts) -> Vec<&'static str> {
     let is_named = |path: &&str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         // `math/rand/v2` is called `rand` as well.
-        let imported = own.contains(&format!("{name}\"")) || own.contains(&format!("{name}/v"));
+        let imported =
+            imports.contains(&format!("{name}\"")) || imports.contains(&format!("{name}/v"));
         !imported
             && parts
                 .all_parts()

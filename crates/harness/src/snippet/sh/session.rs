@@ -225,7 +225,7 @@ impl ShellSession {
             .with("form", "text")
             .with("source", &runner)
             .with("arity", 0);
-        let own = LoadedJob {
+        let loaded_job = LoadedJob {
             work: Arc::new(ExecutionTask {
                 order,
                 prepare,
@@ -236,7 +236,7 @@ impl ShellSession {
             init_worker: command.get("init_runner"),
             done: command.get("done"),
         };
-        self.jobs.insert(job, own);
+        self.jobs.insert(job, loaded_job);
         self.send_event(loaded)
     }
 
@@ -415,14 +415,14 @@ impl ShellSession {
         let samples = command.parse_number::<usize>("samples").unwrap_or(1);
         let warmup_ns = command.parse_number::<u64>("warmup_ns").unwrap_or(0);
         for job in jobs {
-            let own = std::slice::from_ref(job);
+            let this_job = std::slice::from_ref(job);
             let begin = Instant::now();
             let mut taken: Vec<String> = Vec::new();
-            let mut all: Vec<WorkerReport> = Vec::new();
+            let mut reports_so_far: Vec<WorkerReport> = Vec::new();
             while taken.len() < samples && !self.over {
                 let is_warm = begin.elapsed() >= Duration::from_nanos(warmup_ns);
                 let reports = self
-                    .run_workers(command, own, RunDivision::Executions(count))?
+                    .run_workers(command, this_job, RunDivision::Executions(count))?
                     .remove(0);
                 let longest = reports
                     .iter()
@@ -433,14 +433,14 @@ impl ShellSession {
                     taken.push(longest.max().unwrap_or(0).to_string());
                 }
                 if is_warm || failed {
-                    all.extend(reports);
+                    reports_so_far.extend(reports);
                 }
                 if failed || stopped {
                     break;
                 }
             }
             let mut times = RecordedTimes::default();
-            for report in &all {
+            for report in &reports_so_far {
                 times.merge(&report.times);
             }
             let timed = answer_event(command, "timed")
@@ -453,7 +453,7 @@ impl ShellSession {
             if !taken.is_empty() {
                 self.send_event(timed)?;
             }
-            self.report_costs(command, job, &all)?;
+            self.report_costs(command, job, &reports_so_far)?;
         }
         Ok(0)
     }
@@ -475,14 +475,14 @@ impl ShellSession {
             let cost = self.jobs[job].work.shell;
             let shell = cost.map(|cost| (Metric::SHELL_TIME, "ns", cost.wall_ns as f64));
             let own_ns = cost.map_or(Some(cpu_ns), |cost| cost.subtract_from(cpu_ns));
-            let own = own_ns.map(|ns| (Metric::OWN_CPU_TIME, "ns", ns));
+            let own_time = own_ns.map(|ns| (Metric::OWN_CPU_TIME, "ns", ns));
             let metrics = [
                 (Metric::CPU_TIME, "ns", cpu_ns),
                 ("user_time", "ns", sum(|report| report.user_ns)),
                 ("system_time", "ns", sum(|report| report.system_ns)),
                 ("max_rss", "B", rss.unwrap_or(0) as f64),
             ];
-            for (name, unit, value) in metrics.into_iter().chain(own).chain(shell) {
+            for (name, unit, value) in metrics.into_iter().chain(own_time).chain(shell) {
                 let metric = answer_event(command, "metric")
                     .with("job", job)
                     .with("name", name);
@@ -534,10 +534,10 @@ impl ShellSession {
     fn worker_slots(&self, jobs: &[String]) -> Vec<WorkerSlot> {
         let mut places = Vec::new();
         for (at, job) in jobs.iter().enumerate() {
-            let own = &self.jobs[job];
-            places.extend(own.workers.iter().map(|watch| WorkerSlot {
+            let loaded = &self.jobs[job];
+            places.extend(loaded.workers.iter().map(|watch| WorkerSlot {
                 job: at,
-                work: own.work.clone(),
+                work: loaded.work.clone(),
                 watch: watch.clone(),
             }));
         }

@@ -122,8 +122,8 @@ pub fn extract_observation(
     if written.trim_ascii().is_empty() {
         return wrong(format!("wrote no results; does benchmark '{name}' exist?"));
     }
-    let all = match parse_results(adapter, written) {
-        Ok(all) => all,
+    let results = match parse_results(adapter, written) {
+        Ok(results) => results,
         Err(error) => {
             let reason = shorten_reason(&format!("{error:#}"));
             return wrong(format!("wrote unreadable results: {reason}"));
@@ -131,12 +131,12 @@ pub fn extract_observation(
     };
     // Go appends the number of processors to a name, unless it is one; a single result is always
     // the requested one.
-    let is_only = all.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
+    let is_only = results.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
     let is_own = |reported: &ReportedResult| {
         is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
     };
     let (mut own, others): (Vec<ReportedResult>, Vec<ReportedResult>) =
-        all.into_iter().partition(is_own);
+        results.into_iter().partition(is_own);
     if own.is_empty() {
         let reason = format!("wrote no results for '{name}'");
         return (
