@@ -31,14 +31,14 @@ pub fn cache_warning() -> Option<&'static str> {
 static CHOSEN_FOLDER: OnceLock<(PathBuf, Option<String>)> = OnceLock::new();
 
 fn choose_folder() -> (PathBuf, Option<String>) {
-    let usual = default_folder();
-    match unsafe_reason(&usual, effective_user_id()) {
-        None => (usual, None),
+    let default = default_folder();
+    match unsafe_reason(&default, effective_user_id()) {
+        None => (default, None),
         Some(reason) => {
             let warning = format!(
                 "The cache folder '{}' is not used: {reason} and could plant code in it. \
                  Everything is unpacked and compiled again.",
-                usual.display()
+                default.display()
             );
             (temporary_folder(), Some(warning))
         }

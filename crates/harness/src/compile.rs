@@ -244,8 +244,8 @@ fn first_error(output: &str) -> String {
         .lines()
         .find_map(|line| after(line).map(|at| &line[at..]));
     // Go's output begins with a line '# PACKAGE'.
-    let said = output.lines().find(|line| !line.starts_with('#'));
-    let line = error.or(said).unwrap_or("no reason given");
+    let first_line = output.lines().find(|line| !line.starts_with('#'));
+    let line = error.or(first_line).unwrap_or("no reason given");
     line.trim().to_owned()
 }
 

@@ -61,17 +61,17 @@ pub(super) type HarnessReport = (Option<RunResult>, Option<FailureCause>);
 /// Performs one case and counts its instructions. `commands` builds the harness commands, `observe`
 /// interprets the events.
 pub(super) fn perform_counted(
-    of: &CountingInputs<'_>,
+    inputs: &CountingInputs<'_>,
     commands: &dyn Fn(&SampleDivision) -> EventLog,
     observe: &dyn Fn(&EventLog) -> HarnessReport,
 ) -> RunOutcome {
-    let (job, setting) = (of.job, of.setting);
-    let refused = |reason: &str| RunOutcome::unsupported(of.plain, reason, job, setting);
+    let (job, setting) = (inputs.job, inputs.setting);
+    let refused = |reason: &str| RunOutcome::unsupported(inputs.plain, reason, job, setting);
     let SampleLength::Iterations(iterations) = setting.samples.length else {
         return refused("counting instructions requires a fixed number of iterations");
     };
     let prepared = ScratchFolder::new().and_then(|folder| {
-        let spec = wrap_with_callgrind(of, folder.folder())?;
+        let spec = wrap_with_callgrind(inputs, folder.folder())?;
         Ok((folder, spec))
     });
     let (folder, spec) = match prepared {
@@ -93,7 +93,7 @@ pub(super) fn perform_counted(
     // The first part belongs to an empty section.
     let counts = read("counts.2").zip(read("counts.1"));
     let mut attempt = RunOutcome::from_process(
-        of.plain,
+        inputs.plain,
         &outcome,
         seen.into_iter().collect(),
         fault,
@@ -104,7 +104,7 @@ pub(super) fn perform_counted(
         Some((all, empty)) => {
             let counts = all.subtract(&empty);
             for seen in &mut attempt.observations {
-                counts.replace_metrics(seen, iterations, of.counting);
+                counts.replace_metrics(seen, iterations, inputs.counting);
             }
         }
         None if attempt.failure.is_some() || attempt.interrupted => attempt.observations.clear(),
@@ -116,33 +116,33 @@ pub(super) fn perform_counted(
     }
     // Resource usage under valgrind is meaningless for the benchmark.
     attempt.usage = None;
-    if of.counting.times && attempt.failure.is_none() && !attempt.interrupted {
-        return add_times(of, iterations, commands, observe, attempt);
+    if inputs.counting.times && attempt.failure.is_none() && !attempt.interrupted {
+        return add_times(inputs, iterations, commands, observe, attempt);
     }
     attempt
 }
 
 /// Measures the times of the same case and adds them to its counts.
 fn add_times(
-    of: &CountingInputs<'_>,
+    inputs: &CountingInputs<'_>,
     iterations: u64,
     commands: &dyn Fn(&SampleDivision) -> EventLog,
     observe: &dyn Fn(&EventLog) -> HarnessReport,
     mut counted: RunOutcome,
 ) -> RunOutcome {
-    let (job, setting) = (of.job, of.setting);
+    let (job, setting) = (inputs.job, inputs.setting);
     let mut events = commands(&SampleDivision {
         count: TIMED_SAMPLES,
         length: SampleLength::Iterations(iterations),
         warmup_ns: WARMUP_NS,
     });
-    let outcome = match run_child(of.spec, &mut events) {
+    let outcome = match run_child(inputs.spec, &mut events) {
         Ok(outcome) => outcome,
-        Err(error) => return RunOutcome::start_failed(of.spec, &error, job, setting),
+        Err(error) => return RunOutcome::start_failed(inputs.spec, &error, job, setting),
     };
     let (seen, fault) = observe(&events);
     let mut timed = RunOutcome::from_process(
-        of.plain,
+        inputs.plain,
         &outcome,
         seen.into_iter().collect(),
         fault,
@@ -183,9 +183,9 @@ const ENVIRONMENT: [(&str, &str); 3] = [
 
 /// Wraps the harness process in callgrind. Starts the program through a link whose path has a
 /// constant length, because the program name is on the stack and shifts what follows.
-fn wrap_with_callgrind(of: &CountingInputs<'_>, folder: &Path) -> anyhow::Result<ProcessSpec> {
+fn wrap_with_callgrind(inputs: &CountingInputs<'_>, folder: &Path) -> anyhow::Result<ProcessSpec> {
     let link = folder.join("program");
-    symlink(resolve_program(&of.spec.program)?, &link)?;
+    symlink(resolve_program(&inputs.spec.program)?, &link)?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut arguments = vec![
         "--tool=callgrind".to_owned(),
@@ -193,19 +193,19 @@ fn wrap_with_callgrind(of: &CountingInputs<'_>, folder: &Path) -> anyhow::Result
         "--collect-atstart=no".to_owned(),
         "--quiet".to_owned(),
     ];
-    if of.counting.cache_model {
+    if inputs.counting.cache_model {
         arguments.extend(CACHE_MODEL.map(str::to_owned));
     }
     arguments.push(text(&link));
-    arguments.extend(of.spec.arguments.iter().cloned());
+    arguments.extend(inputs.spec.arguments.iter().cloned());
     let fixed = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let declared = of.spec.environment.iter().cloned();
+    let declared = inputs.spec.environment.iter().cloned();
     Ok(ProcessSpec {
         program: PathBuf::from("valgrind"),
         arguments,
         environment: fixed.into_iter().chain(declared).collect(),
         is_fixed: true,
-        ..of.spec.clone()
+        ..inputs.spec.clone()
     })
 }
 

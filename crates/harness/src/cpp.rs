@@ -106,12 +106,12 @@ fn build_benchmark(
     layout: RunLayout,
 ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
     let header = unpack_harness(&sources::CPP)?;
-    let usual = DEFAULT_FLAGS.map(str::to_owned).into_iter();
+    let default_flags = DEFAULT_FLAGS.map(str::to_owned).into_iter();
     // `CXX='ccache g++'`: words after the first belong to every call.
     let of_variable = variable_words("CXX", &[]).into_iter().skip(1);
     let mut flags: Vec<String> = match variant.program {
-        Some(_) => usual.collect(),
-        None => of_variable.chain(usual).collect(),
+        Some(_) => default_flags.collect(),
+        None => of_variable.chain(default_flags).collect(),
     };
     flags.extend(variable_words("CXXFLAGS", &variant.environment));
     flags.extend(read_flags(&source.file));

@@ -118,8 +118,8 @@ fn correct_rate(value: f64, rate: &ReportedRate, seen: &mut RunResult) -> f64 {
     if !tool.starts_with("test-double") {
         return value;
     }
-    let told = rate.http.as_ref().and_then(|http| http["seconds"].as_f64());
-    let Some(seconds) = told
+    let reported_seconds = rate.http.as_ref().and_then(|http| http["seconds"].as_f64());
+    let Some(seconds) = reported_seconds
         .or(rate.elapsed_ns.map(|ns| ns as f64 / 1e9))
         .filter(|s| *s > 0.0)
     else {

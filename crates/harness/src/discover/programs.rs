@@ -113,12 +113,14 @@ fn describe_side(
     for description in described {
         if let Some(failure) = description.failure {
             let last_words = failure.stderr_tail.lines().last().map(str::trim);
-            let said = last_words.filter(|words| !words.is_empty());
+            let last_line = last_words.filter(|words| !words.is_empty());
             bail!(
                 "'{}' {}{}\nhint: repeat it with: {}",
                 side.variant.name,
                 failure.cause,
-                said.map_or(String::new(), |said| format!(" and printed: {said}")),
+                last_line.map_or(String::new(), |last_line| format!(
+                    " and printed: {last_line}"
+                )),
                 failure.replay
             );
         }
@@ -211,11 +213,11 @@ fn join_jobs(name: &str, sides: &[ComparisonSide], all: &[JobsByCase]) -> Benchm
     let (case, job) = all[0][name].clone();
     let differing_name = |(side, jobs): (&ComparisonSide, &JobsByCase)| {
         let called = jobs[name].1.own_name();
-        let usual = job
+        let common_name = job
             .in_suite
             .as_ref()
             .map_or(name, |in_suite| &in_suite.name);
-        (called != usual).then(|| (side.variant.name.clone(), called.to_owned()))
+        (called != common_name).then(|| (side.variant.name.clone(), called.to_owned()))
     };
     BenchmarkJob {
         label: name.to_owned(),

@@ -218,8 +218,8 @@ impl ServiceKeeper {
 
     fn stop(self) -> StageReport {
         let outcome = self.service.stop_and_wait();
-        let said = self.heard.try_iter().find(|said| said.verb == "ended");
-        let performed = said.and_then(|said| serde_json::from_str(&said.get("json")?).ok());
+        let ended = self.heard.try_iter().find(|ended| ended.verb == "ended");
+        let performed = ended.and_then(|ended| serde_json::from_str(&ended.get("json")?).ok());
         performed.unwrap_or_else(|| StageReport {
             failure: Some(StageFailure {
                 stage: RunStage::Stop,

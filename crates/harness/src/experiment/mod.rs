@@ -153,11 +153,11 @@ fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::R
         shorten_for_trial(&mut assignment);
     }
     // A short-form load reports all metrics in its own order, its rate first.
-    let told = match group.kind {
+    let reported = match group.kind {
         GroupKind::Load => 0,
         _ => group.metrics.len(),
     };
-    let names = group.metrics[..told]
+    let names = group.metrics[..reported]
         .iter()
         .map(|metric| group.stored_name(metric));
     Ok(AssignedRun {
@@ -249,8 +249,8 @@ fn perform_run(order: &AssignedRun, job: &BenchmarkJob, setting: &RunContext<'_>
     match run_in_process(&order.assignment, order.seed, setting) {
         Err(error) => RunOutcome::unsupported(&plain, &format!("{error:#}"), job, setting),
         Ok((outcome, events)) => {
-            let told = events.first("performed");
-            let performed = told.and_then(parse_report);
+            let message = events.first("performed");
+            let performed = message.and_then(parse_report);
             let (seen, stage_failure, fault) = match performed {
                 None => (
                     None,
@@ -258,7 +258,7 @@ fn perform_run(order: &AssignedRun, job: &BenchmarkJob, setting: &RunContext<'_>
                     Some(events.error_cause().unwrap_or(FailureCause::Silent)),
                 ),
                 Some(performed) => {
-                    let load = told.and_then(|told| told.get("load"));
+                    let load = message.and_then(|message| message.get("load"));
                     let stage_failure = performed.failure.clone();
                     (
                         Some(to_observation(job, &order.metrics, performed, load)),

@@ -46,14 +46,14 @@ fn take_profile(
     } = resolve_assignment(job, setting)?;
     let remark = prepare_assignment(&mut assignment, order)?;
     let (outcome, events) = run_in_process(&assignment, seed, setting)?;
-    let told = events.first("performed");
-    if let Some(failure) = told
+    let performed = events.first("performed");
+    if let Some(failure) = performed
         .and_then(parse_report)
         .and_then(|performed| performed.failure)
     {
         bail!("the run failed at '{}': {}", failure.stage, failure.reason);
     }
-    let Some(text) = told.and_then(|told| told.get("profile")) else {
+    let Some(text) = performed.and_then(|performed| performed.get("profile")) else {
         match outcome.ended {
             ProcessEnd::Timeout => bail!("the run timed out"),
             _ => bail!("the run reported nothing"),

@@ -162,8 +162,9 @@ impl LiveHarness {
     /// Fails if the process has ended.
     pub fn measure_empty(&mut self, job: &str) -> Result<Option<f64>, HarnessFailure> {
         let answer = self.send_command(calibrate_command(job), START_TIMEOUT, &mut |_| {})?;
-        let told = answer.first("calibrated");
-        Ok(told.and_then(|told| Some(told.parse_number::<f64>("empty_ps")? / 1000.0)))
+        let calibrated = answer.first("calibrated");
+        Ok(calibrated
+            .and_then(|calibrated| Some(calibrated.parse_number::<f64>("empty_ps")? / 1000.0)))
     }
 
     /// Sets the number of workers of `job`.

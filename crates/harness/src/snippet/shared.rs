@@ -216,12 +216,12 @@ impl SharedProcess {
                 .extend(folded_warning(&timing, self.empty_ns, loaded));
             seen
         });
-        let told = answer.find_fault(job_name).map(HarnessFailure::new);
+        let reported = answer.find_fault(job_name).map(HarnessFailure::new);
         let failed = self
             .faults
             .get(&variant.name)
             .cloned()
-            .or(told)
+            .or(reported)
             .or_else(|| seen.is_none().then(silent_failure));
         let failure = failed.map(|failed| {
             let setting = RunContext {

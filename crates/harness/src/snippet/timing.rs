@@ -122,7 +122,7 @@ fn parse_points(event: &ProtocolMessage) -> Option<Vec<(u64, u64)>> {
 
 fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
     let mut sums = [0.0; 4];
-    let mut told = 0.0;
+    let mut counted = 0.0;
     let mut count = 0;
     for event in events {
         let quantiles = event.list("q_ps");
@@ -133,11 +133,11 @@ fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
         for (sum, quantile) in sums.iter_mut().zip(quantiles) {
             *sum += quantile / 1000.0;
         }
-        told += 1.0;
+        counted += 1.0;
         count += event.parse_number::<u64>("batches").unwrap_or(0);
     }
-    let [min_ns, p5_ns, p25_ns, median_ns] = sums.map(|sum| sum / told);
-    (told > 0.0 && count > 0).then_some(BatchQuantiles {
+    let [min_ns, p5_ns, p25_ns, median_ns] = sums.map(|sum| sum / counted);
+    (counted > 0.0 && count > 0).then_some(BatchQuantiles {
         min_ns,
         p5_ns,
         p25_ns,

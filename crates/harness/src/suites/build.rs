@@ -250,8 +250,8 @@ fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcom
         failed(FailureCause::Start { reason }, String::new(), false)
     })?;
     if outcome.ended != ProcessEnd::Exit(0) {
-        let said = outcome.stderr.last_lines(20);
-        let line = said.lines().find(|line| line.starts_with("error"));
+        let stderr = outcome.stderr.last_lines(20);
+        let line = stderr.lines().find(|line| line.starts_with("error"));
         let reason = format!(
             "does not compile: {}",
             line.unwrap_or("cargo gave no reason")
@@ -263,7 +263,7 @@ fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcom
                 .unwrap_or(FailureCause::Silent),
         };
         let interrupted = outcome.ended == ProcessEnd::Interrupted;
-        return Err(failed(cause, said, interrupted));
+        return Err(failed(cause, stderr, interrupted));
     }
     let mut built = Vec::new();
     for line in output.0.split(|&byte| byte == b'\n') {

@@ -159,8 +159,8 @@ impl CaseListing<'_> {
     ) -> Option<FailureCause> {
         let adapter = &self.built.adapter;
         let pattern = regex::Regex::new(adapter.keys.missing.as_deref()?).ok()?;
-        let said = String::from_utf8_lossy(&output.0);
-        if !pattern.is_match(&said) && !pattern.is_match(&outcome.stderr.text()) {
+        let stdout = String::from_utf8_lossy(&output.0);
+        if !pattern.is_match(&stdout) && !pattern.is_match(&outcome.stderr.text()) {
             return None;
         }
         let (suite, program) = (&adapter.name, self.built.program.display());

@@ -146,8 +146,8 @@ pub fn build_if_package(
     let Some(adapter) = source.adapter().filter(|own| own.keys.build.is_some()) else {
         return Ok(());
     };
-    let usual = || FrameworkHarness.default_program(&source.under(variant));
-    let program = variant.program.clone().unwrap_or_else(usual);
+    let default_program = || FrameworkHarness.default_program(&source.under(variant));
+    let program = variant.program.clone().unwrap_or_else(default_program);
     let source = source.under(variant);
     let built = build::build_programs(
         (adapter, &source.user_suites),
@@ -316,16 +316,16 @@ fn perform_case(
         fault = skip.or(fault);
     }
     let is_empty = |seen: &RunResult| seen.samples.is_empty();
-    let said = fault
+    let reported = fault
         .clone()
         .filter(|_| seen.as_ref().is_some_and(is_empty));
-    let observations = seen.filter(|_| said.is_none()).into_iter().collect();
+    let observations = seen.filter(|_| reported.is_none()).into_iter().collect();
     let mut attempt = RunOutcome::from_process(&plain, &outcome, observations, fault, job, setting);
     attempt.stdout = printed;
     if attempt.failure.is_some() {
         attempt.observations.retain(|seen| !seen.samples.is_empty());
     }
-    explain_failure(&mut attempt, said);
+    explain_failure(&mut attempt, reported);
     attempt
 }
 

@@ -182,12 +182,12 @@ fn target_pool(folder: &Path, target: &str) -> SourcePool {
     let manifests = sources_below(folder, &|path| path.ends_with("Cargo.toml"));
     let named = |manifest: &PathBuf| {
         let package = manifest.parent()?;
-        let usual = [
+        let default_paths = [
             format!("benches/{target}.rs"),
             format!("benches/{target}/main.rs"),
         ];
-        let told = manifest_path(manifest, target).into_iter();
-        let mut candidates = told.chain(usual).map(|path| package.join(path));
+        let declared = manifest_path(manifest, target).into_iter();
+        let mut candidates = declared.chain(default_paths).map(|path| package.join(path));
         candidates.find(|file| file.is_file())
     };
     let mut pool = SourcePool::new(folder);

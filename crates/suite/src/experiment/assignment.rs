@@ -148,8 +148,8 @@ impl Experiment {
     ) -> Result<speedwell_model::Variant> {
         let variant = &self.variants[super::variant::find_variant(&self.variants, variant)?];
         let mut found = self.declared_variant(variant, current)?;
-        let usual = || self.program.clone().map(Into::into);
-        found.program = found.program.or_else(usual);
+        let default_program = || self.program.clone().map(Into::into);
+        found.program = found.program.or_else(default_program);
         Ok(found)
     }
 
@@ -289,8 +289,8 @@ impl Experiment {
         program: Option<&Path>,
     ) -> Result<()> {
         let name = &variant.name;
-        let usual = self.program.as_ref().map(Path::new);
-        let has_own = variant.program.is_some() && variant.program.as_deref() != usual;
+        let default_program = self.program.as_ref().map(Path::new);
+        let has_own = variant.program.is_some() && variant.program.as_deref() != default_program;
         let is_named = has_own || !variant.arguments.is_empty();
         let Some(serve) = part.get("serve").and_then(TreeNode::as_text) else {
             ensure!(
@@ -309,7 +309,7 @@ impl Experiment {
             "the variant '{name}' sets a program or arguments, but 'serve' does not use \
              '{{program}}'"
         );
-        let is_known = program.is_none() || variant.program.is_some() || usual.is_some();
+        let is_known = program.is_none() || variant.program.is_some() || default_program.is_some();
         ensure!(
             !starts_it || is_known,
             "'{{program}}' is not defined\n\

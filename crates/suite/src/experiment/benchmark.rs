@@ -172,11 +172,11 @@ fn load_parameters(
             .collect()
     };
     let rate: Option<Vec<ParameterValue>> = keys.rate.map(numbers);
-    let usual = || {
+    let default = || {
         rate.is_none()
             .then(|| vec![ParameterValue::Number(f64::from(DEFAULT_CONCURRENCY))])
     };
-    let concurrency = keys.concurrency.map(numbers).or_else(usual);
+    let concurrency = keys.concurrency.map(numbers).or_else(default);
     found.extend(rate.map(|values| ("rate".to_owned(), values)));
     found.extend(concurrency.map(|values| ("concurrency".to_owned(), values)));
     for (name, values) in &mut found {

@@ -27,7 +27,7 @@ impl BenchmarkGroup {
             let of_kind = || find_metric(self.kind, &stored_name(self.kind, name, false));
             declared.cloned().or_else(of_kind)
         };
-        let usual = || -> Vec<String> {
+        let default_names = || -> Vec<String> {
             let declared = own.iter().chain(&also).map(|metric| metric.name.clone());
             let first = match (self.kind, declared.clone().next()) {
                 (GroupKind::Server | GroupKind::Load, _) => {
@@ -49,7 +49,7 @@ impl BenchmarkGroup {
         };
         let wanted = match &self.wanted {
             Some(names) => self.current_names(names),
-            None => usual(),
+            None => default_names(),
         };
         let mut found: Vec<Metric> = Vec::new();
         for name in &wanted {

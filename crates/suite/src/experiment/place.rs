@@ -338,8 +338,8 @@ fn differing_service(
     is_meant: &dyn Fn(&BackingService) -> bool,
 ) -> Option<String> {
     let both = one.iter().zip(other);
-    let mut meant = both.filter(|(own, _)| is_meant(own));
-    meant
+    let mut selected = both.filter(|(own, _)| is_meant(own));
+    selected
         .find(|(own, other)| own != other)
         .map(|(own, _)| own.name.clone())
 }

@@ -129,9 +129,11 @@ fn resolve_need(
         let hint = r"v(?P<version>\d+\S*)";
         return Err(part.error_at_key("match", format!("{message}\nhint: {hint}")));
     }
-    let usual = || vec![name.to_owned(), "--version".to_owned()];
+    let default_command = || vec![name.to_owned(), "--version".to_owned()];
     Ok(RequirementKind::Program {
-        command: keys.command.map_or_else(usual, |command| command.0),
+        command: keys
+            .command
+            .map_or_else(default_command, |command| command.0),
         pattern,
         at_least: keys.at_least.map(|version| version.0),
     })

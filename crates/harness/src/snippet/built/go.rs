@@ -29,8 +29,8 @@ pub fn build_program(
     let identity = program_version(compiler, &["version"])?;
     let harness = unpack_harness(&sources::GO)?;
     let module = write_module(&identity, &harness, &snippet.paths);
-    let usual = ISOLATED_ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let environment = [&usual[..], &variant.environment].concat();
+    let isolated = ISOLATED_ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let environment = [&isolated[..], &variant.environment].concat();
     let identity = format!("{identity}{}", hash_folders(&snippet.paths));
     let compilation = |parts: &SnippetParts, more: Option<String>| {
         let files = [("go.mod", module.clone()), ("main.go", go_source(parts))];
@@ -47,10 +47,10 @@ pub fn build_program(
             identity: identity.clone(),
         }
     };
-    let usual = |parts: &SnippetParts, folder: PathBuf| (parts.clone(), folder);
+    let with_parts = |parts: &SnippetParts, folder: PathBuf| (parts.clone(), folder);
     let (parts, folder) = SnippetParts::of_snippet(snippet).compile_first(
-        |parts| Some(usual(parts, compilation(parts, None).find_compiled()?)),
-        |parts| Ok(usual(parts, compilation(parts, None).compile()?)),
+        |parts| Some(with_parts(parts, compilation(parts, None).find_compiled()?)),
+        |parts| Ok(with_parts(parts, compilation(parts, None).compile()?)),
     )?;
     let Some(build) = layout.build else {
         return Ok((folder.join("program"), None));

@@ -43,15 +43,15 @@ pub fn build_program(
     let mut version_arguments: Vec<&str> = choice.iter().map(String::as_str).collect();
     version_arguments.push("-vV");
     let identity = program_version(compiler, &version_arguments)?;
-    let mut usual = DEFAULT_FLAGS.map(str::to_owned).to_vec();
-    usual.extend(layout.align.then(|| ALIGN_FLAG.to_owned()));
+    let mut default_flags = DEFAULT_FLAGS.map(str::to_owned).to_vec();
+    default_flags.extend(layout.align.then(|| ALIGN_FLAG.to_owned()));
     let library = build_library(
         compiler,
-        &[&choice[..], &usual, &flags].concat(),
+        &[&choice[..], &default_flags, &flags].concat(),
         variant,
         &identity,
     )?;
-    let mut arguments = [&choice[..], &usual, &flags].concat();
+    let mut arguments = [&choice[..], &default_flags, &flags].concat();
     arguments.extend(["main.rs", "-o", "program", "--extern"].map(str::to_owned));
     arguments.push(format!("speedwell={}", library.display()));
     arguments.extend(snippet.paths.iter().flat_map(|path| crate_arguments(path)));
