@@ -204,7 +204,7 @@ mod tests {
         let roles = [role("target", "a", 1), role("load", "laod", 1)];
         let refused = format!("{:#}", assign_machines(&roles, &known).unwrap_err());
         assert!(
-            refused.contains("for 'load'") && refused.contains("no machine or label 'laod'"),
+            refused.contains("for 'load'") && refused.contains("unknown machine or label 'laod'"),
             "{refused}"
         );
     }

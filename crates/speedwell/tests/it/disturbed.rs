@@ -138,10 +138,7 @@ fn rules_that_make_no_sense_are_refused_with_the_reason() {
     let project = project(ONE_SIDE);
     for (words, reason) in [
         (&["--reject", "time>3"][..], "'time', which is measured"),
-        (
-            &["--reject", "wait>5%"],
-            "a share of the time that is measured",
-        ),
+        (&["--reject", "wait>5%"], "a share of the measured time"),
         (&["--reject", "stael>1%"], "did you mean 'steal'?"),
         (
             &["--reject", RULE, "--order", "alternate"],

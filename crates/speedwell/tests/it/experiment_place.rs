@@ -344,7 +344,7 @@ fn machines_are_had_all_or_none() {
         &[("\"store\"", "\"stroe\"")],
         &[
             "for 'db'",
-            "no machine or label 'stroe'",
+            "unknown machine or label 'stroe'",
             "did you mean 'store'?",
         ],
     );

@@ -191,7 +191,7 @@ when = ["http"]
     let report: Value = answer.json();
     let said = |note: &&Value| {
         note.as_str()
-            .is_some_and(|note| note.contains("it was sent"))
+            .is_some_and(|note| note.contains("the server received"))
     };
     let notes = report["notes"].as_array().unwrap();
     assert_eq!(
@@ -222,7 +222,7 @@ fn without_perf_a_command_of_node_is_recorded_by_v8_and_that_is_said() {
     enters_by_audit(&profiled(&answer), "v8");
     answer.expect_stdout(&[
         "V8's profiler was used because perf is not in PATH.",
-        "V8's profiler sees JavaScript functions only",
+        "V8's profiler sees only JavaScript functions",
     ]);
 }
 

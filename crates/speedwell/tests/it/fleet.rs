@@ -318,7 +318,7 @@ fn what_cannot_be_had_is_said_before_anything_is_measured() {
     refused(
         &["--on", "lob"],
         &[
-            "there is no machine or label 'lob'",
+            "unknown machine or label 'lob'",
             "hint: did you mean 'lab'?",
         ],
     );

@@ -64,7 +64,7 @@ fn machines_by_ssh_are_listed_chosen_and_checked() {
     assert!(
         unknown
             .stderr
-            .contains("no machine or label 'zen5'\nhint: did you mean 'zen4'?"),
+            .contains("unknown machine or label 'zen5'\nhint: did you mean 'zen4'?"),
         "{unknown:?}"
     );
 

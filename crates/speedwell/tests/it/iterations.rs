@@ -197,7 +197,7 @@ fn a_file_of_values_that_cannot_be_read_or_understood_is_refused() {
     run("@bad.set").expect_status(2).expect_stderr(&[
         "in --set",
         "'bad.set'",
-        "line 2, 'g/steady.fake 20', is not of the form",
+        "cannot parse line 2, 'g/steady.fake 20'",
     ]);
     run("@none.set")
         .expect_status(2)

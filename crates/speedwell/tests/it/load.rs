@@ -354,8 +354,8 @@ fn options_that_contradict_each_other_are_refused_with_a_hint() {
         (&["--pipeline", "4", "--http2"], "cannot be used with"),
         (&["--pipeline", "40"], "hint: use -c 40 or more"),
         (&["--threads", "40"], "cannot be divided among 40 threads"),
-        (&["--rate", "fast"], "is not a rate such as 500"),
-        (&["--ramp", "5"], "is not a stage such as 0-1000:30s"),
+        (&["--rate", "fast"], "cannot parse rate 'fast'"),
+        (&["--ramp", "5"], "cannot parse stage '5'"),
         (&["--requests", "1000"], "the number of requests is -n"),
         (
             &["--serve", "a", "--serve", "b"],

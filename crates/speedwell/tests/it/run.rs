@@ -182,7 +182,7 @@ fn mistakes_are_told_with_what_where_and_how() {
     );
     told(
         &["run", "bench", "len=abc"],
-        &["'len' is a number, but 'abc' is not one"],
+        &["'len' to 'abc': expected a number"],
     );
     told(
         &["run", "bench", "--filter", "xyz"],
@@ -331,8 +331,8 @@ fn names_of_parameters_that_could_not_be_read_back_are_refused_where_they_are_fo
         .expect_status(2)
         .expect_stdout(&["g/good.fake a b=1"])
         .expect_stderr(&[
-            "'g/tab.fake' has a parameter 'a\\tb': a name may not hold tabs, line ends or other control \
-             characters; rename it where it is declared",
+            "'g/tab.fake' has an invalid parameter 'a\\tb': a name must not contain tabs, newlines or other \
+             control characters; rename it in its declaration",
         ]);
     assert!(!answer.stdout.contains("tab.fake"), "{answer:#?}");
     let csv = "\"filename\", \"a=b\", \"rate\", \"time\"\n\"x.js\", 5, 1, 1\n";
@@ -341,7 +341,7 @@ fn names_of_parameters_that_could_not_be_read_back_are_refused_where_they_are_fo
         .run(&["report", "scatter.csv"])
         .expect_status(2)
         .expect_stderr(&[
-            "'x.js' has a parameter 'a=b': a name may not hold '='",
+            "'x.js' has a parameter 'a=b': a name must not contain '='",
             "\nhint: rename it in the file",
         ]);
 }
