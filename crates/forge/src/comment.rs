@@ -86,7 +86,7 @@ impl ForgeClient {
         }
         let created = self.write_comment(Method::POST, &self.comments_path(), &body)?;
         let id = created["id"].as_u64();
-        let id = id.ok_or_else(|| self.unreadable_error(WRITE_COMMENT, "names no comment"))?;
+        let id = id.ok_or_else(|| self.unreadable_error(WRITE_COMMENT, "has no comment id"))?;
         // Another job may have created one at the same time.
         let own = self.own_comments(&text.first_line(), me.as_deref())?;
         match own.first() {
@@ -169,7 +169,7 @@ impl ForgeClient {
     /// Name of the token's user. Tokens of GitHub jobs may not query it.
     fn query_user_name(&self) -> Option<String> {
         let (answer, _) = self
-            .send_request("ask who we are", Method::GET, "/user", None)
+            .send_request("query the user name", Method::GET, "/user", None)
             .ok()?;
         let name = answer["login"]
             .as_str()
@@ -316,7 +316,7 @@ impl CommentText {
     }
 }
 
-const TRUNCATION_NOTE: &str = "\n_The rest is too long for a comment._\n";
+const TRUNCATION_NOTE: &str = "\n_Truncated: the rest is too long for a comment._\n";
 
 /// Characters reserved for closing open elements.
 const CLOSING_RESERVE: usize = 200;
@@ -357,7 +357,7 @@ mod tests {
         assert!(whole.chars().count() <= 65_536);
         assert!(whole.chars().count() > 65_000, "most of the room is used");
         assert!(whole.ends_with(
-            "line of words\n```\n\n</details>\n\n_The rest is too long for a comment._\n"
+            "line of words\n```\n\n</details>\n\n_Truncated: the rest is too long for a comment._\n"
         ));
     }
 

@@ -84,12 +84,12 @@ pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub enum ParsePullRequestError {
     /// The text does not have the expected form.
     #[error(
-        "'{0}' names no pull request: 'github:OWNER/NAME#12', 'gitlab:GROUP/NAME!12' or 'gitea:https://HOST/OWNER/NAME#12' does"
+        "cannot parse pull request '{0}': expected 'github:OWNER/NAME#12', 'gitlab:GROUP/NAME!12' or 'gitea:https://HOST/OWNER/NAME#12'"
     )]
     InvalidForm(String),
     /// A token would be sent to this server unencrypted.
     #[error(
-        "'{0}' is not encrypted, and a token is sent there: only https is, and http to this machine itself"
+        "'{0}' is not encrypted, so the token could be intercepted: use https, or http only for this machine"
     )]
     Unencrypted(String),
 }

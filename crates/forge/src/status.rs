@@ -69,7 +69,7 @@ impl ForgeClient {
             return Err(Error::InvalidRequest {
                 place: self.place.to_string(),
                 what: SET_STATUS,
-                reason: format!("'{}' is not the whole id of a commit", status.revision),
+                reason: format!("'{}' is not a full commit id", status.revision),
             });
         }
         if self.newer_status(status).is_some() {

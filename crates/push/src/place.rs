@@ -15,16 +15,18 @@ pub struct UploadTarget {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseTargetError {
     /// It is not the address of a project.
-    #[error("'{0}' is no address of a project on a server\nhint: https://HOST/PROJECT")]
+    #[error(
+        "cannot parse '{0}': expected the URL of a project on a server\nhint: https://HOST/PROJECT"
+    )]
     InvalidAddress(String),
     /// The token would be sent unencrypted.
     #[error(
-        "'{0}' is not encrypted, so that the token could be read on its way\nhint: https://; http:// only leads to this machine"
+        "'{0}' is not encrypted, so the token could be intercepted\nhint: use https://; http:// is only allowed for this machine"
     )]
     Unencrypted(String),
     /// It contains credentials.
     #[error(
-        "the address holds a user or a password, which everybody who lists processes can read\nhint: set SPEEDWELL_TOKEN"
+        "the URL contains a user or a password, visible to everyone who can list processes\nhint: set SPEEDWELL_TOKEN"
     )]
     HasCredentials,
 }

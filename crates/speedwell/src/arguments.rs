@@ -21,7 +21,7 @@ pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, 
     {
         // Names of cases, sessions and files are stored as text.
         status::print_error(&anyhow::anyhow!(
-            "the argument {argument:?} is not UTF-8\nhint: rename the file"
+            "argument {argument:?} is not valid UTF-8\nhint: rename the file"
         ));
         return Err(CommandStatus::COULD_NOT);
     }

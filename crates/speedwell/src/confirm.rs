@@ -17,18 +17,18 @@ use speedwell_report::{self as report, Document, ReportBlock, ReportSubject};
 use speedwell_results::store::Store;
 use std::collections::BTreeSet;
 
-/// Measure a suspected change again, before and after, and say whether it is there
+/// Measure a suspected change again, before and after, to confirm or refute it
 ///
-/// Both sides are measured on this machine in randomised blocks of four, 14 to 48 runs a side, so that of a hundred
-/// suspicions of nothing at most one is confirmed. What made somebody suspect the change takes no part, so the ratio is
-/// not overstated. CHANGE is a number of 'speedwell history changes': its revisions, case and target are taken from the
-/// store, and the answer is kept there.
+/// Both sides are measured on this machine in randomised blocks of four, 14 to 48 runs a side, so that at most one of a
+/// hundred changes that do not exist is confirmed. Earlier measurements do not count, so the ratio is not overstated.
+/// CHANGE is a number from 'speedwell history changes': its revisions, case and target are taken from the store, and
+/// the result is stored there.
 ///
 /// Exit status 1 if a change is not confirmed.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("targets", |arg| arg.value_name("CHANGE|TARGET").help(
-        "Numbers of changes; with --old and --new, what to measure")),
+        "Numbers of changes; with --old and --new, targets to measure")),
     // mut_arg moves an argument to the end of the list, where the one after '--' must be.
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
@@ -61,7 +61,7 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
         )?;
         ensure!(
             plans.plan.design.purpose == SessionPurpose::Confirm,
-            "session {session} was not measured to confirm anything\nhint: speedwell run --resume {session}"
+            "session {session} is not a confirmation\nhint: speedwell run --resume {session}"
         );
         let suspects = confirm::changes_in_plan(&store, &plans.plan)?;
         return measure_and_record(plans, &suspects, &mut store, &task);
@@ -104,7 +104,7 @@ fn parse_numbers(words: &[String]) -> anyhow::Result<Vec<i64>> {
     let number = |word: &String| {
         word.parse().map_err(|_| {
             anyhow!(
-                "'{word}' is no number of a change\nhint: 'speedwell history changes' lists them; --old rev:OLD --new \
+                "cannot parse '{word}': expected the number of a change\nhint: 'speedwell history changes' lists them; --old rev:OLD --new \
                  rev:NEW measures '{word}' at two revisions"
             )
         })
@@ -118,7 +118,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         sampling.runs.is_none()
             && sampling.precision.is_none()
             && args.comparison.confidence.is_none(),
-        "a confirmation decides itself how many runs it needs, for an error rate of 1 %\nhint: leave out --runs, \
+        "a confirmation determines the number of runs itself, for an error rate of 1 %\nhint: leave out --runs, \
          --precision and --confidence"
     );
     ensure!(
@@ -132,7 +132,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     );
     ensure!(
         args.study.x_axis.is_none(),
-        "a confirmation compares two sides, and is no parameter study\nhint: leave out --x-axis"
+        "a confirmation compares two sides and cannot be a parameter study\nhint: leave out --x-axis"
     );
     Ok(())
 }
@@ -165,7 +165,7 @@ fn measure_suspects(
     }
     ensure!(
         plans.plan.variants.len() == 2,
-        "a confirmation has two sides\nhint: --old and --new"
+        "a confirmation needs two sides\nhint: --old and --new"
     );
     if task.execution.list || task.execution.test {
         return measuring::execute_plans(plans, store, task);
@@ -236,7 +236,7 @@ fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<
     (!known.is_empty()).then(|| {
         let known: Vec<&str> = known.into_iter().collect();
         format!(
-            "Measured again on {}; the history was measured on {}: what only that machine shows is not seen here.",
+            "Measured again on {}, but the history was measured on {}: changes specific to that machine do not show here.",
             own.title(),
             known.join(", ")
         )

@@ -40,7 +40,9 @@ impl CommandGate {
         if outcome.is_some()
             && rows.any(|row| row.withheld == Some(WithheldReason::BenchmarkChanged))
         {
-            status::print_hint("--with-own-benchmarks compares each side's own benchmark");
+            status::print_hint(
+                "--with-own-benchmarks compares each side with its own version of the benchmark",
+            );
         }
         let failures = match outcome {
             None => status::of_failures(&findings.failures),
@@ -142,8 +144,8 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
 pub fn reject_single_variant(variants: usize, fail_on: FailOn) -> anyhow::Result<()> {
     ensure!(
         fail_on == FailOn::Never || variants > 1,
-        "--fail-on {} could never fail: there is one variant only, and nothing to compare it with\nhint: --old and --new, \
-         or 'speedwell compare @base @latest' for results that are stored",
+        "--fail-on {} could never fail: there is only one variant\nhint: use --old and --new, \
+         or 'speedwell compare @base @latest' for stored results",
         fail_on.name()
     );
     Ok(())

@@ -14,16 +14,15 @@ use speedwell_results::store::Store;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// Read results of other tools, or exported ones, into the store
+/// Import results of other tools, or exported ones, into the store
 ///
-/// The kind of a file is found by its content: own JSON lines, CSV of Node core's run.js,
-/// compare.js or scatter.js, JSON of google/benchmark, hyperfine, pyperf, pytest-benchmark, vitest,
-/// autocannon or oha, XML of Catch2, text of go test -bench, ab, wrk, h2load, hey or oha, and tables
-/// of figures in Markdown. Files with results of many revisions become one session for each: a folder of
-/// results of asv, the data.js of github-action-benchmark, JSON of bencher, CSV with the columns time
-/// and commit. What the store holds already is not added again. Figures that cannot be what they are said to be are printed; '--set
-/// connections=100 --set pipelining=10' says of all cases what a file does not, '--set better=less' of
-/// metrics which direction is good.
+/// The format of a file is detected from its content: Speedwell JSON lines, CSV of Node core's run.js, compare.js or
+/// scatter.js, JSON of google/benchmark, hyperfine, pyperf, pytest-benchmark, vitest, autocannon or oha, XML of Catch2,
+/// text of go test -bench, ab, wrk, h2load, hey or oha, and tables of figures in Markdown. Files with results of
+/// several revisions become one session per revision: a folder of asv results, data.js of github-action-benchmark, JSON
+/// of bencher, CSV with the columns time and commit. Results that are already in the store are not added again.
+/// Implausible figures are reported. '--set connections=100 --set pipelining=10' adds parameters that a file lacks to
+/// all its cases, '--set better=less' sets the good direction of its metrics.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files or folders to read; '-' is stdin
@@ -31,12 +30,12 @@ pub struct ImportArgs {
     files: Vec<PathBuf>,
     /// Set a parameter to this value (repeatable)
     ///
-    /// The value is that of all cases.
+    /// The value applies to all cases.
     #[arg(short = 's', long = "set", value_name = "NAME=V")]
     set: Vec<String>,
-    /// A variant that does more work than the baseline (repeatable)
+    /// Variant that does more work than the baseline (repeatable)
     ///
-    /// It cannot be better, so figures that say so are pointed out.
+    /// It cannot be better, so figures that say otherwise are reported.
     #[arg(long, value_name = "VARIANT")]
     never_better: Vec<String>,
     #[command(flatten)]
@@ -98,7 +97,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
         taken.report_import(&label, args.output.quiet);
         if taken.has_nothing() {
             status::print_warning(&format!(
-                "'{label}': no result in it has a figure: {} failed, {} skipped.",
+                "'{label}': no result has a figure: {} failed, {} skipped.",
                 taken.failed, taken.skipped
             ));
             status = CommandStatus::COULD_NOT;
@@ -121,7 +120,7 @@ impl ImportArgs {
             let (name, value) = text
                 .split_once('=')
                 .filter(|(name, _)| !name.is_empty())
-                .with_context(|| format!("in --set: '{text}' is not of the form NAME=VALUE"))?;
+                .with_context(|| format!("in --set: cannot parse '{text}': expected NAME=VALUE"))?;
             let is_direction = better.set_direction(name, value);
             if !is_direction.with_context(|| format!("in --set '{text}'"))? {
                 let value = ParameterValue::infer_value(&BenchmarkSelection::expand_number(value));
@@ -139,8 +138,8 @@ impl ImportArgs {
             .count();
         ensure!(
             own < 2 || self.origin.revision.is_none(),
-            "'{}' holds {own} sessions with revisions of their own, and --revision would make them one\n\
-             hint: leave --revision out; --branch says where they belong",
+            "'{}' contains {own} sessions with their own revisions, which --revision would merge\n\
+             hint: leave out --revision; --branch sets their branch",
             file.display()
         );
         Ok(())
@@ -239,8 +238,8 @@ impl ImportSummary {
     pub(super) fn report_import(&self, label: &str, is_quiet: bool) {
         if self.differs {
             status::print_warning(&format!(
-                "'{label}': the good direction of a metric is another one in sessions that are already in the store; \
-                 they stay as they are."
+                "'{label}': the good direction of a metric differs in sessions that are already in the store; \
+                 they are not changed."
             ));
         }
         if is_quiet {

@@ -26,7 +26,7 @@ pub fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyh
     if let Some(target) = places.iter().find(|place| is_target(place, &here)) {
         let first = quote(target);
         return anyhow!(
-            "'{target}' is something to be measured, not a result\nhint: to compare two programs on it: speedwell \
+            "'{target}' is a benchmark, not a result\nhint: to compare two programs on it: speedwell \
              compare --old PROGRAM --new PROGRAM {first}\nhint: to compare flags or variables: speedwell run {first} \
              --variant a=PROGRAM --variant 'b=PROGRAM --flag'\nhint: to measure without comparing: speedwell run {all}"
         );

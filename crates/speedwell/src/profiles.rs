@@ -33,7 +33,7 @@ pub fn read_sides(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<Stack
     match (one, other) {
         (None, _) => Ok(None),
         (Some((one, _)), Some((other, _))) => bail!(
-            "'{}' is a profile and '{}' is none: they cannot be compared",
+            "'{}' is a profile but '{}' is not: they cannot be compared",
             one.label,
             other.label
         ),
@@ -59,9 +59,9 @@ fn read_side(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
             (None, Some(first)) => whole = Some(first),
             (Some(whole), Some(next)) if whole.unit == next.unit => whole.merge(&next),
             (Some(_), Some(_)) => {
-                bail!("the costs in '{file}' have another unit than those before it")
+                bail!("the costs in '{file}' have a different unit than in the files before it")
             }
-            (Some(_), None) => bail!("'{file}' is no profile, and others beside it are"),
+            (Some(_), None) => bail!("'{file}' is not a profile, but the files before it are"),
         }
     }
     Ok(whole)
@@ -95,10 +95,7 @@ pub fn compare_profiles(
     args: &RunArgs,
 ) -> anyhow::Result<CommandStatus> {
     let ([old_name, new_name], [old, new]) = (operands, profiles) else {
-        bail!(
-            "profiles are compared two at a time, and {} were given",
-            operands.len()
-        );
+        bail!("cannot compare {} profiles: expected two", operands.len());
     };
     if old.unit != new.unit {
         bail!(
@@ -109,7 +106,7 @@ pub fn compare_profiles(
     }
     if args.comparison.fail_on != FailOn::Never {
         bail!(
-            "profiles have no verdict that --fail-on could judge: they say where a cost is, not whether it is real"
+            "--fail-on needs a verdict, but profiles have none: they show where a cost is, not whether it is real"
         );
     }
     let side = |operand: &'_ SourceOperand, profile| (operand.label.clone(), profile);

@@ -57,7 +57,7 @@ pub fn of_comparison(
     let description = line.unwrap_or_else(|| first_headline(&document));
     gate.add_to(&mut document, &OutputArgs::default());
     let Some((_, newest, _)) = labelled.last() else {
-        bail!("there is nothing to compare");
+        bail!("nothing to compare");
     };
     let worktrees = newest.variants.iter().rev();
     let worktree = worktrees

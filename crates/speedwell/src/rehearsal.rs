@@ -68,10 +68,10 @@ fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Resu
         None => Ok(()),
         Some(ChartKind::Flame) if is_profiled => Ok(()),
         Some(ChartKind::Flame) => {
-            bail!("flame graphs are drawn of profiles\nhint: measure with --profile")
+            bail!("flame graphs need profiles\nhint: measure with --profile")
         }
         Some(_) => bail!(
-            "an experiment has charts of its own\nhint: --metric NAME shows one metric, with the chart of --chart"
+            "an experiment defines its own charts\nhint: --metric NAME shows one metric with the chart of --chart"
         ),
     }
 }

@@ -32,12 +32,12 @@ pub struct ReportArgs {
     /// Files or stored sessions; '-' is stdin
     #[arg(value_name = "SOURCE", default_value = "@latest")]
     sources: Vec<String>,
-    /// Write the raw data to standard output instead of a report
+    /// Export the raw data to stdout instead of a report
     #[arg(long, value_name = "KIND", conflicts_with_all = ["x_axis", "format", "json", "output"])]
     export: Option<ReportExport>,
-    /// Add up loads that several generators sent at the same time
+    /// Merge loads that several generators sent at the same time
     ///
-    /// They are parts of one, such as of several machines (JSON of 'speedwell load'). Histograms are merged exactly.
+    /// For example, loads from several machines (JSON of 'speedwell load'). Histograms are merged exactly.
     #[arg(long, conflicts_with_all = ["export", "x_axis"])]
     merge: bool,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub struct ReportArgs {
 /// Forms of raw data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ReportExport {
-    /// One JSON object a line; lossless, and what `import` reads back.
+    /// One JSON object per line; lossless, and can be imported again.
     Jsonl,
     /// CSV of Node core's compare.js, or run.js for one variant.
     NodeCsv,
@@ -72,7 +72,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
     let operands = operand::parse_all(&args.sources)?;
     ensure!(
         args.comparison.fail_on == FailOn::Never || (args.export.is_none() && !args.merge),
-        "--fail-on judges a report of runs, and neither --export nor --merge makes one"
+        "--fail-on cannot be combined with --export or --merge"
     );
     if let Some(status) = large_session(&args, &operands, &selection)? {
         return Ok(status);
@@ -208,7 +208,7 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
         let loads = formats::measured::stored_loads(&source.session)?;
         ensure!(
             !loads.is_empty(),
-            "'{}' holds no load of 'speedwell load'\nhint: -o part.json writes one",
+            "'{}' contains no load\nhint: speedwell load -o part.json writes one",
             source.label
         );
         parts.extend(loads);

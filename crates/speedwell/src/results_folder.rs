@@ -78,9 +78,7 @@ impl AsvResults {
                 match asv::read_file(&input, &beside, &mut warnings) {
                     Ok(session) => sessions.push(session),
                     // asv skips such files, too: it may be interrupted while it writes one.
-                    Err(error) => {
-                        warnings.push(format!("'{label}': the file was left out: {error:#}"))
-                    }
+                    Err(error) => warnings.push(format!("'{label}': skipped the file: {error:#}")),
                 }
                 warnings
                     .iter()
@@ -97,7 +95,7 @@ impl AsvResults {
         }
         ensure!(
             !all.is_empty(),
-            "there are no results of asv in '{}'",
+            "found no asv results in '{}'",
             self.folder.display()
         );
         Ok(all)

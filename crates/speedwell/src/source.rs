@@ -331,7 +331,7 @@ pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result
     let known: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
     if !known.contains(&name) {
         bail!(
-            "no variant '{name}'\nhint: its variants are {}",
+            "unknown variant '{name}'\nhint: the variants are {}",
             known.join(", ")
         );
     }
@@ -394,7 +394,7 @@ impl ResultSource {
             .failures
             .retain(|failure| selection.selects_name(&failure.benchmark));
         if had_runs && session.runs.is_empty() {
-            bail!("--filter, --exclude and --set leave no case of it");
+            bail!("no case is left after --filter, --exclude and --set");
         }
         Ok(())
     }
@@ -427,8 +427,8 @@ impl ResultSource {
         }
         if after.len() < before.len() {
             status::print_warning(&format!(
-                "the pattern of '{}' makes {} cases into {}, which mixes their runs; put what \
-                 tells them apart in a group: (...)",
+                "the pattern of '{}' merges {} cases into {}, which mixes their runs; capture what \
+                 distinguishes them in a group: (...)",
                 self.label,
                 before.len(),
                 after.len()
@@ -456,10 +456,10 @@ pub fn program_side(
     };
     let in_source = || format!("in source '{}'", operand.label);
     if operand.places.len() > 1 {
-        bail!("'{place}' is a program: it cannot be merged with other places");
+        bail!("'{place}' is a program and cannot be merged with other sources");
     }
     if let Some(variant) = &operand.variant {
-        bail!("'{place}' is a program: it has no variant '[{variant}]'");
+        bail!("'{place}' is a program and has no variant '[{variant}]'");
     }
     let (suite, file) = match known.split_operand(place) {
         Some((suite, path)) => (Some(suite), Path::new(path)),
@@ -473,7 +473,7 @@ pub fn program_side(
         }
         bail!(
             "'{place}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
-             hint: docs/reference/suites.md tells how a suite is described; as a command it is measured by: speedwell eval sh {}",
+             hint: docs/reference/suites.md explains how to describe a suite; to measure it as a command: speedwell eval sh {}",
             quote(place)
         );
     }

@@ -50,7 +50,7 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
     args.output.check_report(ReportSubject::SnippetSearch)?;
     ensure!(
         args.execution.reject.is_none(),
-        "--reject repeats runs at the end of their block, and a search has none"
+        "--reject repeats runs at the end of their block, but a search has no blocks"
     );
     let task = args.eval_task();
     let mut progress = task.progress_display();

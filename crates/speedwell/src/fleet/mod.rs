@@ -18,10 +18,10 @@ use speedwell_suite::labels::MachineSelector;
 /// Clock offset that is worth a remark. No result depends on it.
 const MAX_CLOCK_OFFSET_NS: u64 = 1_000_000_000;
 
-/// Show the machines of the fleet, and check whether they are fit to measure
+/// Show the machines of the fleet and check whether they are fit for measuring
 ///
-/// Which machines there are says the file fleet.toml: that of the project, else ~/.config/speedwell/fleet.toml. LABELS are names of
-/// machines and labels joined by & | ! and brackets.
+/// The machines are listed in the project's fleet.toml, else in ~/.config/speedwell/fleet.toml. LABELS combines names
+/// and labels of machines with & | ! and parentheses.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -34,7 +34,7 @@ const MAX_CLOCK_OFFSET_NS: u64 = 1_000_000_000;
 pub struct FleetArgs {
     #[command(subcommand)]
     command: Option<FleetCommand>,
-    /// Only these machines
+    /// Select machines by name or label
     #[arg(value_name = "LABELS")]
     labels: Option<MachineSelector>,
     #[command(flatten)]
@@ -43,26 +43,26 @@ pub struct FleetArgs {
 
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
-    /// Have each machine examine itself as doctor does, and say which it is, how its clock differs and how fast it is
+    /// Check each machine as doctor does, and show its identity, clock offset and speed
     ///
-    /// Exit status 1 if a machine cannot be had or has a problem. A machine whose table names no 'binary' is sent this program
-    /// once.
+    /// Exit status 1 if a machine is unavailable or has a problem. If a machine's table names no 'binary', this program
+    /// is copied to it once.
     Check(CheckArgs),
-    /// Take in what the workers of a session have, and show how far they are
+    /// Fetch results from the workers of a session, and show their progress
     Status(sessions::StatusArgs),
-    /// Wait for the end of a session that was handed out with --detach, and report it
+    /// Wait for a session started with --detach, and report it
     ///
-    /// Workers that are lost get successors. Ctrl-C ends the waiting, not the workers.
+    /// Lost workers are replaced. Ctrl-C stops waiting, not the workers.
     Collect(sessions::CollectArgs),
-    /// End the workers of a session; what was measured is kept
+    /// Stop the workers of a session, keeping completed runs
     Cancel(sessions::CancelArgs),
-    /// Remove what sessions left on the machines: plans, programs, benchmark files, spools
+    /// Remove files of sessions from the machines: plans, programs, benchmark files, spools
     Clean(sessions::CleanArgs),
 }
 
 #[derive(Debug, Args)]
 struct CheckArgs {
-    /// Only these machines
+    /// Select machines by name or label
     #[arg(value_name = "LABELS")]
     labels: Option<MachineSelector>,
     #[command(flatten)]
@@ -96,7 +96,7 @@ fn list_machines(labels: Option<&MachineSelector>, output: &OutputArgs) -> Resul
 
 fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
     let mut engine = FleetEngine::from_file(&fleet_file()?);
-    let own = std::env::current_exe().context("this program has no file")?;
+    let own = std::env::current_exe().context("cannot find the file of this program")?;
     let own = program::program_to_send(&own);
     let mut lines = Vec::new();
     for machine in select_machines(&mut engine, args.labels.as_ref())? {
@@ -150,7 +150,7 @@ fn select_machines(
                 machine.name == name || machine.labels.iter().any(|own| own == name)
             })
         });
-        anyhow::ensure!(!machines.is_empty(), "no machine is '{labels}'");
+        anyhow::ensure!(!machines.is_empty(), "no machine matches '{labels}'");
     }
     Ok(machines)
 }
@@ -191,7 +191,7 @@ fn add_check_results(line: &mut FleetLine, offset: ClockOffset, checked: &Machin
     line.remarks.extend(checked.identity.remark.clone());
     if offset.offset_ns.unsigned_abs() > MAX_CLOCK_OFFSET_NS {
         line.remarks
-            .push("its clock is more than a second off; no figure depends on it".to_owned());
+            .push("its clock is more than a second off; this does not affect results".to_owned());
     }
     let pulse = checked.pulse;
     line.known = Some(FleetFacts {
@@ -213,7 +213,7 @@ fn warn_about_clones(lines: &mut [FleetLine]) {
         if let Some(first) = first.filter(|first| *first < at) {
             let name = lines[first].name.clone();
             lines[at].remarks.push(format!(
-                "it has the number of {name} (/etc/machine-id): one machine, or a copy, known by its name only"
+                "same /etc/machine-id as {name}: the same machine or a clone, distinguished by name only"
             ));
         }
     }

@@ -18,7 +18,7 @@ use speedwell_results::store::{ParcelState, Store};
 /// Session to show.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// The session, such as @31
+    /// Session, e.g. @31
     #[arg(value_name = "SESSION", default_value = "@latest")]
     session: String,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub struct StatusArgs {
 /// Session to wait for.
 #[derive(Debug, Args)]
 pub struct CollectArgs {
-    /// The session, such as @31
+    /// Session, e.g. @31
     #[arg(value_name = "SESSION", default_value = "@latest")]
     session: String,
     #[command(flatten)]
@@ -57,7 +57,7 @@ impl CollectArgs {
 /// Session to cancel.
 #[derive(Debug, Args)]
 pub struct CancelArgs {
-    /// The session, such as @31
+    /// Session, e.g. @31
     #[arg(value_name = "SESSION")]
     session: String,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub struct CancelArgs {
 /// Sessions whose files are removed.
 #[derive(Debug, Args)]
 pub struct CleanArgs {
-    /// The session, e.g. @31 [default: all untouched for 14 days]
+    /// Session, e.g. @31 [default: all unused for 14 days]
     #[arg(value_name = "SESSION")]
     session: Option<String>,
     #[command(flatten)]
@@ -89,8 +89,8 @@ pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<Comman
     let number = session.number.unwrap_or_default();
     status::write_stdout(format!("@{number}\n"))?;
     status::print_note(&format!(
-        "the work is handed out; 'speedwell fleet status @{number}' shows how far it is, 'speedwell fleet collect \
-         @{number}' waits for its end and reports"
+        "the workers are started; 'speedwell fleet status @{number}' shows their progress, 'speedwell fleet collect \
+         @{number}' waits for the results and reports them"
     ));
     Ok(CommandStatus::DONE)
 }
@@ -133,7 +133,7 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
     let is_open = |state| !matches!(state, ParcelState::Done | ParcelState::Lost);
     let ended = if parcels.iter().any(|one| is_open(one.shard.state)) {
         status::print_note(&format!(
-            "its workers go on; wait for them with: speedwell fleet collect @{number}"
+            "its workers continue; wait for them with: speedwell fleet collect @{number}"
         ));
         CommandStatus::INTERRUPTED
     } else {
@@ -157,7 +157,7 @@ pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
     args.output
         .print_document(&report::list_fleet_parcels(&parcel_rows(&parcels)))?;
     status::print_note(&format!(
-        "what was measured is kept, resume with: speedwell run --resume @{number}"
+        "completed runs are stored; resume with: speedwell run --resume @{number}"
     ));
     Ok(CommandStatus::DONE)
 }

@@ -15,27 +15,27 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Write everything to a file: sessions, tokens by their digests, judgements, deletions
+/// Back up sessions, token digests, judgements and deletions to a file
 ///
-/// The file is JSON Lines; 'speedwell serve restore' reads it into a file or into PostgreSQL, wherever it came from. It is
-/// of one moment for each project, also while the server runs. What is being measured on this machine is left out; a session
-/// whose process was killed is written as interrupted.
+/// The file is JSON Lines; 'speedwell serve restore' reads it into a file or into PostgreSQL, whichever it came from.
+/// It is a consistent snapshot of each project, even while the server runs. Sessions that are being measured on this
+/// machine are left out; a session whose process was killed is written as interrupted.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
-    /// The file, which must not be there yet
+    /// File to create; it must not exist yet
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     store: DatabaseArgs,
 }
 
-/// Read what 'speedwell serve backup' wrote
+/// Restore a file written by 'speedwell serve backup'
 ///
-/// Sessions that are here already stay as they are; deleted ones are not brought back. The whole file is checked before
-/// anything is written.
+/// Existing sessions are not changed, and deleted ones are not restored. The whole file is checked before anything is
+/// written.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
-    /// The file
+    /// Backup file to read
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
     // not mistaken for a whole one.
     ensure!(
         !args.file.exists(),
-        "'{named}' is there already\nhint: name another file"
+        "'{named}' already exists\nhint: name another file"
     );
     let part = args.file.with_extension("part");
     let file = File::create(&part).with_context(|| format!("cannot write '{}'", part.display()))?;
@@ -105,16 +105,19 @@ pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
     let sessions = |number| format_count(number, "session", "sessions");
     let mut words = format!("restored {}", sessions(all.sessions));
     if all.known > 0 {
-        words += &format!("; already here: {}", sessions(all.known));
+        words += &format!("; already present: {}", sessions(all.known));
     }
     if all.deleted > 0 {
-        words += &format!("; deleted here, and still so: {}", sessions(all.deleted));
+        words += &format!(
+            "; not restored, because deleted here: {}",
+            sessions(all.deleted)
+        );
     }
     status::print_note(&words);
     if !has_end {
         status::print_note(&format!(
-            "'{named}' was written by an older version and has no last line that counts its sessions: compare the number above \
-             with what 'speedwell serve backup' printed"
+            "'{named}' was written by an older version, without a final count of sessions: compare the number above \
+             with the output of 'speedwell serve backup'"
         ));
     }
     Ok(CommandStatus::DONE)
@@ -195,7 +198,7 @@ pub fn open_project_store(path: &Path, name: Option<&str>) -> anyhow::Result<Sto
     };
     let project = first.find_project(name)?;
     let project = project.with_context(|| {
-        format!("there is no project '{name}'\nhint: speedwell serve project list shows all")
+        format!("unknown project '{name}'\nhint: speedwell serve project list shows all projects")
     })?;
     Store::open(&first.project_path(&project)?)
 }

@@ -76,7 +76,10 @@ fn post_all(site: &SiteState, public_url: Option<&str>) {
             link,
         };
         if let Err(why) = teller.post_pending(project.path()) {
-            status::print_warning(&format!("Comments of '{}': {why:#}.", project.name));
+            status::print_warning(&format!(
+                "Cannot comment for project '{}': {why:#}.",
+                project.name
+            ));
         }
     }
 }
@@ -102,7 +105,7 @@ impl CommentPoster<'_> {
             self.site
                 .record_server_action(self.project, "comment", &pull, &result);
             if done.is_err() {
-                status::print_warning(&format!("No comment on {pull}: {result}."));
+                status::print_warning(&format!("Cannot comment on {pull}: {result}."));
             }
             store.finish_comment(&job_after_attempt(job, done.err()))?;
         }
@@ -227,7 +230,7 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
         .as_ref()
         .and_then(|origin| origin.base.clone());
     let Some(base) = base else {
-        bail!("the session does not say which revision it is based on");
+        bail!("the session does not record its base revision");
     };
     let number = session.number.context("the session has no number")?;
     if store.session_machine(number)?.is_none() {

@@ -172,7 +172,7 @@ fn files_without_the_parameter_are_named() {
         .expect_stderr(&["warning: 'g/plain.fake' has no parameter 'n' but kind; it is left out."]);
     iterations(&project, &["g/steady.fake", "n=5"])
         .expect_status(2)
-        .expect_stderr(&["'n' is what is searched for"]);
+        .expect_stderr(&["'n' is the parameter to search"]);
     iterations(&project, &["g/steady.fake", "--runs", "1"]).expect_status(2);
 }
 

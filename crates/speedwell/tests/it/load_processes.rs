@@ -174,7 +174,7 @@ fn what_a_tool_cannot_do_is_refused_by_name() {
             &["ab", "--threads", "2", "--rate", "5"],
             "ab cannot do --rate, --threads",
         ),
-        (&["ab", "--hdr", "x"], "ab cannot do --hdr"),
+        (&["ab", "--hdr", "x"], "ab does not support --hdr"),
         (&["wrk", "-t", "1.5s"], "wrk counts --time in whole seconds"),
     ];
     for (words, part) in refused {
