@@ -28,7 +28,8 @@ use std::time::Duration;
 /// variants, all three are compared. Files in C++ and Python can be recorded, and with --code snippets in every
 /// language.
 ///
-/// Exit status 1 with --fail-on, if at least 80 % of the processes agree.
+/// With --fail-on, exit status 1 if a figure is worse or a case has no steady state, provided that at least 80 % of the
+/// processes agree.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell warmup examples/python/data/lists.py

@@ -231,7 +231,7 @@ pub struct ConnectionArgs {
     pub unix_socket: Option<PathBuf>,
     /// Connect to HOST2:PORT2 instead of HOST1:PORT1 (repeatable)
     ///
-    /// HOST and PORT may be empty on both sides.
+    /// Any part may be empty.
     #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2")]
     pub connect_to: Vec<String>,
     /// Use these addresses for a host instead of DNS (repeatable)
@@ -339,7 +339,7 @@ pub struct PaceArgs {
     /// 'DUR exp' draws the pauses from an exponential distribution.
     #[arg(long, value_name = "DUR[ exp]")]
     pub think: Option<ThinkPause>,
-    /// Stop once throughput and median are steady [default: 5]
+    /// Stop early, once throughput and median are steady [default: 5]
     ///
     /// They are steady when two consecutive seconds differ by at most PCT.
     #[arg(

@@ -44,7 +44,7 @@ pub struct VariantArgs {
 pub struct BuildArgs {
     /// Build each revision with this shell command
     ///
-    /// It runs in a worktree in the cache folder. Successful builds are cached.
+    /// The command runs in a worktree in the cache folder. Successful builds are cached.
     #[arg(long, value_name = "COMMAND")]
     pub build: Option<String>,
     /// Time limit for building a revision

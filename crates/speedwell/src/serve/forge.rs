@@ -56,7 +56,7 @@ struct SetArgs {
     /// Name of the comment and the status
     #[arg(long, value_name = "NAME", default_value = "compare")]
     check: String,
-    /// When to set the status to failure: worse, unclear [default: never]
+    /// When the status is failure: worse, unclear [default: never]
     #[arg(long, value_name = "WHEN")]
     fail_on: Option<String>,
     /// Smallest change that matters, as for 'compare'
