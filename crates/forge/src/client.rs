@@ -227,14 +227,14 @@ impl ForgeClient {
             .body_mut()
             .with_config()
             .limit(MAX_RESPONSE_BYTES)
-            .read_to_string();
-        let text =
-            text.map_err(|error| self.unreadable_error(what, &format!("ended early: {error}")))?;
-        let read: Option<Value> = serde_json::from_str(&text).ok();
+            .read_to_string()
+            .map_err(|error| self.unreadable_error(what, &format!("ended early: {error}")))?;
+        let json: Option<Value> = serde_json::from_str(&text).ok();
         if status.is_success() {
             let is_empty = text.trim().is_empty();
-            let value = read.or(is_empty.then_some(Value::Null));
-            let value = value.ok_or_else(|| self.unreadable_error(what, "is not JSON"))?;
+            let value = json
+                .or(is_empty.then_some(Value::Null))
+                .ok_or_else(|| self.unreadable_error(what, "is not JSON"))?;
             return Ok((value, has_more));
         }
         if status.is_redirection() {
@@ -243,7 +243,7 @@ impl ForgeClient {
                 "is a redirect, which is not followed to protect the token",
             ));
         }
-        let said = read.as_ref().and_then(|value| value["message"].as_str());
+        let said = json.as_ref().and_then(|value| value["message"].as_str());
         Err(Error::Refused {
             place: self.place.to_string(),
             what,

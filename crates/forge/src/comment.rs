@@ -85,8 +85,8 @@ impl ForgeClient {
             return self.update_comments(&own, text, &body, order);
         }
         let created = self.write_comment(Method::POST, &self.comments_path(), &body)?;
-        let id = created["id"].as_u64();
-        let id = id.ok_or_else(|| self.unreadable_error(WRITE_COMMENT, "has no comment id"))?;
+        let id = (created["id"].as_u64())
+            .ok_or_else(|| self.unreadable_error(WRITE_COMMENT, "has no comment id"))?;
         // Another job may have created one at the same time.
         let own = self.own_comments(&text.first_line(), me.as_deref())?;
         match own.first() {
@@ -225,8 +225,10 @@ fn parse_comment(entry: &Value) -> Option<ForgeComment> {
     } else {
         &entry["author"]
     };
-    let author = user["login"].as_str().or_else(|| user["username"].as_str());
-    let author = author.unwrap_or_default().to_owned();
+    let author = (user["login"].as_str())
+        .or_else(|| user["username"].as_str())
+        .unwrap_or_default()
+        .to_owned();
     Some(ForgeComment {
         id: entry["id"].as_u64()?,
         body: entry["body"].as_str()?.to_owned(),

@@ -97,8 +97,9 @@ pub enum ParsePullRequestError {
 impl PullRequestRef {
     /// The pull request identified by the environment variables of a CI job, if any.
     pub fn from_job(variable: EnvLookup<'_>) -> Option<PullRequestRef> {
-        let is_gitea = ["GITEA_ACTIONS", "FORGEJO_ACTIONS"].iter();
-        let is_gitea = is_gitea.filter_map(|name| variable(name)).next().is_some();
+        let is_gitea = ["GITEA_ACTIONS", "FORGEJO_ACTIONS"]
+            .iter()
+            .any(|name| variable(name).is_some());
         if is_gitea || variable("GITHUB_ACTIONS").is_some() {
             let reference = variable("GITHUB_REF")?;
             let (number, _) = reference.strip_prefix("refs/pull/")?.split_once('/')?;

@@ -228,12 +228,11 @@ impl UploadClient {
         let request = request.body(body).map_err(|error| UploadError::Rejected {
             reason: format!("cannot build the request: {error}"),
         })?;
-        let answer = self.agent.run(request);
-        interpret_response(
-            answer.map_err(|error| {
-                UploadError::retryable(explain_connect_error(&error.to_string()))
-            })?,
-        )
+        let response = self
+            .agent
+            .run(request)
+            .map_err(|error| UploadError::retryable(explain_connect_error(&error.to_string())))?;
+        interpret_response(response)
     }
 }
 
@@ -306,15 +305,14 @@ fn received_lines(body: &Value) -> Result<u64, UploadError> {
 
 fn interpret_response(mut answer: Response<Body>) -> Result<ServerReply, UploadError> {
     let status = answer.status();
-    let after = answer.headers().get("retry-after");
-    let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let after = (answer.headers().get("retry-after"))
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let text = answer
         .body_mut()
         .with_config()
         .limit(MAX_RESPONSE_BYTES)
-        .read_to_string();
-    let text =
-        text.map_err(|error| UploadError::retryable(format!("the response ended early: {error}")))?;
+        .read_to_string()
+        .map_err(|error| UploadError::retryable(format!("the response ended early: {error}")))?;
     let body: Value = serde_json::from_str(&text).unwrap_or_default();
     if status.is_success() {
         // Any other response comes from an intermediary.

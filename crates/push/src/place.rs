@@ -43,9 +43,9 @@ impl FromStr for UploadTarget {
 
     fn from_str(text: &str) -> Result<UploadTarget, ParseTargetError> {
         let no_address = || ParseTargetError::InvalidAddress(text.to_owned());
-        let (scheme, rest) = text.split_once("://").ok_or_else(no_address)?;
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
-        let (host, path) = rest.split_once('/').ok_or_else(no_address)?;
+        let (scheme, location) = text.split_once("://").ok_or_else(no_address)?;
+        let location = location.strip_suffix('/').unwrap_or(location);
+        let (host, path) = location.split_once('/').ok_or_else(no_address)?;
         if host.contains('@') {
             return Err(ParseTargetError::HasCredentials);
         }
@@ -53,7 +53,7 @@ impl FromStr for UploadTarget {
         let project = path.rsplit('/').next().unwrap_or_default();
         let is_project = !project.is_empty() && project.bytes().all(is_name);
         let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\\\"<>".contains(&byte);
-        if host.is_empty() || !is_project || !rest.bytes().all(is_plain) {
+        if host.is_empty() || !is_project || !location.bytes().all(is_plain) {
             return Err(no_address());
         }
         match scheme {
@@ -62,7 +62,7 @@ impl FromStr for UploadTarget {
             "http" => return Err(ParseTargetError::Unencrypted(text.to_owned())),
             _ => return Err(no_address()),
         }
-        let server = rest.strip_suffix(project).unwrap_or(rest);
+        let server = location.strip_suffix(project).unwrap_or(location);
         Ok(UploadTarget {
             server: format!("{scheme}://{}", server.trim_end_matches('/')),
             project: project.to_owned(),

@@ -90,9 +90,11 @@ pub struct CommentArgs {
 /// reports the last, too.
 pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
-    let link = args.link.clone();
-    let link = link.or_else(|| origin.as_ref().and_then(|origin| origin.job_url.clone()));
-    let place = args
+    let link = args
+        .link
+        .clone()
+        .or_else(|| origin.as_ref().and_then(|origin| origin.job_url.clone()));
+    let pull_request = args
         .on
         .clone()
         .or_else(|| PullRequestRef::from_job(&env_variable));
@@ -100,8 +102,9 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
         Some(path) => of_text(path)?,
         None => build_answer(&args),
     };
-    let of_job = origin.filter(|origin| origin.source == OriginSource::Ci);
-    if let Some(revision) = args.commit.clone().or(of_job.map(|own| own.revision)) {
+    let job_origin = origin.filter(|origin| origin.source == OriginSource::Ci);
+    let job_revision = job_origin.map(|origin| origin.revision);
+    if let Some(revision) = args.commit.clone().or(job_revision) {
         answer.stamp.revision = revision;
     }
     if let Some(link) = &link {
@@ -115,7 +118,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     if args.dry_run {
         status::write_stdout(&answer.body)?;
     } else {
-        let place = place.context(
+        let place = pull_request.context(
             "no pull request given, and this is not a CI job of one\nhint: name it with --on github:OWNER/NAME#12, or use --dry-run",
         )?;
         let token = read_token(&args, &place)?;
@@ -130,20 +133,21 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
 
 fn read_token(args: &CommentArgs, place: &PullRequestRef) -> anyhow::Result<ForgeToken> {
     if let Some(path) = &args.token_file {
-        let text = fs::read_to_string(path);
-        let text =
-            text.with_context(|| format!("cannot read the token in '{}'", path.display()))?;
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
         return Ok(ForgeToken::new(text));
     }
     let names = place.forge.token_variables();
-    let found = names.iter().find_map(|name| env_variable(name));
-    let found = found.with_context(|| {
-        format!(
-            "no token for {place}\nhint: set {}, or name a file with --token-file",
-            names.join(" or ")
-        )
-    })?;
-    Ok(ForgeToken::new(found))
+    let token = names
+        .iter()
+        .find_map(|name| env_variable(name))
+        .with_context(|| {
+            format!(
+                "no token for {place}\nhint: set {}, or name a file with --token-file",
+                names.join(" or ")
+            )
+        })?;
+    Ok(ForgeToken::new(token))
 }
 
 /// Builds an answer from the user's own Markdown.
@@ -296,11 +300,11 @@ fn store_comment(place: &PullRequestRef, args: &CommentArgs, answer: &PullAnswer
         posted_unix_ms: unix_time_ms(),
         text: answer.body.clone(),
     };
-    let path = args.store.database.database_path().ok();
-    let path = path.filter(|path| path.is_file() || Store::server_address(path).is_some());
-    let kept =
-        path.map(|path| Store::open(&path).and_then(|mut store| store.store_comment(&comment)));
-    if let Some(Err(why)) = kept {
+    let database = (args.store.database.database_path().ok())
+        .filter(|path| path.is_file() || Store::server_address(path).is_some());
+    let stored =
+        database.map(|path| Store::open(&path).and_then(|mut store| store.store_comment(&comment)));
+    if let Some(Err(why)) = stored {
         status::print_warning(&format!("The comment cannot be stored: {why:#}."));
     }
 }

@@ -103,18 +103,18 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
         checks.push(environment::check_free_disk(&results));
     }
     let mut lines: Vec<CheckLine> = checks.iter().map(check_line).collect();
-    let known = args.store.calibration_of_this_machine();
-    lines.push(report::calibration_check(known.as_ref()));
+    let calibration = args.store.calibration_of_this_machine();
+    lines.push(report::calibration_check(calibration.as_ref()));
     let tuned = tune::current_changes(&args.place.open_machine()?).unwrap_or_default();
     lines.push(report::tuned_check(
         tuned.map(|journal| journal.knobs.join(", ")),
     ));
     // Doctor does not report an unreadable store.
-    let owed = args.store.open_existing().ok().flatten();
-    let owed = owed
+    let store = args.store.open_existing().ok().flatten();
+    let uploads = store
         .and_then(|store| store.list_uploads().ok())
         .unwrap_or_default();
-    lines.extend(report::outbox_check(&owed));
+    lines.extend(report::outbox_check(&uploads));
     args.output.print_document(&report::report_checks(&lines))?;
     let bad = checks.iter().any(|check| check.state == CheckState::Bad);
     Ok(if bad {

@@ -127,11 +127,11 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
         ..task.settings.clone()
     };
     if let Some(sentence) = reach_warning(plan, &settings) {
-        let (why, enough) = sentence.split_once(". ").unwrap_or((&sentence, ""));
-        let enough = enough.trim_end_matches('.');
+        let (why, remedy) = sentence.split_once(". ").unwrap_or((&sentence, ""));
         bail!(
-            "--fail-on {} could never fail: {why}\nhint: {enough}",
-            task.fail_on.name()
+            "--fail-on {} could never fail: {why}\nhint: {}",
+            task.fail_on.name(),
+            remedy.trim_end_matches('.')
         );
     }
     Ok(())

@@ -35,16 +35,17 @@ pub fn perform_run() -> anyhow::Result<CommandStatus> {
     let (commands, mut events) =
         open_private_channel().context("this command is internal to Speedwell")?;
     let mut lines = BufReader::new(commands).split(b'\n');
-    let order = lines.find_map(|line| {
-        let message = ProtocolMessage::parse(&line.ok()?)?;
-        (message.verb == "run").then_some(message)
-    });
-    let order = order.context("received no request")?;
-    let text = order
+    let request = lines
+        .find_map(|line| {
+            let message = ProtocolMessage::parse(&line.ok()?)?;
+            (message.verb == "run").then_some(message)
+        })
+        .context("received no request")?;
+    let text = request
         .get("assignment")
         .context("the request has no assignment")?;
     let assignment: RunAssignment = serde_json::from_str(&text)?;
-    let seed = order.parse_number("seed").unwrap_or(0);
+    let seed = request.parse_number("seed").unwrap_or(0);
     process::adopt_orphans();
     process::install_handlers()?;
     let done = roles::perform_run(&assignment, seed);
@@ -73,12 +74,14 @@ pub fn keep_services() -> anyhow::Result<CommandStatus> {
     let (commands, mut events) =
         open_private_channel().context("this command is internal to Speedwell")?;
     let mut lines = BufReader::new(commands).split(b'\n');
-    let order = lines.find_map(|line| {
-        let message = ProtocolMessage::parse(&line.ok()?)?;
-        (message.verb == "keep").then(|| message.get("services"))
-    });
-    let order = order.flatten().context("received no request")?;
-    let keeping: ScopedServices = serde_json::from_str(&order)?;
+    let services = lines
+        .find_map(|line| {
+            let message = ProtocolMessage::parse(&line.ok()?)?;
+            (message.verb == "keep").then(|| message.get("services"))
+        })
+        .flatten()
+        .context("received no request")?;
+    let keeping: ScopedServices = serde_json::from_str(&services)?;
     process::adopt_orphans();
     process::install_handlers()?;
     thread::spawn(move || {

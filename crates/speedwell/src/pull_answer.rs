@@ -90,8 +90,8 @@ pub fn measured_at(started_unix_ms: i64) -> u64 {
 
 /// Builds an answer that nothing was compared, and why. It never claims that nothing changed.
 pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
-    let reason = failure.to_string();
-    let reason = reason.split("\nhint: ").next().unwrap_or_default();
+    let message = failure.to_string();
+    let reason = message.split("\nhint: ").next().unwrap_or_default();
     let words = format!("not compared: {reason}");
     let mut document = Document::new("comment");
     document.push(ReportBlock::Headline(words.clone()));
@@ -115,8 +115,8 @@ pub fn unknown_revision() -> String {
 
 /// Formats a link to a page, in small print.
 pub fn small_link(words: &str, page: &str) -> String {
-    let page = page.replace(['<', '>', '\n'], "");
-    format!("\n<sub>[{words}](<{page}>)</sub>\n")
+    let url = page.replace(['<', '>', '\n'], "");
+    format!("\n<sub>[{words}](<{url}>)</sub>\n")
 }
 
 /// Returns the commit status, with the gate's line if it failed or could not judge. Without a gate,

@@ -350,8 +350,8 @@ pub fn read_token(file: Option<&Path>) -> anyhow::Result<Option<UploadToken>> {
         let value = env_variable("SPEEDWELL_TOKEN");
         return Ok(value.map(UploadToken::new));
     };
-    let text = fs::read_to_string(path);
-    let text = text.with_context(|| format!("cannot read the token in '{}'", path.display()))?;
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
     Ok(Some(UploadToken::new(text)))
 }
 
@@ -508,10 +508,9 @@ impl SessionUpload {
                 let file = options.open(scratch.path("lines.jsonl"))?;
                 let filed = LineFile::write(file, |out| stored.write_lines(out))?;
                 let mut failed = Ok(());
-                let chunks = filed.chunks().map_while(|chunk| {
-                    let chunk = chunk.map_err(|error| failed = Err(error));
-                    chunk.ok()
-                });
+                let chunks = filed
+                    .chunks()
+                    .map_while(|chunk| chunk.map_err(|error| failed = Err(error)).ok());
                 let sha256 = SessionDigest::hash_parts(chunks).to_string();
                 failed?;
                 Ok(SessionUpload {

@@ -185,8 +185,8 @@ fn large_session(
                 gate = of_report(findings, args.comparison.fail_on, || None);
             };
             let output = args.output.report_settings();
-            let document = large::large_document(of, &wanted, &settings, &output, &mut mark);
-            let document = document.with_context(in_source)?;
+            let document = large::large_document(of, &wanted, &settings, &output, &mut mark)
+                .with_context(in_source)?;
             let is_done = document.is_some();
             if let Some(mut document) = document {
                 gate.add_to(&mut document, &args.output);

@@ -194,13 +194,14 @@ fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool
 /// program.
 fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let files = plan.jobs.iter().map(|job| job.source.file.as_path());
-    let paths = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
-    let paths = paths.flat_map(|snippet| snippet.paths.iter().map(PathBuf::as_path));
+    let snippets = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
+    let paths = snippets.flat_map(|snippet| snippet.paths.iter().map(PathBuf::as_path));
     let programs = plan
         .variants
         .iter()
         .filter_map(|variant| variant.program.as_deref());
-    let definition = plan.design.experiment.iter().map(|own| own.file.as_path());
+    let experiment = plan.design.experiment.as_ref();
+    let definition = experiment.map(|experiment| experiment.file.as_path());
     let mut inputs: Vec<&Path> = files
         .chain(paths)
         .chain(programs)

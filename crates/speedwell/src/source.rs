@@ -461,12 +461,12 @@ pub fn program_side(
     if let Some(variant) = &operand.variant {
         bail!("'{place}' is a program and has no variant '[{variant}]'");
     }
-    let (suite, file) = match known.split_operand(place) {
+    let (adapter, file) = match known.split_operand(place) {
         Some((suite, path)) => (Some(suite), Path::new(path)),
         None => (known.recognize(Path::new(place)), Path::new(place)),
     };
     let wrapped = || harness::builtin_adapter("google-benchmark");
-    let mut suite = suite.or_else(|| harness::is_wrapper(file).then(wrapped)?);
+    let mut suite = adapter.or_else(|| harness::is_wrapper(file).then(wrapped)?);
     if suite.is_none() && !harness::is_program_with_harness(file) {
         if let Some(name) = harness::framework_without_adapter(file) {
             bail!("'{place}': {}", harness::explain_framework(name, place));
@@ -478,8 +478,10 @@ pub fn program_side(
         );
     }
     let mut file = Path::new(".").join(file);
-    let performer = suite.as_deref().filter(|own| own.keys.build.is_none());
-    let performer = performer.and_then(|own| own.keys.program.clone());
+    let performer = suite
+        .as_deref()
+        .filter(|suite| suite.keys.build.is_none())
+        .and_then(|suite| suite.keys.program.clone());
     if !file.is_dir() && performer.is_none() {
         file = speedwell_process::resolve_program(&file).with_context(in_source)?;
     }

@@ -147,8 +147,8 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
     let program = args
         .command
         .first()
-        .map(|name| process::resolve_program(Path::new(name)));
-    let program = program.transpose()?;
+        .map(|name| process::resolve_program(Path::new(name)))
+        .transpose()?;
     let lock = lock_untuned(&machine)?;
     // Plan again, now that the lock prevents other changes.
     let mut plan = tune::plan(&machine, &request)?;
@@ -273,11 +273,14 @@ impl TuneArgs {
 
     /// The command line as shown to other users.
     fn command_line(&self) -> String {
-        let words = ["speedwell", "tune"].into_iter().map(str::to_owned);
-        let words = words.chain(self.knobs.iter().cloned());
         let dashes = (!self.command.is_empty()).then(|| "--".to_owned());
-        let line = words.chain(dashes).chain(self.command.iter().cloned());
-        shell_words::join(line)
+        let words = ["speedwell", "tune"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(self.knobs.iter().cloned())
+            .chain(dashes)
+            .chain(self.command.iter().cloned());
+        shell_words::join(words)
     }
 }
 

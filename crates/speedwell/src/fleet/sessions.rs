@@ -172,15 +172,16 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
             let store = args.store.open_to_read()?;
             let number = reference::find_session(&store, session)?.number;
             match PlacedSession::find(&store, number)? {
-                Some(own) => own.clean(&store)?,
+                Some(placed) => placed.clean(&store)?,
                 None => clean_up(Some((&store, number)), &fleet_file()?)?,
             }
         }
         None => clean_up(None, &fleet_file()?)?,
     };
-    let rows = cleaned.into_iter();
-    let rows = rows.map(|(machine, gone)| (machine, gone.sessions, gone.bytes));
-    let rows: Vec<(String, u32, u64)> = rows.collect();
+    let rows: Vec<(String, u32, u64)> = cleaned
+        .into_iter()
+        .map(|(machine, removed)| (machine, removed.sessions, removed.bytes))
+        .collect();
     args.output
         .print_document(&report::list_fleet_cleaned(&rows))?;
     Ok(CommandStatus::DONE)
@@ -190,8 +191,8 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
 fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64, PlacedSession)>> {
     let store = store.open_to_read()?;
     let number = reference::find_session(&store, session)?.number;
-    let own = PlacedSession::find(&store, number)?;
-    Ok(own.map(|own| (store, number, own)))
+    let placed = PlacedSession::find(&store, number)?;
+    Ok(placed.map(|placed| (store, number, placed)))
 }
 
 /// Shows, waits for or cancels a session of the store.

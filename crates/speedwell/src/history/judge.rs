@@ -58,16 +58,16 @@ pub fn run(args: JudgeArgs) -> anyhow::Result<CommandStatus> {
         JudgementName::Fixed => ChangeTriage::Fixed,
         JudgementName::Open => ChangeTriage::Open,
     };
-    let known = store.find_change(args.change)?;
-    let by = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT)
+    let found = store.find_change(args.change)?;
+    let user = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT)
         .try_git_output(&["config", "user.name"])
         .or_else(|| std::env::var("USER").ok());
     store.store_triage(&RecordedChange {
         judgement,
-        note: args.note.or(known.change.note),
-        judged_by: by,
+        note: args.note.or(found.change.note),
+        judged_by: user,
         judged_unix_ms: Some(unix_time_ms()),
-        ..known.change
+        ..found.change
     })?;
     status::print_note(&format!("change {} is {judgement}", args.change));
     Ok(CommandStatus::DONE)

@@ -277,12 +277,12 @@ fn tell_seen(args: &LoadArgs, url: &TargetUrl, seen: &ProbeFacts, protocol: &str
     for from in &seen.redirected_from {
         status::print_note(&format!("'{from}' redirects"));
     }
-    let server = seen.server.as_ref();
-    let server = server.map_or(String::new(), |name| format!(", server '{name}'"));
-    let tls = seen.tls.as_ref();
-    let tls = tls.map_or(String::new(), |tls| {
-        format!(", {} {}", tls.version, tls.cipher)
-    });
+    let server = (seen.server.as_ref())
+        .map(|name| format!(", server '{name}'"))
+        .unwrap_or_default();
+    let tls = (seen.tls.as_ref())
+        .map(|tls| format!(", {} {}", tls.version, tls.cipher))
+        .unwrap_or_default();
     status::print_note(&format!(
         "'{url}' answers {} with {} bytes of body ({protocol}{server}{tls})",
         seen.status, seen.body_bytes

@@ -108,8 +108,11 @@ pub fn quote_toml(text: &str) -> String {
 
 /// Formats texts as a TOML array, with braces escaped so that they are not placeholders.
 pub fn toml_array(words: &[String]) -> String {
-    let words = words.iter().map(|word| quote_toml(&escape_text(word)));
-    format!("[{}]", words.collect::<Vec<_>>().join(", "))
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| quote_toml(&escape_text(word)))
+        .collect();
+    format!("[{}]", quoted.join(", "))
 }
 
 /// Formats the `[requires]` table; empty without lines.

@@ -356,13 +356,16 @@ impl ParameterArgs {
             steps.len(),
             scans.len()
         );
-        for (at, scan) in scans.enumerate() {
-            let step = steps.get(at).or(steps.first()).map(String::as_str);
-            let numbers = parse_range(&scan[1], &scan[2], step);
-            let numbers = numbers.with_context(|| format!("in --parameter-scan '{}'", scan[0]))?;
-            let numbers = numbers.iter().filter_map(|text| text.parse().ok());
-            add(&scan[0], numbers.map(ParameterValue::Number).collect())
-                .context("in --parameter-scan")?;
+        for (index, scan) in scans.enumerate() {
+            let step = steps.get(index).or(steps.first()).map(String::as_str);
+            let numbers = parse_range(&scan[1], &scan[2], step)
+                .with_context(|| format!("in --parameter-scan '{}'", scan[0]))?;
+            let values = numbers
+                .iter()
+                .filter_map(|text| text.parse().ok())
+                .map(ParameterValue::Number)
+                .collect();
+            add(&scan[0], values).context("in --parameter-scan")?;
         }
         for pair in self.parameter_list.chunks_exact(2) {
             add(&pair[0], infer_values(&parse_list(&pair[1]))).context("in --parameter-list")?;

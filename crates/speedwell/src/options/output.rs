@@ -124,8 +124,10 @@ impl OutputArgs {
         )?;
         for file in written {
             if !self.quiet {
-                let shows = file.shows.map(|shows| format!(" ({shows})"));
-                let shows = shows.unwrap_or_default();
+                let shows = file
+                    .shows
+                    .map(|shows| format!(" ({shows})"))
+                    .unwrap_or_default();
                 status::print_note(&format!("wrote '{}'{shows}", file.path.display()));
             }
         }

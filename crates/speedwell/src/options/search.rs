@@ -67,10 +67,9 @@ impl FromStr for Concurrency {
             return Ok(Concurrency::Max);
         }
         let mut levels = Vec::new();
-        for level in text.split(',') {
-            let level = level.trim();
-            let level = parse::count(level)
-                .map_err(|why| format!("cannot parse '{level}': {why}, or 'max'"))?;
+        for word in text.split(',').map(str::trim) {
+            let level = parse::count(word)
+                .map_err(|why| format!("cannot parse '{word}': {why}, or 'max'"))?;
             if levels.contains(&level) {
                 return Err(format!("{level} is given twice"));
             }

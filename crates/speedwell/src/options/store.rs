@@ -32,8 +32,10 @@ impl DatabaseArgs {
     /// Fails if there is no current folder.
     pub fn database_path(&self) -> anyhow::Result<PathBuf> {
         // Not with clap's `env`: the variable must not conflict with options such as --no-save.
-        let chosen = self.db.clone();
-        let chosen = chosen.or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
+        let chosen = self
+            .db
+            .clone()
+            .or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
         Ok(Store::locate(chosen.as_deref(), &std::env::current_dir()?))
     }
 

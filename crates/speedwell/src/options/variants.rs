@@ -172,9 +172,11 @@ fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
     if name.is_empty() || name.contains(char::is_whitespace) {
         bail!(form());
     }
-    let words = shell_words::split(rest).with_context(form)?;
+    let mut words = shell_words::split(rest)
+        .with_context(form)?
+        .into_iter()
+        .peekable();
     let mut variant = Variant::plain(name);
-    let mut words = words.into_iter().peekable();
     while let Some((variable, value)) = words.peek().and_then(|word| parse_env_assignment(word)) {
         variant.environment.push((variable, value));
         words.next();
@@ -193,9 +195,11 @@ fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
 /// Parses a program alone; the variant gets the program's name.
 fn program_alone(text: &str) -> anyhow::Result<TypedVariant> {
     let path = Path::new(text);
-    let name = path.file_name().map(|name| name.to_string_lossy());
-    let name = name.filter(|name| !name.contains(char::is_whitespace));
-    let name = name.with_context(|| format!("'{text}' does not name a program"))?;
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy())
+        .filter(|name| !name.contains(char::is_whitespace))
+        .with_context(|| format!("'{text}' does not name a program"))?;
     with_program(&name, path)
 }
 

@@ -196,8 +196,7 @@ pub fn open_project_store(path: &Path, name: Option<&str>) -> anyhow::Result<Sto
     let Some(name) = name else {
         return Ok(first);
     };
-    let project = first.find_project(name)?;
-    let project = project.with_context(|| {
+    let project = first.find_project(name)?.with_context(|| {
         format!("unknown project '{name}'\nhint: speedwell serve project list shows all projects")
     })?;
     Store::open(&first.project_path(&project)?)

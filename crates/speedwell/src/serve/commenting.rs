@@ -248,20 +248,20 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
     };
     let measured = store.select_sessions(&filter, MAX_SESSIONS)?;
     // A session that belongs to a pull request itself may have been measured with other options.
-    let whole = measured
+    let candidates = measured
         .iter()
-        .filter(|one| one.runs > 0 && one.number != number);
-    let found = whole
+        .filter(|session| session.runs > 0 && session.number != number);
+    let newest = candidates
         .clone()
-        .find(|one| (one.origin.as_ref()).is_some_and(|origin| origin.pull.is_none()));
-    let found = found.or_else(|| whole.clone().next());
-    let found = found.with_context(|| {
-        format!(
-            "base {} was not measured on this machine",
-            short_revision(&base)
-        )
-    })?;
-    Ok(found.number)
+        .find(|session| (session.origin.as_ref()).is_some_and(|origin| origin.pull.is_none()))
+        .or_else(|| candidates.clone().next())
+        .with_context(|| {
+            format!(
+                "base {} was not measured on this machine",
+                short_revision(&base)
+            )
+        })?;
+    Ok(newest.number)
 }
 
 /// Returns the parents of each revision of a pull request.

@@ -193,8 +193,8 @@ pub fn read_token(file: &Path) -> anyhow::Result<ForgeToken> {
         data.permissions().mode() & 0o077 == 0,
         "the token in '{named}' can be read by others\nhint: chmod 600 '{named}'"
     );
-    let text = fs::read_to_string(file);
-    let text = text.with_context(|| format!("cannot read the token in '{named}'"))?;
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read the token in '{named}'"))?;
     ensure!(!text.trim().is_empty(), "'{named}' contains no token");
     Ok(ForgeToken::new(text))
 }

@@ -101,9 +101,10 @@ pub fn parse_comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonAr
         .iter()
         .map(|(name, value)| format!("--{name}={value}"));
     let grammar = clap::Command::new("compare").no_binary_name(true);
-    let read = ComparisonArgs::augment_args(grammar).try_get_matches_from(words);
-    let read = read.and_then(|matches| ComparisonArgs::from_arg_matches(&matches));
-    read.map_err(|error| {
+    let parsed = ComparisonArgs::augment_args(grammar)
+        .try_get_matches_from(words)
+        .and_then(|matches| ComparisonArgs::from_arg_matches(&matches));
+    parsed.map_err(|error| {
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
         anyhow!("{}", first.trim_start_matches("error: "))

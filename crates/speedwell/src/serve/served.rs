@@ -113,9 +113,9 @@ impl ReadyServer {
             "the dashboard of {} is at {url}{behind} {until}",
             display_store(&self.path)
         ));
-        let with_key = self.site.access.startup_key();
-        let with_key = with_key.map(|key| format!("{url}login?key={key}"));
-        match (with_key, opens) {
+        let key = self.site.access.startup_key();
+        let login_url = key.map(|key| format!("{url}login?key={key}"));
+        match (login_url, opens) {
             (Some(address), false) => status::print_note(&format!(
                 "to log in with write access, open {address} (works once)"
             )),
@@ -199,8 +199,11 @@ impl ListenPlan {
             "a server for others must know its public name\n\
              hint: --public-url https://perf.example"
         );
-        let proxy = args.behind_proxy.as_deref();
-        let proxy = proxy.map(|proxy| parse_proxy(proxy, &listen)).transpose()?;
+        let proxy = args
+            .behind_proxy
+            .as_deref()
+            .map(|proxy| parse_proxy(proxy, &listen))
+            .transpose()?;
         Ok(ListenPlan {
             listen,
             proxy,
@@ -335,14 +338,12 @@ fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedPro
 
 fn asset_addresses(files: &AssetTable) -> anyhow::Result<AssetAddresses> {
     let [style, early_script, script] = asset_files().map(|(name, _)| files.asset_path(name));
-    let known = |path: Option<&str>| {
-        let path = path.context("a page asset has no path")?;
-        anyhow::Ok(path.to_owned())
-    };
+    let to_address =
+        |path: Option<&str>| path.map(str::to_owned).context("a page asset has no path");
     Ok(AssetAddresses {
-        style: known(style)?,
-        early_script: known(early_script)?,
-        script: known(script)?,
+        style: to_address(style)?,
+        early_script: to_address(early_script)?,
+        script: to_address(script)?,
     })
 }
 
