@@ -80,19 +80,19 @@ impl ForgeClient {
     ) -> Result<(CommentOutcome, Option<ResultStamp>), Error> {
         let me = self.query_user_name();
         let body = text.full_body(self.max_comment_chars());
-        let own = self.own_comments(&text.first_line(), me.as_deref())?;
-        if !own.is_empty() {
-            return self.update_comments(&own, text, &body, order);
+        let comments = self.own_comments(&text.first_line(), me.as_deref())?;
+        if !comments.is_empty() {
+            return self.update_comments(&comments, text, &body, order);
         }
         let created = self.write_comment(Method::POST, &self.comments_path(), &body)?;
         let id = (created["id"].as_u64())
             .ok_or_else(|| self.unreadable_error(WRITE_COMMENT, "has no comment id"))?;
         // Another job may have created one at the same time.
-        let own = self.own_comments(&text.first_line(), me.as_deref())?;
-        match own.first() {
-            Some(first) if first.id < id => self.update_comments(&own, text, &body, order),
+        let comments = self.own_comments(&text.first_line(), me.as_deref())?;
+        match comments.first() {
+            Some(first) if first.id < id => self.update_comments(&comments, text, &body, order),
             _ => {
-                self.remove_comments(own.iter().filter(|one| one.id > id))?;
+                self.remove_comments(comments.iter().filter(|one| one.id > id))?;
                 Ok((CommentOutcome::Created(id), None))
             }
         }
@@ -155,15 +155,15 @@ impl ForgeClient {
     /// Our comments with this first line, oldest first.
     fn own_comments(&self, first_line: &str, me: Option<&str>) -> Result<Vec<ForgeComment>, Error> {
         let listed = self.list_entries("read the comments", &self.comments_path())?;
-        let mut own: Vec<ForgeComment> = listed.iter().filter_map(parse_comment).collect();
-        own.retain(|one| {
+        let mut comments: Vec<ForgeComment> = listed.iter().filter_map(parse_comment).collect();
+        comments.retain(|one| {
             let is_marked = one.body.lines().next().map(str::trim_end) == Some(first_line);
             let is_own = me.map_or_else(|| one.is_bot, |me| one.author == me);
             is_marked && is_own
         });
-        own.sort_by_key(|one| one.id);
-        own.dedup_by_key(|one| one.id);
-        Ok(own)
+        comments.sort_by_key(|one| one.id);
+        comments.dedup_by_key(|one| one.id);
+        Ok(comments)
     }
 
     /// Name of the token's user. Tokens of GitHub jobs may not query it.
@@ -268,9 +268,8 @@ impl ResultStamp {
     }
 
     fn is_older_than(&self, other: &ResultStamp, order: RevisionOrder<'_>) -> bool {
-        let known = order(&sanitize_text(&self.revision), &other.revision);
-        let of_code = known.filter(|order| order.is_ne());
-        of_code
+        order(&sanitize_text(&self.revision), &other.revision)
+            .filter(|order| order.is_ne())
             .unwrap_or_else(|| self.at_unix_ms.cmp(&other.at_unix_ms))
             .is_lt()
     }

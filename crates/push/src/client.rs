@@ -139,8 +139,8 @@ impl UploadClient {
     ) -> Result<UploadOutcome, UploadError> {
         let address = place.session_url(lines.id);
         if let Some(text) = lines.text.within_limit(MAX_SINGLE_REQUEST_BYTES) {
-            let whole = format!("{address}?sha256={}", lines.sha256);
-            return match self.send_request(Method::PUT, &whole, text)? {
+            let url = format!("{address}?sha256={}", lines.sha256);
+            return match self.send_request(Method::PUT, &url, text)? {
                 ServerReply::Done(status, _) => Ok(upload_outcome(status)),
                 ServerReply::ContinueAt(_) | ServerReply::NotStarted => {
                     Err(UploadError::retryable("the session arrived damaged"))
@@ -260,7 +260,7 @@ fn explain_connect_error(words: &str) -> String {
     let Some((_, why)) = words.split_once(CERTIFICATE) else {
         return words.to_owned();
     };
-    let known = [
+    let explanations = [
         (
             "UnknownIssuer",
             "this machine does not know its issuer; --ca FILE adds the issuer",
@@ -273,7 +273,7 @@ fn explain_connect_error(words: &str) -> String {
         ("NotValidForName", "it is not valid for this name"),
         ("Expired", "it has expired"),
     ];
-    let found = known.iter().find(|(name, _)| why.contains(name));
+    let found = explanations.iter().find(|(name, _)| why.contains(name));
     let why = found.map_or(why, |(_, words)| words);
     format!("the server's certificate was rejected: {why}")
 }

@@ -200,8 +200,8 @@ impl BisectArgs {
         };
         if let Some(number) = self.change {
             let (suspect, of_change) = confirm::prepare_change(store, number, &measuring)?;
-            let own = suspect.series.metric.name.clone();
-            request.metric = request.metric.or(Some(own));
+            let metric = suspect.series.metric.name.clone();
+            request.metric = request.metric.or(Some(metric));
             request.range = format!("{}..{}", suspect.change.before, suspect.change.after);
             request.suspect = Some(suspect);
             measuring = of_change;

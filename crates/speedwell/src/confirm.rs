@@ -75,9 +75,9 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
         plan: args.plan_request()?,
         ..MeasureRequest::default()
     };
-    let own = &mut request.variants;
-    own.build = args.variants.build.build_request();
-    own.arguments.clone_from(&args.arguments);
+    let variants = &mut request.variants;
+    variants.build = args.variants.build.build_request();
+    variants.arguments.clone_from(&args.arguments);
     confirm_changes(&parse_numbers(&args.targets)?, &request, &mut store, &task)
 }
 
@@ -195,8 +195,10 @@ fn measure_and_record(
     }
     let findings = analysis::analyze_session(&session, &settings);
     let is_more = |case: &str, metric: &str| {
-        let own = suspects.iter().find(|own| own.is_of(case, metric))?;
-        Some(own.change.ratio.value > 1.0)
+        let suspect = suspects
+            .iter()
+            .find(|suspect| suspect.is_of(case, metric))?;
+        Some(suspect.change.ratio.value > 1.0)
     };
     let mut document: Document =
         report::report_confirmation(&findings, &is_more, &task.output.report_settings());
@@ -206,8 +208,8 @@ fn measure_and_record(
     document.append_document(report::report_circumstances(&[(None, &session)], &findings));
     task.output.print_document(&document)?;
     let mut answer = CommandStatus::DONE;
-    let all = read_confirmations(&findings, &is_more);
-    for (comparison, row, outcome) in &all {
+    let confirmations = read_confirmations(&findings, &is_more);
+    for (comparison, row, outcome) in &confirmations {
         if !matches!(outcome, Some(ConfirmationResult::Confirmed(_))) {
             answer = CommandStatus::NO;
         }
@@ -218,7 +220,7 @@ fn measure_and_record(
             record_outcome(own, session.number, *outcome, store)?;
         }
     }
-    if all.is_empty() {
+    if confirmations.is_empty() {
         answer = CommandStatus::NO;
     }
     Ok(ended
@@ -228,16 +230,21 @@ fn measure_and_record(
 
 /// Warns about suspects that this machine has not measured before, naming the machines that have.
 fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<String> {
-    let own = identify_machine(&session.environment, session.origin.as_ref());
+    let this_machine = identify_machine(&session.environment, session.origin.as_ref());
     let known: BTreeSet<&str> = (suspects.iter())
-        .filter(|suspect| !suspect.machines.iter().any(|machine| machine.id == own.id))
+        .filter(|suspect| {
+            !suspect
+                .machines
+                .iter()
+                .any(|machine| machine.id == this_machine.id)
+        })
         .flat_map(|suspect| suspect.machines.iter().map(Machine::title))
         .collect();
     (!known.is_empty()).then(|| {
         let known: Vec<&str> = known.into_iter().collect();
         format!(
             "Measured again on {}, but the history was measured on {}: changes specific to that machine do not show here.",
-            own.title(),
+            this_machine.title(),
             known.join(", ")
         )
     })
@@ -251,8 +258,8 @@ fn record_outcome(
     outcome: Option<ConfirmationResult>,
     store: &mut Store,
 ) -> anyhow::Result<()> {
-    let known = suspect.change.clone();
-    let ratio = outcome.map_or(known.ratio, |outcome| {
+    let change = suspect.change.clone();
+    let ratio = outcome.map_or(change.ratio, |outcome| {
         let IntervalEstimate { value, low, high } = outcome.change();
         IntervalEstimate {
             value: 1.0 + value,
@@ -264,7 +271,7 @@ fn record_outcome(
         Some(ConfirmationResult::Confirmed(_)) => ChangeState::Confirmed,
         _ => ChangeState::Refuted,
     };
-    status::print_note(&format!("change {} is {state}", known.number));
+    status::print_note(&format!("change {} is {state}", change.number));
     store.store_confirmation(&RecordedChange {
         state,
         ratio,

@@ -65,7 +65,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
         files.push((file.display().to_string(), sessions));
     }
     remarks.print_warnings();
-    let known = KnownFacts {
+    let facts = KnownFacts {
         never_better: args.never_better.clone(),
         ..KnownFacts::default()
     };
@@ -81,7 +81,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
             let Some(number) = taken.import_session(&mut store, &mut session)? else {
                 continue;
             };
-            let mut found = validity::check_session(&session, &known);
+            let mut found = validity::check_session(&session, &facts);
             if is_of_file(&session) {
                 // Expected for such files: their noise shows from point to point.
                 found.retain(|finding| finding.check != ValidityCheck::SingleRuns);
@@ -132,13 +132,13 @@ impl ImportArgs {
 
     /// Rejects `--revision` for a file that has several revisions of its own.
     fn check_revisions(&self, file: &Path, sessions: &[Session]) -> anyhow::Result<()> {
-        let own = sessions
+        let with_revision = sessions
             .iter()
             .filter(|session| is_of_file(session))
             .count();
         ensure!(
-            own < 2 || self.origin.revision.is_none(),
-            "'{}' contains {own} sessions with their own revisions, which --revision would merge\n\
+            with_revision < 2 || self.origin.revision.is_none(),
+            "'{}' contains {with_revision} sessions with their own revisions, which --revision would merge\n\
              hint: leave out --revision; --branch sets their branch",
             file.display()
         );
@@ -186,12 +186,12 @@ impl ImportSummary {
                 self.count_session(number, session);
                 return Ok(Some(number));
             };
-            let known = store.load_session(number)?;
-            self.differs |= known.metrics.iter().any(|metric| {
+            let stored = store.load_session(number)?;
+            self.differs |= stored.metrics.iter().any(|metric| {
                 let now = session.metric(&metric.name);
                 now.is_some_and(|now| now.better != metric.better)
             });
-            remove_known_runs(session, &known);
+            remove_known_runs(session, &stored);
             if session.runs.is_empty() && session.failures.is_empty() {
                 break;
             }
@@ -261,8 +261,8 @@ impl ImportSummary {
             )),
         }
         if self.known > 0 {
-            let known = report::format_count(self.known, "session", "sessions");
-            status::print_note(&format!("'{label}': already in the store: {known}"));
+            let sessions = report::format_count(self.known, "session", "sessions");
+            status::print_note(&format!("'{label}': already in the store: {sessions}"));
         }
     }
 }

@@ -439,12 +439,12 @@ impl UploadJob<'_> {
                 item.sent_unix_ms = Some(now_unix_ms());
                 item.reason = None;
                 if !self.is_quiet {
-                    let known = if sent == UploadOutcome::Known {
+                    let note = if sent == UploadOutcome::Known {
                         ", which already had it"
                     } else {
                         ""
                     };
-                    status::print_note(&format!("sent @{} to {}{known}", item.session, item.url));
+                    status::print_note(&format!("sent @{} to {}{note}", item.session, item.url));
                 }
             }
             Err(UploadError::Rejected { reason }) => {
@@ -590,15 +590,15 @@ pub fn push_pending(
     store.queue_upload(number, &url, now_unix_ms())?;
     store.retry_uploads_now()?;
     let sent = (|| errand.send_all(store, &build_client(None, None)?))();
-    let owed = store.list_uploads()?;
-    let own = owed
+    let uploads = store.list_uploads()?;
+    let upload = uploads
         .into_iter()
         .find(|item| item.session == number && item.url == url);
-    let is_sent = own
+    let is_sent = upload
         .as_ref()
         .is_some_and(|item| item.state == UploadState::Sent);
     if !is_sent {
-        let why = own.map(|item| describe_item(&item)).unwrap_or_default();
+        let why = upload.map(|item| describe_item(&item)).unwrap_or_default();
         let why = sent.err().map_or(why, |error| format!("{error}."));
         status::print_warning(&format!(
             "{why} The session stays in the outbox; send it with: speedwell push @{number} --to {url}"

@@ -98,12 +98,12 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         source::check_metrics([session], &settings)?;
         source::check_variant(session, baseline).context("in --baseline")?;
         let study = args.study.study_choice();
-        let own = match study.x_axis {
+        let experiment_gate = match study.x_axis {
             None => own_gate(session, &settings, args.comparison.fail_on)?,
             Some(_) => None,
         };
-        let has_own = own.is_some();
-        let mut gate = own.unwrap_or_default();
+        let has_own = experiment_gate.is_some();
+        let mut gate = experiment_gate.unwrap_or_default();
         let mark = |findings: &mut AnalysisFindings| {
             args.store.mark_findings(findings, [session]);
             if !has_own {
@@ -165,12 +165,12 @@ fn large_session(
         selection: Some(selection),
         part: operand.part.as_ref(),
     };
-    let of = (&store, found.number);
+    let stored = (&store, found.number);
     let in_source = || format!("in source '{}'", operand.label);
     let mut gate = CommandGate::default();
     let is_done = match args.export {
         Some(kind) => {
-            let done = large::in_parts(of, &wanted, |stored| {
+            let done = large::in_parts(stored, &wanted, |stored| {
                 status::ignore_closed_pipe(export_in_turn(stored, kind))
             });
             done.with_context(in_source)?.is_some()
@@ -185,7 +185,7 @@ fn large_session(
                 gate = of_report(findings, args.comparison.fail_on, || None);
             };
             let output = args.output.report_settings();
-            let document = large::large_document(of, &wanted, &settings, &output, &mut mark)
+            let document = large::large_document(stored, &wanted, &settings, &output, &mut mark)
                 .with_context(in_source)?;
             let is_done = document.is_some();
             if let Some(mut document) = document {
@@ -213,10 +213,10 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
         );
         parts.extend(loads);
     }
-    let whole = formats::measured::merge_load_parts(parts)?;
-    let findings = [analysis::load::analyze_load(&whole)];
+    let load = formats::measured::merge_load_parts(parts)?;
+    let findings = [analysis::load::analyze_load(&load)];
     let merged =
-        formats::measured::load_session("merged", std::slice::from_ref(&whole), &mut Vec::new())?;
+        formats::measured::load_session("merged", std::slice::from_ref(&load), &mut Vec::new())?;
     let settings = args
         .comparison
         .analysis_settings(&args.selection.metric.names, None);

@@ -126,8 +126,12 @@ fn read_operand(
                 part: operand.part.as_ref(),
             };
             let (origin, mut found) = sessions_of(&file, &wanted, store, &mut known.remarks)?;
-            let own = || found.iter().map(|session| session.id.clone()).collect();
-            let ids = known.ids.entry(origin.clone()).or_insert_with(own).clone();
+            let session_ids = || found.iter().map(|session| session.id.clone()).collect();
+            let ids = known
+                .ids
+                .entry(origin.clone())
+                .or_insert_with(session_ids)
+                .clone();
             for (session, id) in found.iter_mut().zip(ids) {
                 session.id = id;
             }
@@ -328,11 +332,11 @@ pub fn check_outputs(operands: &[SourceOperand], output: &OutputArgs) -> anyhow:
 /// Fails if it does not.
 pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = variant else { return Ok(()) };
-    let known: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
-    if !known.contains(&name) {
+    let names: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
+    if !names.contains(&name) {
         bail!(
             "unknown variant '{name}'\nhint: the variants are {}",
-            known.join(", ")
+            names.join(", ")
         );
     }
     Ok(())
@@ -446,10 +450,10 @@ pub fn program_side(
     arguments: &[String],
     tell: harness::ProgressReporter<'_>,
 ) -> anyhow::Result<Option<ComparisonSide>> {
-    let known = harness::KnownAdapters::new(&[], &std::env::current_dir()?)?;
+    let adapters = harness::KnownAdapters::new(&[], &std::env::current_dir()?)?;
     let is_program = |place: &&String| {
-        let is_own = is_program(Path::new(place)) || known.split_operand(place).is_some();
-        is_own || is_package(&known, place) || is_artifact(&known, place)
+        let is_own = is_program(Path::new(place)) || adapters.split_operand(place).is_some();
+        is_own || is_package(&adapters, place) || is_artifact(&adapters, place)
     };
     let Some(place) = operand.places.iter().find(is_program) else {
         return Ok(None);
@@ -461,9 +465,9 @@ pub fn program_side(
     if let Some(variant) = &operand.variant {
         bail!("'{place}' is a program and has no variant '[{variant}]'");
     }
-    let (adapter, file) = match known.split_operand(place) {
+    let (adapter, file) = match adapters.split_operand(place) {
         Some((suite, path)) => (Some(suite), Path::new(path)),
-        None => (known.recognize(Path::new(place)), Path::new(place)),
+        None => (adapters.recognize(Path::new(place)), Path::new(place)),
     };
     let wrapped = || harness::builtin_adapter("google-benchmark");
     let mut suite = adapter.or_else(|| harness::is_wrapper(file).then(wrapped)?);
@@ -492,7 +496,7 @@ pub fn program_side(
     };
     let mut directory = None;
     if let Some(package) = suite.as_deref().filter(|own| own.keys.build.is_some()) {
-        let built = harness::build_single_program((package, &known), &file, &variant, tell);
+        let built = harness::build_single_program((package, &adapters), &file, &variant, tell);
         let (program, own) = built.with_context(in_source)?;
         directory = Some(std::mem::replace(&mut file, program));
         suite = Some(own);

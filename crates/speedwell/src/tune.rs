@@ -251,11 +251,11 @@ fn cpu_numbers(cpus: &CpuSet) -> Vec<u32> {
 
 impl TuneArgs {
     fn tune_request(&self, machine: &TunableMachine) -> anyhow::Result<TuneRequest> {
-        let known: Vec<String> = KNOBS.iter().map(|knob| knob.name.to_owned()).collect();
-        if let Some(name) = self.knobs.iter().find(|name| !known.contains(name)) {
-            let hint = match nearest_name(name, &known) {
+        let knob_names: Vec<String> = KNOBS.iter().map(|knob| knob.name.to_owned()).collect();
+        if let Some(name) = self.knobs.iter().find(|name| !knob_names.contains(name)) {
+            let hint = match nearest_name(name, &knob_names) {
                 Some(near) => format!("did you mean '{near}'?"),
-                None => format!("the knobs are {}", known.join(", ")),
+                None => format!("the knobs are {}", knob_names.join(", ")),
             };
             bail!("unknown knob '{name}'\nhint: {hint}");
         }
@@ -448,7 +448,7 @@ fn report_changes(plan: &TunePlan, output: &OutputArgs) {
     if output.quiet {
         return;
     }
-    let of = |outcome: KnobOutcome| {
+    let describe = |outcome: KnobOutcome| {
         let knobs = plan.knobs.iter().filter(|knob| knob.outcome == outcome);
         let names: Vec<String> = knobs
             .map(|knob| match knob.note.as_str() {
@@ -458,7 +458,7 @@ fn report_changes(plan: &TunePlan, output: &OutputArgs) {
             .collect();
         (!names.is_empty()).then(|| format!("{}: {}", outcome_words(outcome), names.join(", ")))
     };
-    let parts = [KnobOutcome::Set, KnobOutcome::Already, KnobOutcome::Cannot].map(of);
+    let parts = [KnobOutcome::Set, KnobOutcome::Already, KnobOutcome::Cannot].map(describe);
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     status::print_note(&parts.join("; "));
 }

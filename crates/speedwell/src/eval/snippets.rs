@@ -190,10 +190,10 @@ mod tests {
     #[test]
     fn commands_that_are_compared_are_all_executed_by_a_shell_or_none_is() {
         let in_shell = |runners: &[&str]| -> Vec<bool> {
-            let mut all: Vec<NamedSnippet> =
+            let mut others: Vec<NamedSnippet> =
                 runners.iter().map(|runner| named_snippet(runner)).collect();
-            compare_in_shell(&mut all, &[Vec::new()]);
-            all.iter().map(|one| one.snippet.in_shell).collect()
+            compare_in_shell(&mut others, &[Vec::new()]);
+            others.iter().map(|one| one.snippet.in_shell).collect()
         };
         assert_eq!(in_shell(&["sleep 1", "sleep 1 | cat"]), [true, true]);
         assert_eq!(in_shell(&["sleep 1", "sleep 2"]), [false, false]);

@@ -79,8 +79,8 @@ fn watched_snippets(jobs: &[BenchmarkJob], variants: &[Variant]) -> Vec<WatchedS
         match &job.snippet {
             Some(own) => snippets.push((on_one_line(&own.runner), own.clone(), workers)),
             None => snippets.extend(variants.iter().filter_map(|variant| {
-                let own = variant.snippet.clone()?;
-                Some((variant.name.clone(), own, workers))
+                let snippet = variant.snippet.clone()?;
+                Some((variant.name.clone(), snippet, workers))
             })),
         }
     }
@@ -104,14 +104,14 @@ fn watch_snippets(
         Ok(opened) => opened,
         Err(gone) => return Ok(Err(gone)),
     };
-    let own = snippets.iter().map(|snippet| snippet.0.clone()).collect();
+    let names = snippets.iter().map(|snippet| snippet.0.clone()).collect();
     let mut state = WatchState {
         machine: Some(ProcessWatch::new(live.pid())),
         pid: live.pid(),
         counts: BTreeMap::new(),
         gauges: BTreeMap::new(),
         rates: BTreeMap::new(),
-        lines: WatchLines::new(format, own, &gauges),
+        lines: WatchLines::new(format, names, &gauges),
     };
     for event in &first.events {
         state.apply_event(event, &names)?;

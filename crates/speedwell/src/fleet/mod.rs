@@ -20,7 +20,7 @@ const MAX_CLOCK_OFFSET_NS: u64 = 1_000_000_000;
 
 /// Show the machines of the fleet and check whether they are fit for measuring
 ///
-/// The machines are listed in the project's fleet.toml, else in ~/.config/speedwell/fleet.toml. LABELS combines names
+/// The machines are defined by the project's fleet.toml, else by ~/.config/speedwell/fleet.toml. LABELS combines names
 /// and labels of machines with & | ! and parentheses.
 #[derive(Debug, Args)]
 #[command(
@@ -96,14 +96,14 @@ fn list_machines(labels: Option<&MachineSelector>, output: &OutputArgs) -> Resul
 
 fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
     let mut engine = FleetEngine::from_file(&fleet_file()?);
-    let own = std::env::current_exe().context("cannot find the file of this program")?;
-    let own = program::program_to_send(&own);
+    let executable = std::env::current_exe().context("cannot find the file of this program")?;
+    let program_file = program::program_to_send(&executable);
     let mut lines = Vec::new();
     for machine in select_machines(&mut engine, args.labels.as_ref())? {
         let mut line = machine_line(&machine);
         if !matches!(machine.state, MachineState::Unfit(_)) {
             status::print_note(&format!("checking {}", machine.name));
-            let asked = program::send_program(&mut engine, &machine, &own)
+            let asked = program::send_program(&mut engine, &machine, &program_file)
                 .and_then(|program| check::check_machine(&mut engine, &machine, &program));
             match asked {
                 Ok((offset, checked)) => add_check_results(&mut line, offset, &checked),
@@ -137,14 +137,14 @@ fn select_machines(
 ) -> Result<Vec<FleetMachine>> {
     let mut machines = engine.list_machines()?;
     if let Some(labels) = labels {
-        let mut known: Vec<String> = Vec::new();
+        let mut known_names: Vec<String> = Vec::new();
         for machine in &machines {
-            known.push(machine.name.clone());
-            known.extend(machine.labels.iter().cloned());
+            known_names.push(machine.name.clone());
+            known_names.extend(machine.labels.iter().cloned());
         }
-        known.sort();
-        known.dedup();
-        labels.ensure_known(&known)?;
+        known_names.sort();
+        known_names.dedup();
+        labels.ensure_known(&known_names)?;
         machines.retain(|machine| {
             labels.matches_machine(&|name| {
                 machine.name == name || machine.labels.iter().any(|own| own == name)

@@ -110,8 +110,8 @@ fn confirm_changes(
         let newest = series.trend.change_of_newest();
         if let Some(newest) = newest.filter(|change| is_wanted(&change)) {
             // The outcome is stored as for any other change, so it needs a number.
-            let all = [&series.trend.changes[..], &[newest]].concat();
-            let kept = store.replace_changes(series.number, &history.line, &all)?;
+            let changes = [&series.trend.changes[..], &[newest]].concat();
+            let kept = store.replace_changes(series.number, &history.line, &changes)?;
             numbers.extend(kept.last().map(|change| change.number));
         }
     }

@@ -39,7 +39,7 @@ enum JudgementName {
     Accepted,
     /// False alarm
     Wrong,
-    /// No longer present
+    /// Undone in a later revision
     Fixed,
     /// Not judged yet
     Open,

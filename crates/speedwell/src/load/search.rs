@@ -88,12 +88,12 @@ pub fn finish_search(
         .all(|run| run.measured.totals.outcomes.succeeded() == 0);
     let partial = runs.iter().any(|run| run.is_partial);
     let refused = *wish == LoadMode::Rate && is_refused(args, runs);
-    let own = if nothing || partial || refused {
+    let outcome = if nothing || partial || refused {
         CommandStatus::COULD_NOT
     } else {
         CommandStatus::DONE
     };
-    Ok(own.of_gate(status))
+    Ok(outcome.of_gate(status))
 }
 
 /// Returns whether the load generator was the bottleneck, so that there is no answer.
@@ -109,8 +109,8 @@ fn limits_apply(wish: &LoadMode, all: &[LoadFindings<'_>], load: &LoadFindings<'
         return *wish != LoadMode::Rate;
     }
     let levels = analysis::load::group_by_level(all);
-    let own = levels.iter().find(|levels| levels.label == load.run.label);
-    let scaling = own.and_then(|levels| levels.scaling.as_ref());
+    let matching = levels.iter().find(|levels| levels.label == load.run.label);
+    let scaling = matching.and_then(|levels| levels.scaling.as_ref());
     let knee = scaling.map(|scaling| scaling.answer.at_knee().concurrency);
     knee.is_none() || load.run.requested.concurrency() == knee
 }

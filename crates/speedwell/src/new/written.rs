@@ -132,10 +132,10 @@ pub fn requires_table(lines: &[String]) -> String {
 pub fn program_requirement(command: &[String]) -> Option<String> {
     let program = command.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);
-    let known = [
+    let programs = [
         "node", "nodejs", "python", "python3", "deno", "bun", "ruby", "php",
     ];
-    if !known.contains(&name) {
+    if !programs.contains(&name) {
         return None;
     }
     let words = toml_array(&[program.clone(), "--version".to_owned()]);

@@ -99,12 +99,12 @@ impl ComparisonArgs {
         let words: String = words
             .map(|(option, value)| format!(" --{option} {}", quote(value)))
             .collect();
-        let own = if self.with_own_benchmarks {
+        let own_benchmarks = if self.with_own_benchmarks {
             " --with-own-benchmarks"
         } else {
             ""
         };
-        words + own
+        words + own_benchmarks
     }
 
     /// Returns the settings of the analysis. A gate controls the chance of any false alarm, so

@@ -239,7 +239,7 @@ fn style(word: &str) -> Result<Style, String> {
 /// Fails if there is no such language; the message lists the known ones.
 pub fn language(word: &str) -> Result<SnippetLanguage, String> {
     SnippetLanguage::of_word(&word.to_lowercase()).ok_or_else(|| {
-        let all: Vec<&str> = SnippetLanguage::ALL
+        let keywords: Vec<&str> = SnippetLanguage::ALL
             .into_iter()
             .map(SnippetLanguage::keyword)
             .collect();
@@ -258,7 +258,7 @@ pub fn language(word: &str) -> Result<SnippetLanguage, String> {
             "" => String::new(),
             meant => format!("; did you mean '{meant}'?"),
         };
-        format!("expected one of {}{meant}", all.join(", "))
+        format!("expected one of {}{meant}", keywords.join(", "))
     })
 }
 

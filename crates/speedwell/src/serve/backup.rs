@@ -63,19 +63,20 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
     let mut sessions = 0;
     let projects = store.list_projects()?;
     for project in &projects {
-        let of = (project.name.as_str(), project.is_public);
+        let header = (project.name.as_str(), project.is_public);
         sessions += match project.number {
-            1 => store.write_backup(of, &mut out)?,
-            _ => Store::open_to_read(&store.project_path(project)?)?.write_backup(of, &mut out)?,
+            1 => store.write_backup(header, &mut out)?,
+            _ => Store::open_to_read(&store.project_path(project)?)?
+                .write_backup(header, &mut out)?,
         };
     }
     end_backup(&mut out, (projects.len(), sessions))?;
     out.flush()?;
     out.get_ref().sync_all()?;
     std::fs::rename(&part, &args.file).with_context(|| format!("cannot write '{named}'"))?;
-    let of = format_count(projects.len(), "project", "projects");
+    let projects = format_count(projects.len(), "project", "projects");
     let sessions = format_count(sessions, "session", "sessions");
-    status::print_note(&format!("wrote {sessions} of {of} to '{named}'"));
+    status::print_note(&format!("wrote {sessions} of {projects} to '{named}'"));
     Ok(CommandStatus::DONE)
 }
 
@@ -101,16 +102,16 @@ pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
     if is_new && restored.is_err() {
         remove_store(&path);
     }
-    let all = restored.with_context(read)?;
+    let totals = restored.with_context(read)?;
     let sessions = |number| format_count(number, "session", "sessions");
-    let mut words = format!("restored {}", sessions(all.sessions));
-    if all.known > 0 {
-        words += &format!("; already present: {}", sessions(all.known));
+    let mut words = format!("restored {}", sessions(totals.sessions));
+    if totals.known > 0 {
+        words += &format!("; already present: {}", sessions(totals.known));
     }
-    if all.deleted > 0 {
+    if totals.deleted > 0 {
         words += &format!(
             "; not restored, because deleted here: {}",
-            sessions(all.deleted)
+            sessions(totals.deleted)
         );
     }
     status::print_note(&words);
@@ -146,7 +147,7 @@ fn restore_all(
     mut lines: BackupLines<BufReader<&File>>,
 ) -> anyhow::Result<RestoreSummary> {
     let mut first = Store::open(path)?;
-    let mut all = RestoreSummary::default();
+    let mut totals = RestoreSummary::default();
     while let Some((name, is_public)) = lines.next_project()? {
         let done = match name.as_str() {
             "" => restore_project(&mut first, &mut lines)?,
@@ -157,11 +158,11 @@ fn restore_all(
                 restore_project(&mut store, &mut lines)?
             }
         };
-        all.sessions += done.sessions;
-        all.known += done.known;
-        all.deleted += done.deleted;
+        totals.sessions += done.sessions;
+        totals.known += done.known;
+        totals.deleted += done.deleted;
     }
-    Ok(all)
+    Ok(totals)
 }
 
 /// Removes the files of a store that this restore has created. Failures to remove them are ignored:

@@ -130,9 +130,9 @@ impl CommentPoster<'_> {
             comment,
             status: Some(self.commit_status(job, answer.as_ref())),
         };
-        let known = revision_parents(store, &job.pull)?;
+        let parents = revision_parents(store, &job.pull)?;
         let outcome =
-            client.post_update(&update, &|one, other| order_revisions(&known, one, other));
+            client.post_update(&update, &|one, other| order_revisions(&parents, one, other));
         let posted = &outcome.comment;
         let is_new = matches!(
             posted,
@@ -292,8 +292,8 @@ fn order_revisions(
             }
             if !seen.contains(&revision) {
                 seen.push(revision);
-                let own = parents.get(revision).into_iter().flatten();
-                waiting.extend(own.map(String::as_str));
+                let parents_of_revision = parents.get(revision).into_iter().flatten();
+                waiting.extend(parents_of_revision.map(String::as_str));
             }
         }
         false

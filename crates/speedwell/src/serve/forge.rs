@@ -81,8 +81,11 @@ impl ShowArgs {
     fn open_stores(&self) -> anyhow::Result<(Store, Store)> {
         let path = self.store.database_path()?;
         // The first project can also be selected by its name in addresses.
-        let own = project_name(&path);
-        let named = self.project.as_deref().filter(|name| *name != own);
+        let first_project = project_name(&path);
+        let named = self
+            .project
+            .as_deref()
+            .filter(|name| *name != first_project);
         Ok((open_project_store(&path, named)?, Store::open(&path)?))
     }
 }

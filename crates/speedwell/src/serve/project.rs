@@ -90,8 +90,8 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
     let store = Store::open_to_read(&path)?;
     let mut projects = Vec::new();
     for project in store.list_projects()? {
-        let own = store.project_path(&project)?;
-        let tables = Store::open_to_read(&own)?;
+        let project_path = store.project_path(&project)?;
+        let tables = Store::open_to_read(&project_path)?;
         let name = match project.number {
             1 => project_name(&path),
             _ => project.name,
@@ -100,7 +100,7 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
             name,
             is_public: project.is_public,
             sessions: tables.count_sessions(&SessionFilter::default())?,
-            bytes: std::fs::metadata(&own).ok().map(|data| data.len()),
+            bytes: std::fs::metadata(&project_path).ok().map(|data| data.len()),
             forge: tables.forge_setting()?.map(|forge| forge.repository),
         });
     }

@@ -84,10 +84,10 @@ pub fn run(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
         branches_since: before(args.branches),
         main: &args.main,
     };
-    let all = store.expired_sessions(&keep)?;
+    let expired = store.expired_sessions(&keep)?;
     if args.dry_run {
         let sessions: Vec<SessionOverview> =
-            all.iter().map(|(session, _)| session.clone()).collect();
+            expired.iter().map(|(session, _)| session.clone()).collect();
         let page = report::SessionsPage {
             sessions: &sessions,
             number: 1,
@@ -97,14 +97,14 @@ pub fn run(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
         args.output.print_document(&report::list_sessions(&page))?;
         return Ok(CommandStatus::DONE);
     }
-    for (session, why) in &all {
+    for (session, why) in &expired {
         store.delete_session(session.number, "command line", why, now)?;
     }
     let old = store.purge_deleted_before(now - UNDELETE_PERIOD.as_millis() as i64)?;
     let dropped = store.discard_uploads_before(now - UPLOAD_EXPIRY.as_millis() as i64)?;
     status::print_note(&format!(
         "deleted {}",
-        format_count(all.len(), "session", "sessions")
+        format_count(expired.len(), "session", "sessions")
     ));
     if old > 0 {
         status::print_note(&format!("{old} earlier deletions can no longer be undone"));
