@@ -78,7 +78,7 @@ pub struct BackfillArgs {
 
 fn parse_points(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("expected a number of at least 1".to_owned()),
+        Ok(0) | Err(_) => Err("expected a whole number of at least 1".to_owned()),
         Ok(number) => Ok(number),
     }
 }
@@ -120,7 +120,7 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
             CommandStatus::INTERRUPTED
         }
         Some(EarlyStop::Budget) => {
-            status::print_note("the time of --budget is over; run the same command to continue");
+            status::print_note("the time budget is used up; run the same command to continue");
             CommandStatus::NO
         }
         Some(EarlyStop::NoMoreRevisions) => {

@@ -74,8 +74,8 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     }
     ensure!(
         !args.profile,
-        "--profile records while measuring an experiment, and nothing of that kind is compared here\nhint: \
-         'speedwell compare a.folded b.folded' compares profiles that exist"
+        "--profile needs an experiment to measure\nhint: \
+         'speedwell compare a.folded b.folded' compares existing profiles"
     );
     ensure!(
         !args.targets.iter().any(|target| target.starts_with("rev:")),

@@ -632,7 +632,7 @@ fn a_range_that_is_none_is_refused_before_anything_is_built() {
         &["main~2..main", "--points", "3", "--budget", "1ns"],
     );
     late.expect_status(1)
-        .expect_stderr(&["the time of --budget is over; run the same command to continue"]);
+        .expect_stderr(&["the time budget is used up; run the same command to continue"]);
 }
 
 #[test]
