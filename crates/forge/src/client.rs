@@ -110,7 +110,7 @@ impl ForgeClient {
         let certificates = rustls_native_certs::load_native_certs().certs;
         let roots = certificates
             .iter()
-            .map(|one| Certificate::from_der(one).to_owned());
+            .map(|certificate| Certificate::from_der(certificate).to_owned());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::from(roots))

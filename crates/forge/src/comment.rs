@@ -92,7 +92,7 @@ impl ForgeClient {
         match comments.first() {
             Some(first) if first.id < id => self.update_comments(&comments, text, &body, order),
             _ => {
-                self.remove_comments(comments.iter().filter(|one| one.id > id))?;
+                self.remove_comments(comments.iter().filter(|comment| comment.id > id))?;
                 Ok((CommentOutcome::Created(id), None))
             }
         }
@@ -110,7 +110,7 @@ impl ForgeClient {
         let (first, others) = (&own[0], &own[1..]);
         let newest = own
             .iter()
-            .filter_map(|one| Some((one, ResultStamp::parse(&one.body)?)));
+            .filter_map(|comment| Some((comment, ResultStamp::parse(&comment.body)?)));
         let newer = newest
             .filter(|(_, stamp)| text.stamp.is_older_than(stamp, order))
             .max_by_key(|(_, stamp)| stamp.at_unix_ms);
@@ -156,13 +156,13 @@ impl ForgeClient {
     fn own_comments(&self, first_line: &str, me: Option<&str>) -> Result<Vec<ForgeComment>, Error> {
         let listed = self.list_entries("read the comments", &self.comments_path())?;
         let mut comments: Vec<ForgeComment> = listed.iter().filter_map(parse_comment).collect();
-        comments.retain(|one| {
-            let is_marked = one.body.lines().next().map(str::trim_end) == Some(first_line);
-            let is_own = me.map_or_else(|| one.is_bot, |me| one.author == me);
+        comments.retain(|comment| {
+            let is_marked = comment.body.lines().next().map(str::trim_end) == Some(first_line);
+            let is_own = me.map_or_else(|| comment.is_bot, |me| comment.author == me);
             is_marked && is_own
         });
-        comments.sort_by_key(|one| one.id);
-        comments.dedup_by_key(|one| one.id);
+        comments.sort_by_key(|comment| comment.id);
+        comments.dedup_by_key(|comment| comment.id);
         Ok(comments)
     }
 

@@ -152,7 +152,7 @@ impl FromStr for PullRequestRef {
                 && !part.is_empty()
                 && letters
                     .clone()
-                    .all(|one| one.is_alphanumeric() || "-_.".contains(one))
+                    .all(|letter| letter.is_alphanumeric() || "-_.".contains(letter))
         };
         let depth = if *forge == ForgeKind::GitLab {
             2..=21

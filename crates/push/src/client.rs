@@ -106,7 +106,7 @@ impl UploadClient {
         let certificates = rustls_native_certs::load_native_certs().certs;
         let roots = certificates
             .iter()
-            .map(|one| Certificate::from_der(one).to_owned());
+            .map(|certificate| Certificate::from_der(certificate).to_owned());
         let roots: Vec<_> = roots.chain(authorities).collect();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = TlsConfig::builder()

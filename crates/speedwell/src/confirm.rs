@@ -188,7 +188,10 @@ fn measure_and_record(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let (session, ended) = measuring::measure_session(plans, store, task)?;
-    let named: BTreeSet<&String> = suspects.iter().map(|own| &own.series.metric.name).collect();
+    let named: BTreeSet<&String> = suspects
+        .iter()
+        .map(|suspect| &suspect.series.metric.name)
+        .collect();
     let mut settings = task.settings.clone();
     if settings.metrics.is_empty() {
         settings.metrics = named.into_iter().cloned().collect();
@@ -215,9 +218,9 @@ fn measure_and_record(
         }
         let (case, metric) = (row.case.id(), &comparison.metric.name);
         if outcome.is_some()
-            && let Some(own) = suspects.iter().find(|own| own.is_of(&case, metric))
+            && let Some(suspect) = suspects.iter().find(|suspect| suspect.is_of(&case, metric))
         {
-            record_outcome(own, session.number, *outcome, store)?;
+            record_outcome(suspect, session.number, *outcome, store)?;
         }
     }
     if confirmations.is_empty() {

@@ -36,7 +36,10 @@ impl CommandGate {
             CommandStatus::DONE
         };
         let outcome = gate::judge_findings(findings, fail_on, all.as_ref());
-        let mut rows = findings.comparisons.iter().flat_map(|of| &of.rows);
+        let mut rows = findings
+            .comparisons
+            .iter()
+            .flat_map(|comparison| &comparison.rows);
         if outcome.is_some()
             && rows.any(|row| row.withheld == Some(WithheldReason::BenchmarkChanged))
         {

@@ -234,8 +234,10 @@ fn set_argument(
 ) -> Option<String> {
     let steady = files
         .iter()
-        .filter(|of| of.outcome == IterationsOutcome::Steady);
-    let mut numbers: Vec<u64> = steady.filter_map(|of| Some(of.level.as_ref()?.n)).collect();
+        .filter(|file| file.outcome == IterationsOutcome::Steady);
+    let mut numbers: Vec<u64> = steady
+        .filter_map(|file| Some(file.level.as_ref()?.n))
+        .collect();
     numbers.dedup();
     match (written, numbers.as_slice()) {
         (_, []) => None,

@@ -430,7 +430,7 @@ impl UploadJob<'_> {
         failed: &mut HashMap<String, u32>,
     ) -> anyhow::Result<()> {
         let sent = SessionUpload::from_session(store, item.session)?
-            .and_then(|own| own.send_to(client, &item.url));
+            .and_then(|upload| upload.send_to(client, &item.url));
         item.attempts += 1;
         match sent {
             Ok(sent) => {

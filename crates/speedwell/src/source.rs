@@ -495,7 +495,7 @@ pub fn program_side(
         ..Variant::plain(&operand.label)
     };
     let mut directory = None;
-    if let Some(package) = suite.as_deref().filter(|own| own.keys.build.is_some()) {
+    if let Some(package) = suite.as_deref().filter(|suite| suite.keys.build.is_some()) {
         let built = harness::build_single_program((package, &adapters), &file, &variant, tell);
         let (program, own) = built.with_context(in_source)?;
         directory = Some(std::mem::replace(&mut file, program));
@@ -515,17 +515,17 @@ pub fn program_side(
 }
 
 /// Returns whether this is a folder from which a benchmark program is built.
-fn is_package(known: &harness::KnownAdapters, place: &str) -> bool {
+fn is_package(adapters: &harness::KnownAdapters, place: &str) -> bool {
     let place = Path::new(place);
-    let suite = || known.recognize(place);
+    let suite = || adapters.recognize(place);
     place.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
 }
 
 /// Returns whether this is a build artifact, such as a jar, that a suite's program executes.
-fn is_artifact(known: &harness::KnownAdapters, place: &str) -> bool {
+fn is_artifact(adapters: &harness::KnownAdapters, place: &str) -> bool {
     let place = Path::new(place);
     place.is_file()
-        && known
+        && adapters
             .recognize(place)
             .is_some_and(|suite| suite.keys.program.is_some())
         && !harness::is_text(place)

@@ -78,7 +78,9 @@ fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, ParameterVa
             && filled.any(|snippet| snippet::sh::needs_shell(&snippet.runner))
     };
     if named.len() * rows.len() > 1 && named.iter().any(needs_one) {
-        named.iter_mut().for_each(|one| one.snippet.in_shell = true);
+        named
+            .iter_mut()
+            .for_each(|named| named.snippet.in_shell = true);
     }
 }
 

@@ -147,7 +147,7 @@ fn select_machines(
         labels.ensure_known(&known_names)?;
         machines.retain(|machine| {
             labels.matches_machine(&|name| {
-                machine.name == name || machine.labels.iter().any(|own| own == name)
+                machine.name == name || machine.labels.iter().any(|label| label == name)
             })
         });
         anyhow::ensure!(!machines.is_empty(), "no machine matches '{labels}'");
@@ -204,7 +204,7 @@ fn add_check_results(line: &mut FleetLine, offset: ClockOffset, checked: &Machin
 
 /// Warns about machines that share an identity: their histories would be merged.
 fn warn_about_clones(lines: &mut [FleetLine]) {
-    let id = |line: &FleetLine| line.known.as_ref().map(|known| known.id.clone());
+    let id = |line: &FleetLine| line.known.as_ref().map(|facts| facts.id.clone());
     let ids: Vec<Option<String>> = lines.iter().map(id).collect();
     for at in 0..lines.len() {
         let first = ids

@@ -131,7 +131,7 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
         &mut task.progress_display(),
     )?;
     let is_open = |state| !matches!(state, ParcelState::Done | ParcelState::Lost);
-    let ended = if parcels.iter().any(|one| is_open(one.shard.state)) {
+    let ended = if parcels.iter().any(|parcel| is_open(parcel.shard.state)) {
         status::print_note(&format!(
             "its workers continue; wait for them with: speedwell fleet collect @{number}"
         ));

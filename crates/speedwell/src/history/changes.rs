@@ -182,7 +182,9 @@ fn evaluate_gate(
     let undirected = searched
         .iter()
         .filter(|series| series.key.metric.better == MetricDirection::Unknown);
-    let undirected: BTreeSet<&str> = undirected.map(|one| one.key.metric.name.as_str()).collect();
+    let undirected: BTreeSet<&str> = undirected
+        .map(|series| series.key.metric.name.as_str())
+        .collect();
     let direction = |metric: &&str| format!("the good direction of '{metric}' is unknown");
     let failing = (refused > 0).then(|| match args.fail_on {
         FailOn::Unclear => format!("{refused} worse or unclear changes"),

@@ -78,9 +78,15 @@ pub(super) fn compare_sources(
 ) -> anyhow::Result<PullAnswer> {
     let labelled: Vec<LabelledSession<'_>> = found
         .iter()
-        .map(|one| (one.label.clone(), &one.session, one.variant.clone()))
+        .map(|source| {
+            (
+                source.label.clone(),
+                &source.session,
+                source.variant.clone(),
+            )
+        })
         .collect();
-    let sessions = found.iter().map(|one| &one.session);
+    let sessions = found.iter().map(|source| &source.session);
     let settings = comparison.analysis_settings(&[], None);
     pull_answer::of_comparison(&labelled, &settings, comparison.fail_on, |findings| {
         mark_known(findings, sessions, store);
