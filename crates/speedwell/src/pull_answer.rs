@@ -58,7 +58,7 @@ pub fn of_comparison(
     let description = line.unwrap_or_else(|| first_headline(&document));
     gate.add_to(&mut document, &OutputArgs::default());
     let Some((_, newest, _)) = labelled.last() else {
-        bail!("there is nothing to compare");
+        bail!("nothing to compare");
     };
     let worktrees = newest.variants.iter().rev();
     let worktree = worktrees
@@ -114,8 +114,8 @@ pub fn unknown_revision() -> String {
 
 /// Formats a link to a page, in small print.
 pub fn small_link(words: &str, page: &str) -> String {
-    let page = page.replace(['<', '>', '\n'], "");
-    format!("\n<sub>[{words}](<{page}>)</sub>\n")
+    let url = page.replace(['<', '>', '\n'], "");
+    format!("\n<sub>[{words}](<{url}>)</sub>\n")
 }
 
 /// Returns the commit status, with the gate's line if it failed or could not judge. Without a gate,

@@ -302,7 +302,7 @@ fn what_is_no_line_is_refused_with_both_ends_and_the_way_out() {
     let several = repository.bisect("c1..c3", &["--runs", "5"]);
     several
         .expect_status(2)
-        .expect_stderr(&["decides itself how many runs"]);
+        .expect_stderr(&["determines the number of runs itself"]);
     assert_eq!(
         repository
             .run(&["history", "--format", "csv"])

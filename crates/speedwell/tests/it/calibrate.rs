@@ -240,14 +240,17 @@ fn words_that_make_no_calibration_are_refused() {
     };
     refused(&["doctor", "even.fake"], "--calibrate");
     refused(&["doctor", "-r", "10"], "--calibrate");
-    refused(&["doctor", "--calibrate"], "nothing to calibrate with");
+    refused(
+        &["doctor", "--calibrate"],
+        "no target given for the calibration",
+    );
     refused(
         &["doctor", "--calibrate", "even.fake", "-r", "7"],
         "needs at least 8 runs per side",
     );
     refused(
         &["doctor", "--calibrate", "even.fake", "--order", "alternate"],
-        "in randomised blocks",
+        "uses randomised blocks",
     );
     project
         .run(&[

@@ -553,7 +553,7 @@ fn check_main_recipe(
     keep: &dyn Fn(&str),
 ) {
     // A young repository can merge, and its job reports that nothing was searched.
-    recipe().expect(0, "nothing could be compared: no series has points enough");
+    recipe().expect(0, "nothing could be compared: no series has enough points");
     let exported = kept();
     keep(&sessions(service, &exported, false));
     recipe().expect(0, "");

@@ -281,10 +281,13 @@ fn what_cannot_be_confirmed_is_refused_with_the_way_out() {
     );
     refused(
         &["confirm", "./bench"],
-        &["'./bench' is no number of a change", "--old rev:OLD"],
+        &[
+            "cannot parse './bench': expected the number of a change",
+            "--old rev:OLD",
+        ],
     );
     let runs = confirm(&repository, &["--runs", "3"]).expect_status(2);
-    runs.expect_stderr(&["decides itself how many runs", "leave out --runs"]);
+    runs.expect_stderr(&["determines the number of runs itself", "leave out --runs"]);
     let order = confirm(&repository, &["--order", "alternate"]).expect_status(2);
     order.expect_stderr(&["randomised blocks"]);
 }

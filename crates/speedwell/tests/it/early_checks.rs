@@ -84,7 +84,7 @@ fn a_report_that_cannot_be_made_is_refused_before_the_first_run() {
     }
     let words = ["load", "http://127.0.0.1:1/", "--chart", "box"];
     let answer = project.run(&words).expect_status(2);
-    answer.expect_stderr(&["--chart shows runs"]);
+    answer.expect_stderr(&["--chart needs several runs"]);
     expect_nothing_measured(&project);
 }
 
@@ -96,7 +96,7 @@ fn an_experiment_has_no_chart_that_it_does_not_record() {
     let project = TempProject::new().with("x.toml", text);
     for (chart, why) in [
         ("flame", "hint: measure with --profile"),
-        ("box", "an experiment has charts of its own"),
+        ("box", "an experiment defines its own charts"),
     ] {
         let answer = project.run(&["run", "x.toml", "--chart", chart]);
         answer.expect_status(2).expect_stderr(&[why]);
@@ -171,7 +171,9 @@ fn a_baseline_among_results_must_exist_and_is_put_first() {
         .expect_status(0)
         .expect_stdout(&["@1 is faster than @2"]);
     let answer = project.run(&["report", "--baseline", "x"]);
-    answer.expect_status(2).expect_stderr(&["no variant 'x'"]);
+    answer
+        .expect_status(2)
+        .expect_stderr(&["unknown variant 'x'"]);
 }
 
 #[test]

@@ -365,7 +365,7 @@ fn wrong_words_are_refused_before_anything_is_measured() {
     refused(&["sh", " "], &["snippet number 1 is empty"]);
     refused(
         &["python", "1", "--prepare", "2"],
-        &["--prepare is for 'sh'"],
+        &["--prepare needs 'sh'"],
     );
     refused(&["cpp", "1", "2", "--shared"], &["compiled", "--shared"]);
     refused(&["c", "1", "--shared"], &["compiled", "--shared"]);

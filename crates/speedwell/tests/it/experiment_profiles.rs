@@ -292,7 +292,7 @@ fn benchmark_files_are_refused_before_anything_is_measured() {
     let answer = project
         .run(&["run", "a.fake", "--profile"])
         .expect_status(2);
-    answer.expect_stderr(&["--profile records the commands and servers of an experiment"]);
+    answer.expect_stderr(&["--profile needs an experiment"]);
     let history = project.run(&["history"]);
     assert!(!history.stdout.contains("a.fake"), "{history:?}");
 }

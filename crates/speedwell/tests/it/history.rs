@@ -313,7 +313,7 @@ fn a_renamed_benchmark_keeps_its_history_and_a_rename_can_be_taken_back() {
     let rename = |words: &[&str]| repository.run(&[&["history", "rename"][..], words].concat());
     rename(&["g/nothing.fake", "g/parser.fake"])
         .expect_status(2)
-        .expect_stderr(&["no benchmark and no case in the history is called 'g/nothing.fake'"]);
+        .expect_stderr(&["no benchmark or case in the history is named 'g/nothing.fake'"]);
     rename(&["g/parse.fake", "g/parser.fake"]).expect_status(0);
     assert_eq!(points(), 41);
     let found = changes(repository.run(&list_sessions(&[])));
@@ -523,7 +523,7 @@ fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
     assert_eq!(repository.log().len(), 5);
     let all = backfill(&repository, &["main~8..main", "--points", "9"]);
     all.expect_status(1)
-        .expect_stderr(&["the line has 9 revisions, and 8 of them have a point"]);
+        .expect_stderr(&["8 of the 9 revisions have a point"]);
 
     let listed = repository
         .run(&["history", "--format", "json"])
@@ -572,7 +572,9 @@ fn after_ctrl_c_in_a_build_the_same_command_continues() {
     let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(130);
     answer
         .expect_stdout(&["2 of 9 revisions have a point, 2 measured now"])
-        .expect_stderr(&["interrupted: what was measured is kept; the same command continues"]);
+        .expect_stderr(&[
+            "interrupted: completed runs are stored; run the same command to continue",
+        ]);
     std::fs::remove_file(flag).unwrap();
     let answer = repository.run(&words).expect_status(0);
     answer.expect_stdout(&["3 of 9 revisions have a point, 1 measured now"]);
@@ -630,7 +632,7 @@ fn a_range_that_is_none_is_refused_before_anything_is_built() {
         &["main~2..main", "--points", "3", "--budget", "1ns"],
     );
     late.expect_status(1)
-        .expect_stderr(&["the time of --budget is over; the same command continues"]);
+        .expect_stderr(&["the time budget is used up; run the same command to continue"]);
 }
 
 #[test]

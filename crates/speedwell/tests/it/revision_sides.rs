@@ -538,7 +538,7 @@ fn a_short_line_is_filled_when_every_revision_has_a_point() {
     let answer = repository
         .run(&[&words, &BENCH[..]].concat())
         .expect_status(0);
-    answer.expect_stderr(&["the line has 2 revisions, and 2 of them have a point"]);
+    answer.expect_stderr(&["2 of the 2 revisions have a point"]);
 }
 
 /// A benchmark with this many steps.

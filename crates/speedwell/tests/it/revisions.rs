@@ -134,9 +134,9 @@ fn what_is_no_revision_is_refused_with_the_nearest_name() {
     }
     refused(
         "rev:",
-        &["'rev:' is not of the form rev:REVISION[:PROGRAM]"],
+        &["cannot parse revision 'rev:': expected rev:REVISION[:PROGRAM]"],
     );
-    refused("rev:main:", &["not of the form"]);
+    refused("rev:main:", &["expected rev:REVISION[:PROGRAM]"]);
     refused("rev:main:cost", &["has no program 'cost'"]);
     refused(
         "rev:main",
@@ -150,7 +150,7 @@ fn what_is_no_revision_is_refused_with_the_nearest_name() {
     let answer = repository.run(&["run", "--build", "make", "./bench"]);
     answer
         .expect_status(2)
-        .expect_stderr(&["--build builds revisions", "--old rev:main"]);
+        .expect_stderr(&["--build needs a revision", "--old rev:main"]);
     let answer = repository.run(&["compare", "rev:main", "rev:HEAD"]);
     answer
         .expect_status(2)

@@ -259,8 +259,7 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
         .current_dir(project.path(""));
     let answer = CommandResult::from(command.output().unwrap());
     let answer = answer.expect_status(2);
-    let told =
-        "what was measured until then is kept, resume with: speedwell run --resume @1 --db own.db";
+    let told = "completed runs are stored; resume with: speedwell run --resume @1 --db own.db";
     let answer = answer.expect_stderr(&["cannot keep slot", told]);
     answer.expect_stdout(&["n=0"]);
     let listed = project.run(&["history", "--db", "own.db"]).expect_status(0);

@@ -293,7 +293,7 @@ fn a_new_adapter_is_written_and_tried() {
     let looked = project.run(&words).expect_status(0);
     looked.expect_stdout(&["other.toml", "copy", "fill"]);
     let again = project.run(&["new", "adapter", "mine"]);
-    again.expect_status(2).expect_stderr(&["is there already"]);
+    again.expect_status(2).expect_stderr(&["already exists"]);
     let told = project.run(&["new", "adapter", "a b"]);
     told.expect_status(2)
         .expect_stderr(&["letters, digits and hyphens"]);

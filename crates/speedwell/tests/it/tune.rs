@@ -215,7 +215,7 @@ fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
     assert!(left <= 7_200_000, "two hours at most: {left}");
     let tuner = journal["tuner"]["pid"].as_i64().unwrap();
     machine.tune(&["timers"]).expect_status(2).expect_stderr(&[
-        &format!("tuned already by process {tuner} (speedwell tune governor swap)"),
+        &format!("already tuned by process {tuner} (speedwell tune governor swap)"),
         "hint: sudo speedwell tune reset",
     ]);
     machine
@@ -350,7 +350,7 @@ fn after_its_time_the_guard_puts_everything_back_beside_the_command() {
     assert_eq!(machine.settings(), before);
     // Its stdin is closed now, so the command exits.
     let answer = CommandResult::from(tuner.wait_with_output().unwrap());
-    answer.expect_stderr(&["The settings were put back before the command had ended."]);
+    answer.expect_stderr(&["The settings were restored before the command ended."]);
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn wrong_words_are_answered_with_what_would_be_right() {
     };
     wrong(
         &["tubro"],
-        &["there is no knob 'tubro'", "hint: did you mean 'turbo'?"],
+        &["unknown knob 'tubro'", "hint: did you mean 'turbo'?"],
     );
     wrong(&["x"], &["hint: the knobs are governor, turbo"]);
     wrong(&["irq"], &["'irq' needs --cpus CPUS"]);
@@ -443,7 +443,7 @@ fn without_root_nothing_is_tried_and_the_line_with_sudo_is_shown() {
         Ok(output) => {
             CommandResult::from(output)
                 .expect_status(2)
-                .expect_stderr(&["by root only", "hint: sudo speedwell tune"]);
+                .expect_stderr(&["only root can change", "hint: sudo speedwell tune"]);
         }
     }
 }

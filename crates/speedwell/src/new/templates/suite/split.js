@@ -1,6 +1,6 @@
 'use strict';
 
-// Taking a line apart into words. Try it:
+// Splits a line into words. Try it:
 //
 //   speedwell run split.js
 //   speedwell run split.js --set method=split
@@ -25,6 +25,6 @@ function main({ method, words, n }) {
     for (let i = 0; i < n; i++) found += line.match(/\w+/g).length;
   }
   bench.end(n);
-  // An answer that differs between two variants is an error: a faster wrong answer is none.
+  // A result that differs between two variants is an error: a fast wrong result does not count.
   bench.check(found);
 }

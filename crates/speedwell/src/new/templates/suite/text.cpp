@@ -1,4 +1,4 @@
-// Taking a line apart into words. Try it:
+// Splits a line into words. Try it:
 //
 //   speedwell run text.cpp
 //   speedwell compare --variant 'small=-Os' --variant 'fast=-O3' text.cpp
@@ -18,7 +18,7 @@ std::string line_of(std::size_t words) {
 
 }  // namespace
 
-// One case for every value. Only the loop is measured; it decides by itself how often it goes round.
+// One case for every value. Only the loop is measured; it determines the number of iterations.
 SPEEDWELL_BENCHMARK(find, speedwell::param("words", {10, 1000})) {
   const auto line = line_of(bench.get<std::size_t>("words"));
   std::size_t found = 0;
@@ -27,7 +27,7 @@ SPEEDWELL_BENCHMARK(find, speedwell::param("words", {10, 1000})) {
     for (std::size_t at = line.find(' '); at != std::string::npos; at = line.find(' ', at + 1)) ++found;
     speedwell::keep(found);
   }
-  // An answer that differs between two variants is an error: a faster wrong answer is none.
+  // A result that differs between two variants is an error: a fast wrong result does not count.
   bench.check(found);
 }
 

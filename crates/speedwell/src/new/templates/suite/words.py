@@ -1,4 +1,4 @@
-"""Taking a line apart into words. Try it:
+"""Splits a line into words. Try it:
 
     speedwell run words.py
     speedwell run words.py --set words=10
@@ -16,8 +16,8 @@ WORD = re.compile(r"\w+")
 def find(bench, method, words):
     line = " ".join(f"word{at}" for at in range(words))
     take = str.split if method == "split" else WORD.findall
-    # Only the loop is measured; it decides by itself how often it goes round.
+    # Only the loop is measured; it determines the number of iterations.
     for _ in bench:
         found = take(line)
-    # An answer that differs between two variants is an error: a faster wrong answer is none.
+    # A result that differs between two variants is an error: a fast wrong result does not count.
     bench.check(len(found))
