@@ -166,7 +166,7 @@ fn describe_activity(
     }
     known.extend(neighbours::describe_processes(&neighbours, processors));
     Some(format!(
-        "The machine is busy with other work ({}): expect noisy figures; 'speedwell doctor' says more.",
+        "The machine is busy with other work ({}): expect noisy figures; see 'speedwell doctor'.",
         known.join("; ")
     ))
 }

@@ -53,7 +53,7 @@ impl fmt::Display for GitError {
                 write!(out, "'git {command}' took longer than {limit_s} s")
             }
             GitError::Interrupted => write!(out, "interrupted"),
-            GitError::Says(complaint) => write!(out, "git says: {complaint}"),
+            GitError::Says(complaint) => write!(out, "git failed: {complaint}"),
         }
     }
 }

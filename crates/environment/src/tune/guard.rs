@@ -38,7 +38,7 @@ pub fn start_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<
         BufReader::new(output).read_line(&mut line)?;
         Ok(serde_json::from_str(&line)?)
     };
-    begin().context("cannot start the process that would put the settings back, and nothing is changed without it")
+    begin().context("cannot start the process that restores the settings, so nothing was changed")
 }
 
 /// Waits for the end of the tuner, the time limit, or a signal; then restores the settings if still

@@ -322,7 +322,7 @@ fn when_the_guard_is_killed_as_well_the_journal_is_enough() {
     tuner.wait().unwrap();
     assert_ne!(machine.settings(), before);
     machine.tune(&["swap"]).expect_status(2).expect_stderr(&[
-        "ended together with its guard",
+        "died together with its guard",
         "hint: sudo speedwell tune reset",
     ]);
     machine.tune(&["reset"]).expect_status(0);
