@@ -35,10 +35,7 @@ fn check_address_layout(tree: &FileTree) -> CheckResult {
         .with_remedy("start speedwell without 'setarch -R'"),
         Some(found @ (AslrState::Off | AslrState::Partial)) => {
             let found = match found {
-                AslrState::Off => {
-                    "off: all runs have the same layout, which favours some code by \
-                chance"
-                }
+                AslrState::Off => "off: one fixed layout favours some code by chance",
                 _ => "partial: the heap is not randomised",
             };
             CheckResult::new(NAME, CheckState::Warning, found)

@@ -23,7 +23,7 @@ fn check_governor(tree: &FileTree) -> CheckResult {
     if governors.is_empty() {
         let found = match system::detect_hypervisor(tree) {
             Some(_) => "left to the host of this virtual machine",
-            None => "the system has no frequency control",
+            None => "no frequency control available",
         };
         return CheckResult::new(NAME, CheckState::Unknown, found);
     }
