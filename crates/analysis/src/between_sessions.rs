@@ -231,11 +231,11 @@ fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<Strin
     match session.metric(name) {
         None => Some(format!("'{label}' has no metric '{name}'.")),
         Some(other) if other.unit != metric.unit => Some(format!(
-            "'{label}' gives '{name}' in '{}' instead of '{}'.",
+            "'{label}' reports '{name}' in '{}' instead of '{}'.",
             other.unit, metric.unit
         )),
         Some(other) if other.better != metric.better => Some(format!(
-            "'{label}' takes the other direction of '{name}' for the better one."
+            "'{label}' has the opposite good direction for '{name}'."
         )),
         Some(_) => None,
     }

@@ -87,7 +87,7 @@ impl ExactCounts {
         match self {
             ExactCounts::Exact(_) => Some(format!("Exact, {runs} of {runs} runs.")),
             ExactCounts::Vary(share) => Some(format!(
-                "Instructions vary by {} %: environment, addresses or time decide the path.",
+                "Instructions vary by {} %: the path depends on environment, addresses or time.",
                 round_percent(100.0 * share)
             )),
             ExactCounts::TooFew => None,
@@ -139,7 +139,7 @@ fn disagreement_note(instructions: Verdict, time: Verdict) -> Option<String> {
             "More instructions, but not more time."
         }
         (Verdict::Same, Verdict::Better | Verdict::Worse) => {
-            "As many instructions, but not the same time."
+            "The same number of instructions, but not the same time."
         }
         _ => return None,
     };

@@ -179,8 +179,8 @@ pub fn snippet_warnings(
         worst.filter(|(_, worst)| *worst > MAX_DISTURBANCE && !session.environment.was_busy());
     warnings.extend(worst.map(|(one, disturbance)| {
         format!(
-            "{}: the mean is {disturbance:.1} times the median batch; something else was at work, or few iterations \
-             cost much more than most, as with garbage collection.",
+            "{}: the mean is {disturbance:.1} times the median batch; the machine was busy with \
+             other work, or a few iterations cost much more than most, as with garbage collection.",
             one.label
         )
     }));
@@ -203,8 +203,8 @@ fn warn_mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
     let mut own = figures.iter().filter(is_mostly_shell).peekable();
     own.peek()?;
     Some(format!(
-        "{}: more than half of an execution is starting the shell, so a change of the command itself looks smaller \
-         than it is.",
+        "{}: more than half of an execution is shell startup, so a change of the command itself \
+         looks smaller than it is.",
         quote_list(own.map(|one| one.label.as_str()))
     ))
 }
@@ -241,8 +241,8 @@ fn warn_contradiction(session: &Session, settings: &AnalysisSettings) -> Option<
     let all = verdicts(Metric::TIME_MEDIAN);
     let (name, ..) = all.iter().find(|one| opposite(one))?;
     Some(format!(
-        "{name}: the median batch and the throughput say the opposite of each other. Rare costs, such as those of \
-         garbage collection, are in the throughput alone: see --metric throughput."
+        "{name}: the median batch and the throughput contradict each other. Only the throughput \
+         includes rare costs, such as garbage collection: see --metric throughput."
     ))
 }
 

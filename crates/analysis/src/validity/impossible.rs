@@ -149,7 +149,7 @@ fn check_precision(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
     let mut single = single.filter_map(|name| Some((name, run.value_of(name)?)));
     let (name, _) = single.find(|(_, ns)| cells.is_imported && is_broken(ns))?;
     Some(format!(
-        "'{name}' has digits below a nanosecond, which no clock gives"
+        "'{name}' has digits below a nanosecond, which no clock resolves"
     ))
 }
 
