@@ -56,7 +56,7 @@ impl<'a> BenchstatOptions<'a> {
             "confidence" => self.confidence = share()?,
             _ if value == "csv" => self.is_csv = true,
             _ if value == "text" => self.is_csv = false,
-            _ => return Err(format!("-format '{value}' is neither text nor csv")),
+            _ => return Err(format!("-format '{value}' must be text or csv")),
         }
         Ok(())
     }
@@ -123,7 +123,7 @@ fn parse_options(arguments: &[String]) -> Result<Option<BenchstatOptions<'_>>, S
         request.set_flag(name, value)?;
     }
     if request.files.is_empty() {
-        return Err("there is no file to read".to_owned());
+        return Err("no file given".to_owned());
     }
     Ok(Some(request))
 }
@@ -202,7 +202,8 @@ fn read_files(
             let told = UnreadableFile::diagnose(plain);
             missing.push(match told.hint {
                 "" => format!(
-                    "'{path}' has no results\nhint: 'go test -bench . -count 10 > FILE' writes some"
+                    "'{path}' has no results\nhint: create some with 'go test -bench . -count 10 \
+                     > FILE'"
                 ),
                 _ => format!("'{path}' {}{}", told.found, told.hint_line()),
             });

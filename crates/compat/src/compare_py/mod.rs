@@ -249,18 +249,17 @@ impl<'q> ComparePyRun<'q> {
                 let filter = filter.of_file.map(|filter| filter.pattern().to_owned());
                 return match filter {
                     Some(filter) => format!("no name in '{label}' matches '{filter}'"),
-                    None => format!("there are no benchmarks in '{label}'"),
+                    None => format!("'{label}' has no benchmarks"),
                 };
             }
         }
         if figures.rows.is_empty() {
             return if figures.without_result.iter().all(Vec::is_empty) {
-                "no benchmark with times is on both sides".to_owned()
+                "the sides have no benchmark with times in common".to_owned()
             } else {
-                "what both sides have failed or was skipped".to_owned()
+                "all common benchmarks failed or were skipped".to_owned()
             };
         }
-        "there are no aggregates\nhint: measure with --benchmark_repetitions=N, or leave -a out"
-            .to_owned()
+        "no aggregates\nhint: measure with --benchmark_repetitions=N, or omit -a".to_owned()
     }
 }

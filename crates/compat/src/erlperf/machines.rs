@@ -386,8 +386,8 @@ impl SnippetFault {
     /// Creates the fault of a run that was stopped for taking far too long, without a sample.
     fn without_samples() -> SnippetFault {
         SnippetFault {
-            reason: "no sample was taken: iterations are longer than samples, or workers had to wait too long for a \
-                     processor; a greater -d gives some"
+            reason: "no sample was taken: iterations are longer than samples, or workers waited \
+                     too long for a processor; use a greater -d"
                 .to_owned(),
             calls: Vec::new(),
             is_afterwards: false,

@@ -101,7 +101,7 @@ fn resolve_folder(path: &str, directory: &Path) -> Result<PathBuf> {
     let full = full.with_context(|| format!("cannot add '{path}' of -pa to the code path"))?;
     ensure!(
         full.is_dir(),
-        "cannot add '{path}' of -pa to the code path: it is no folder"
+        "cannot add '{path}' of -pa to the code path: not a folder"
     );
     Ok(full)
 }
@@ -271,7 +271,8 @@ fn report_faults(machines: &ErlangMachines, console: &mut DropInConsole<'_>) -> 
                 let name = &job.known.shown;
                 writeln!(
                     console.stderr,
-                    "hint: there is no file '{name}' with recorded calls either; code ends with a period (dot)"
+                    "hint: code ends with a period (dot), and no file '{name}' with recorded \
+                     calls exists"
                 )?;
             }
         }

@@ -328,7 +328,7 @@ impl<'a> HyperfineArguments<'a> {
         };
         if !matches!(takes, ValueCount::Often(_) | ValueCount::Last) && self.has(name) {
             return Err(syntax_refusal(format!(
-                "{} is given twice",
+                "{} was given more than once",
                 with_dashes(name)
             )));
         }
@@ -369,9 +369,8 @@ impl<'a> HyperfineArguments<'a> {
         name: &str,
     ) -> Result<Option<T>, HyperfineRefusal> {
         let read = |text: &str| {
-            text.parse().map_err(|_| {
-                conflict_refusal(format!("--{name}: '{text}' is not a number that fits here"))
-            })
+            text.parse()
+                .map_err(|_| conflict_refusal(format!("--{name}: invalid number '{text}'")))
         };
         self.value(name).map(read).transpose()
     }
@@ -389,7 +388,7 @@ impl<'a> HyperfineArguments<'a> {
         found.map(|(_, meaning)| Some(*meaning)).ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
             syntax_refusal(format!(
-                "--{name}: there is no '{word}'\nhint: there are {}",
+                "--{name}: unknown value '{word}'\nhint: expected {}",
                 names.join(", ")
             ))
         })
@@ -410,7 +409,7 @@ fn unknown_option(typed: &str) -> HyperfineRefusal {
         .collect();
     let near = speedwell_model::nearest_name(typed, &names);
     let hint = near.map_or_else(
-        || format!("\nhint: a command that begins so stands behind '--': -- '{typed} ...'"),
+        || format!("\nhint: put a command that starts like an option after '--': -- '{typed} ...'"),
         |near| format!("\nhint: did you mean '{near}'?"),
     );
     syntax_refusal(format!("unknown option '{typed}'{hint}"))
@@ -442,9 +441,7 @@ impl HyperfineCommand {
             }
         }
         if words.commands.is_empty() || words.commands.contains(&"") {
-            return Err(syntax_refusal(
-                "there is no command to measure, or it is empty".to_owned(),
-            ));
+            return Err(syntax_refusal("missing or empty command".to_owned()));
         }
         request(&words).map(|request| HyperfineCommand::Measure(Box::new(request)))
     }
@@ -522,7 +519,7 @@ fn run_bounds(words: &HyperfineArguments<'_>) -> Result<(u64, Option<u64>), Hype
         (Some(fewest), Some(most)) if fewest > most => Err(conflict_refusal(format!(
             "--min-runs {fewest} is more than --max-runs {most}"
         ))),
-        (_, Some(0)) => Err(conflict_refusal("a command cannot be measured in 0 runs")),
+        (_, Some(0)) => Err(conflict_refusal("the number of runs must be at least 1")),
         (None, Some(most)) => Ok((most.min(10), Some(most))),
         (fewest, most) => Ok((fewest.unwrap_or(10), most)),
     }
@@ -537,7 +534,8 @@ fn hook_commands(
     let given: Vec<String> = words.all_values(name).map(str::to_owned).collect();
     if given.len() > 1 && given.len() != count {
         return Err(conflict_refusal(format!(
-            "--{name} is given {} times for {count} commands\nhint: once for all, or once for each (the reference too)",
+            "--{name} was given {} times for {count} commands\nhint: give it once for all, or \
+             once for each (including the reference)",
             given.len()
         )));
     }
@@ -560,7 +558,7 @@ fn executor(words: &HyperfineArguments<'_>) -> Result<CommandExecutor, Hyperfine
                 .map_err(|error| conflict_refusal(format!("--shell '{line}': {error}")))?;
             match argv.first() {
                 Some(program) if !program.is_empty() => Ok(CommandExecutor::Shell(argv)),
-                _ => Err(conflict_refusal("--shell names no program")),
+                _ => Err(conflict_refusal("--shell must name a program")),
             }
         }
     }
@@ -596,7 +594,8 @@ fn parse_outputs(
             file if file.contains('/') => OutputTarget::File(file.into()),
             word => {
                 return Err(conflict_refusal(format!(
-                    "--output: there is no '{word}'\nhint: null, pipe, inherit, or a file as './{word}'"
+                    "--output: unknown target '{word}'\nhint: use null, pipe, inherit, or a file \
+                     as './{word}'"
                 )));
             }
         });
@@ -609,7 +608,8 @@ fn parse_outputs(
         1 => Ok(vec![outputs[0].clone(); count]),
         given if given == count => Ok(outputs),
         given => Err(conflict_refusal(format!(
-            "--output is given {given} times for {count} commands\nhint: once for all, or once for each (the reference too)"
+            "--output was given {given} times for {count} commands\nhint: give it once for all, \
+             or once for each (including the reference)"
         ))),
     }
 }
@@ -619,7 +619,7 @@ fn parse_input(words: &HyperfineArguments<'_>) -> Result<Option<PathBuf>, Hyperf
         None | Some("null") => Ok(None),
         Some(file) if std::path::Path::new(file).exists() => Ok(Some(file.into())),
         Some(file) => Err(conflict_refusal(format!(
-            "--input: there is no file '{file}'"
+            "--input: file '{file}' does not exist"
         ))),
     }
 }
@@ -662,19 +662,19 @@ mod tests {
         for (line, status, part) in [
             ("--bogus true", 2, "unknown option"),
             ("--warmpu 3 true", 2, "did you mean '--warmup'"),
-            ("", 2, "no command"),
+            ("", 2, "missing or empty command"),
             ("-r 2 -m 3 true", 2, "--runs cannot be used with --min-runs"),
             ("-D 2 true", 2, "needs --parameter-scan"),
             ("--sort up true", 2, "auto, command, mean-time"),
             ("true -w", 2, "--warmup needs 1"),
-            ("-w 1 -w 2 true", 2, "twice"),
+            ("-w 1 -w 2 true", 2, "more than once"),
             ("-r x true", 1, "'x'"),
-            ("-r 0 true", 1, "0 runs"),
+            ("-r 0 true", 1, "at least 1"),
             ("-m 9 -M 3 true", 1, "more than"),
             ("--output log true", 1, "./log"),
             ("--input /nowhere true", 1, "/nowhere"),
             ("-p a -p b -p c x y", 1, "3 times for 2 commands"),
-            ("-S '' true", 1, "names no program"),
+            ("-S '' true", 1, "must name a program"),
             ("-i=a true", 1, "exit status"),
         ] {
             let refusal = parse(line).unwrap_err();

@@ -116,8 +116,9 @@ pub fn command_warnings(
         } else {
             let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
             format!(
-                "Some runs took less than {:.0} ms beside the shell, whose own {shell} are taken out and differ from run to \
-                 run. '-N' starts commands without a shell.",
+                "Some runs took less than {:.0} ms besides the shell, whose time ({shell}) is \
+                 subtracted and varies from run to run. Use '-N' to start commands without a \
+                 shell.",
                 SHORT_TIME_S * 1e3
             )
         });
@@ -126,7 +127,7 @@ pub fn command_warnings(
         found.push(if request.strict {
             "Ignoring non-zero exit code.".to_owned()
         } else {
-            "Some runs ended with another status than 0, which was ignored.".to_owned()
+            "Some runs exited with a non-zero status, which was ignored.".to_owned()
         });
     }
     let times: Vec<f64> = figures.wall_times().collect();
@@ -134,14 +135,34 @@ pub fn command_warnings(
     let (warms, prepares) = (request.warmup > 0, !request.prepare.is_empty());
     if scores[0] > OUTLIER_SCORE {
         let first = TimeUnit::for_seconds(times[0]).format_time(times[0]);
-        found.push(if request.strict { strict_slow_first(&first, warms, prepares) } else { let hint = if warms { "more of '--warmup'" } else { "'--warmup 3'" };
-                format!(
-                    "The first run took {first}, much longer than the others: a cache was probably empty. With {hint} it \
-                     is full from the beginning; with '--prepare' each run can find it empty."
-                ) });
+        found.push(if request.strict {
+            strict_slow_first(&first, warms, prepares)
+        } else {
+            let hint = if warms {
+                "more of '--warmup'"
+            } else {
+                "'--warmup 3'"
+            };
+            format!(
+                "The first run took {first}, much longer than the others: a cache was \
+                 probably cold. Use {hint} to warm it first, or '--prepare' to clear it \
+                 before each run."
+            )
+        });
     } else if scores.iter().any(|score| score.abs() > OUTLIER_SCORE) {
-        found.push(if request.strict { strict_outliers(warms && prepares) } else { let count = scores.iter().filter(|score| score.abs() > OUTLIER_SCORE).count();
-                format!("{count} of {} runs took far longer or shorter than the others: something else was at work.", times.len()) });
+        found.push(if request.strict {
+            strict_outliers(warms && prepares)
+        } else {
+            let count = scores
+                .iter()
+                .filter(|score| score.abs() > OUTLIER_SCORE)
+                .count();
+            format!(
+                "{count} of {} runs took far longer or shorter than the others: the \
+                 machine was probably busy with other work.",
+                times.len()
+            )
+        });
     }
     found
 }
@@ -270,7 +291,7 @@ fn compare_by_test(
     }
     if rows.iter().any(|row| row.has_shell) {
         text.push_str(
-            "  *: with the time of the shell, without which nothing is left of some runs\n",
+            "  *: including the shell, as some runs take no longer than the shell alone\n",
         );
     }
     text
@@ -315,7 +336,7 @@ fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) 
     let title = look.paint(row.title, &[TextStyle::Purple]);
     let Some(test) = &row.test else {
         return format!(
-            "    too few runs to compare it with {title}: {MINIMUM_PER_SIDE} of each are needed\n"
+            "    too few runs to compare with {title}: needs {MINIMUM_PER_SIDE} of each\n"
         );
     };
     let mark = if row.has_shell { "*" } else { "" };

@@ -202,7 +202,7 @@ pub fn benchmark_folder(
         .find(|path| path.join("common.js").is_file())
         .ok_or_else(|| {
             NodeRefusal::line(format!(
-                "there is no benchmark folder with a 'common.js' in '{}'\n\
+                "found no benchmark folder with a 'common.js' in '{}'\n\
              hint: name one with '--dir' or {FOLDER_VARIABLE}",
                 here.display()
             ))
