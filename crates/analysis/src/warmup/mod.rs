@@ -74,7 +74,7 @@ impl WarmupFindings {
             if agreed.is_empty() {
                 outcome
                     .obstacles
-                    .push("the processes of no case agree".to_owned());
+                    .push("no case has processes that agree".to_owned());
             }
         }
         let never = agreed.iter().filter(|own| own.is_never_steady()).count();
@@ -276,7 +276,8 @@ pub fn analyze_warmup(
     sort_variants(&mut cases, session);
     let mut findings = crate::analyze_session(&figures_session(session, &cases), &settings);
     if rule.clock == Some(ComparedClock::Cpu) && clock == ComparedClock::Wall {
-        let sentence = "Processor time is not known of every point, so the wall clock is shown.";
+        let sentence = "Processor time is not available for every point, so wall-clock time is \
+            shown.";
         findings.warnings.push(sentence.into());
     }
     WarmupFindings {

@@ -77,9 +77,9 @@ fn abort_hint(report: &AbReportContent) -> &'static str {
             "hint: '--insecure' accepts any certificate, as the original does"
         }
         Some(CutShort::Failed(class)) if !always_aborts_test(class) => {
-            "hint: '-r' goes on after errors of connections"
+            "hint: use '-r' to continue after connection errors"
         }
-        _ => "hint: the figures are those of what was done until then",
+        _ => "hint: the figures cover the requests sent until then",
     }
 }
 

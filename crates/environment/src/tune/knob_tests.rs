@@ -539,7 +539,7 @@ fn a_partition_that_the_kernel_calls_invalid_is_a_failure() {
     let state = turn(&folder, "own-cpus");
     assert_eq!(
         state.note,
-        format!("1 of 4: it holds '{why}' instead of 'isolated'")
+        format!("1 of 4: its value is '{why}' instead of 'isolated'")
     );
     assert_eq!(reset(&folder), []);
 }

@@ -393,7 +393,10 @@ fn wrong_words_are_answered_with_what_would_be_right() {
     wrong(&["irq"], &["'irq' needs --cpus CPUS"]);
     wrong(
         &["--cpus", "5"],
-        &["processor 5 of --cpus is not online", "online are 0-1"],
+        &[
+            "processor 5 of --cpus is not online",
+            "the online processors are 0-1",
+        ],
     );
     wrong(&["--cpus", "0,1"], &["none is left for everything else"]);
     wrong(

@@ -189,7 +189,7 @@ fn a_reset_ends_the_test_and_r_goes_on() {
     assert!(
         called
             .stderr
-            .ends_with("\nhint: '-r' goes on after errors of connections\n")
+            .ends_with("\nhint: use '-r' to continue after connection errors\n")
     );
 }
 
