@@ -189,21 +189,21 @@ fn check_clock_source(tree: &FileTree) -> CheckResult {
 /// Judges the cost of reading the clock: in fast user-space code 20 to 50 ns, with a system call
 /// hundreds.
 fn check_clock_cost(cost_ns: f64, resolution_ns: Option<u64>) -> CheckResult {
-    let state = match cost_ns {
+    let cost_state = match cost_ns {
         cost if cost > 1000.0 => CheckState::Bad,
         cost if cost > 150.0 => CheckState::Warning,
         _ => CheckState::Good,
     };
-    let state = state.max(match resolution_ns {
+    let resolution_state = match resolution_ns {
         Some(ns) if ns > 1_000 => CheckState::Bad,
         _ => CheckState::Good,
-    });
+    };
     let step = resolution_ns
         .map(|ns| format!(", resolution {ns} ns"))
         .unwrap_or_default();
     CheckResult::new(
         "clock cost",
-        state,
+        cost_state.max(resolution_state),
         format!("{cost_ns:.0} ns per reading{step}"),
     )
     .with_remedy(format!(

@@ -86,11 +86,12 @@ pub struct TunePlan {
 /// Fails if a named knob requires an option that is missing.
 pub fn plan(machine: &TunableMachine, request: &TuneRequest) -> Result<TunePlan> {
     let is_shown = |knob: &&TuneKnob| request.knobs.is_empty() || request.includes_knob(knob);
-    let knobs = KNOBS.iter().filter(is_shown);
-    let knobs = knobs.map(|knob| find_knob(machine, request, knob));
-    Ok(TunePlan {
-        knobs: knobs.collect::<Result<_>>()?,
-    })
+    let knobs = KNOBS
+        .iter()
+        .filter(is_shown)
+        .map(|knob| find_knob(machine, request, knob))
+        .collect::<Result<_>>()?;
+    Ok(TunePlan { knobs })
 }
 
 fn find_knob(
