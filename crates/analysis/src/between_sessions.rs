@@ -145,9 +145,10 @@ fn select_source<'a>(
 fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
     let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
         let variant = source.variant().to_owned();
-        let own = source.session.runs.iter();
-        let own = own.filter(|run| *run.variant == *variant);
-        own.map(|run| (run.slot, run.samples.clone())).collect()
+        let own_runs = (source.session.runs.iter()).filter(|run| *run.variant == *variant);
+        own_runs
+            .map(|run| (run.slot, run.samples.clone()))
+            .collect()
     };
     let varies = |all: &[(u32, Vec<Sample>)]| {
         let mut samples = all.iter().flat_map(|(_, samples)| samples);

@@ -160,10 +160,10 @@ fn has_shape_changed(typical: Option<IntervalEstimate>, mean: Option<IntervalEst
 
 fn row_side(runs: Vec<RunValue>, exposure: &DisturbanceExposure) -> SideSummary {
     let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
-    let median = median(&values);
+    let typical = median(&values);
     SideSummary {
-        location: median,
-        median,
+        location: typical,
+        median: typical,
         mean: mean(&values),
         variation: finite_or_none(coefficient_of_variation(&values)),
         exposure: exposure.clone(),

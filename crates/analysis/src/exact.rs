@@ -153,8 +153,7 @@ pub(super) fn is_exact(values: &[RunValue]) -> bool {
 
 /// Largest value divided by the smallest, minus one.
 fn relative_range(values: &[RunValue]) -> f64 {
-    let values = values.iter().map(|run| run.value);
-    let (least, most) = values.fold(
+    let (least, most) = values.iter().map(|run| run.value).fold(
         (f64::INFINITY, f64::NEG_INFINITY),
         |(least, most), value| (least.min(value), most.max(value)),
     );

@@ -227,8 +227,8 @@ impl PairedRuns {
         }
         let all = blocks.len();
         let is_complete = |(number, block): &(u32, CompleteBlock)| {
-            let planned = planned(*number);
-            block.baseline.len() == planned && block.candidate.len() == planned
+            let expected = planned(*number);
+            block.baseline.len() == expected && block.candidate.len() == expected
         };
         let complete = blocks.into_iter().filter(is_complete);
         self.blocks = complete.map(|(_, block)| block).collect();

@@ -125,18 +125,19 @@ pub struct SnippetWindows {
 pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
     let of_group = |(label, case, runs): SnippetGroup<'_>| {
         let samples = runs.iter().flat_map(|run| &run.samples);
-        let own: Vec<_> = samples
+        let windows: Vec<_> = samples
             .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
             .collect();
-        let elapsed_ns = own.iter().filter_map(|sample| sample.elapsed_ns);
-        let elapsed_ns = elapsed_ns.sum::<u64>() as f64;
-        let iterations: f64 = own.iter().filter_map(|sample| sample.iterations).sum();
+        let elapsed_ns = (windows.iter())
+            .filter_map(|sample| sample.elapsed_ns)
+            .sum::<u64>() as f64;
+        let iterations: f64 = windows.iter().filter_map(|sample| sample.iterations).sum();
         let concurrency = case.workers();
         let time_ns = f64::from(concurrency.unwrap_or(1)) * elapsed_ns / iterations;
         SnippetWindows {
             label,
             concurrency,
-            per_s: own.iter().map(|sample| sample.value).collect(),
+            per_s: windows.iter().map(|sample| sample.value).collect(),
             time_ns: (iterations > 0.0).then_some(time_ns),
         }
     };

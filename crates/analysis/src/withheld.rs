@@ -48,9 +48,13 @@ impl<'s> MeasuredVariant<'s> {
     /// in runs.
     fn strays(self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
         let listed = self.known_variant().map_or(&[][..], |own| &own.strays[..]);
-        let in_runs = in_runs.into_iter().flatten().copied();
-        let listed = listed.iter().map(String::as_str);
-        listed.chain(in_runs).map(str::to_owned).collect()
+        let loaded_in_runs = in_runs.into_iter().flatten().copied();
+        listed
+            .iter()
+            .map(String::as_str)
+            .chain(loaded_in_runs)
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Digests of the benchmark's source on this side: of its own part, and of the whole file.

@@ -209,8 +209,8 @@ impl BisectReplay<'_> {
                 .next_revision(can_build)
                 .filter(|_| self.slot < MAX_RUNS);
             let Some(next) = next.filter(|_| found.is_none()) else {
-                let found = found.unwrap_or(0..=high - low - 1);
-                let place = (low + found.start(), low + 1 + found.end());
+                let suspects = found.unwrap_or(0..=high - low - 1);
+                let place = (low + suspects.start(), low + 1 + suspects.end());
                 match self.confirm_change((low, high), place, (hangs, set), [&good, &bad])? {
                     Some(parts) => return Ok(parts),
                     None => continue,

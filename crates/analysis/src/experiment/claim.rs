@@ -95,9 +95,9 @@ struct ClaimChecker<'a> {
 impl ClaimChecker<'_> {
     fn check_claim(&self, claim: &ReportClaim) -> ClaimFound {
         let atoms = count_comparisons(&claim.expression) * claim.rows.len().max(1);
-        let is_conjunction = is_conjunction(&claim.expression);
+        let needs_all = is_conjunction(&claim.expression);
         let levels = AnswerConfidence {
-            yes: if is_conjunction {
+            yes: if needs_all {
                 self.confidence
             } else {
                 bonferroni_confidence(self.confidence, atoms)
@@ -148,8 +148,8 @@ impl ClaimChecker<'_> {
             .session
             .runs
             .iter()
-            .filter(|run| *run.variant == *term.variant);
-        let runs = runs.filter(|run| case.is_none_or(|case| *run.case == *case));
+            .filter(|run| *run.variant == *term.variant)
+            .filter(|run| case.is_none_or(|case| *run.case == *case));
         let factor = if is_in_milliseconds(&term.metric) {
             1e-6
         } else {
@@ -243,8 +243,8 @@ impl ClaimChecker<'_> {
             .terms()
             .into_iter()
             .map(|term| figures(term).map_or(0, |values| values.len()))
-            .min();
-        let runs = runs.unwrap_or(0);
+            .min()
+            .unwrap_or(0);
         let names = |name: &str| self.experiment.claim_number(name);
         let side = |expression: &ClaimExpression| -> Option<Vec<f64>> {
             (0..runs)

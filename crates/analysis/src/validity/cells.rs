@@ -137,8 +137,9 @@ impl<'s> CheckedCells<'s> {
             .iter()
             .filter(|_| is_imported)
             .flat_map(|s| &s.metrics);
-        let times = metrics.map(|metric| metric.name.as_str());
-        let times = times.filter(|name| name.starts_with("latency_"));
+        let times = metrics
+            .map(|metric| metric.name.as_str())
+            .filter(|name| name.starts_with("latency_"));
         let is_measured = |name: &str| sessions.iter().any(|s| s.metric(name).is_some());
         // A rate alone is not checked against anything, and sessions may hold a million of them.
         let is_needed = is_measured(MEAN_LATENCY) || is_measured(BANDWIDTH);

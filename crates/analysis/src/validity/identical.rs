@@ -112,8 +112,9 @@ fn name_culprit(cells: &CheckedCells<'_>) -> String {
         .iter()
         .filter_map(|cell| cell.generator.as_deref());
     let is_old = |name: &&str| {
-        let version = name.strip_prefix("autocannon").map(str::trim_start);
-        let version = version.map(|text| text.trim_start_matches(['v', '@', '/']));
+        let version = name
+            .strip_prefix("autocannon")
+            .map(|text| text.trim_start().trim_start_matches(['v', '@', '/']));
         let major = version.and_then(|text| text.split('.').next()?.parse::<u32>().ok());
         major.is_some_and(|major| major < 7)
     };

@@ -53,8 +53,9 @@ impl WarmupFindings {
             .filter(|own| own.has_agreement())
             .collect();
         let is_agreed = |case: &Case, variant: &str| {
-            let mut agreed = agreed.iter();
-            agreed.any(|own| *own.case == *case && *own.variant == *variant)
+            agreed
+                .iter()
+                .any(|own| *own.case == *case && *own.variant == *variant)
         };
         let mut findings = self.findings.clone();
         for found in &mut findings.comparisons {
