@@ -85,8 +85,9 @@ pub fn parse_getopt<'a>(
                 let (known, takes_value) = find(&format!("-{letter}")).ok_or(unknown)?;
                 if takes_value {
                     let attached = Some(behind).filter(|value| !value.is_empty());
-                    let value = attached.or_else(|| rest.next());
-                    let value = value.ok_or(ArgumentError::NeedsValue(typed))?;
+                    let value = attached
+                        .or_else(|| rest.next())
+                        .ok_or(ArgumentError::NeedsValue(typed))?;
                     read.options.push((known, Some(value)));
                     break;
                 }

@@ -104,9 +104,11 @@ impl OutputFiles {
         check_files(request, directory)?;
         let open = |path: &Option<PathBuf>| -> Result<Option<File>> {
             let Some(path) = path else { return Ok(None) };
-            let mut options = OpenOptions::new();
-            let options = options.write(true).create(true).truncate(false);
-            let file = options.open(directory.join(path));
+            let file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(directory.join(path));
             file.with_context(|| format!("cannot write '{}'", path.display()))
                 .map(Some)
         };

@@ -129,9 +129,9 @@ fn parse_options(arguments: &[String]) -> Result<Option<BenchstatOptions<'_>>, S
 }
 
 fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let filter = query::parse_filter(request.filter);
-    let filter = filter.and_then(|filter| check_filter(&filter).map(|()| filter));
-    let filter = filter.map_err(|error| anyhow!(error).context("cannot read -filter"))?;
+    let filter = query::parse_filter(request.filter)
+        .and_then(|filter| check_filter(&filter).map(|()| filter))
+        .map_err(|error| anyhow!(error).context("cannot read -filter"))?;
     let mut taken = UsedKeys::default();
     let mut project = |flag: &str, text: &str, has_unit: bool| {
         let parts = query::parse_projection(text);
@@ -146,12 +146,15 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
     for complaint in &records.complaints {
         writeln!(console.stderr, "{}", escape_controls(complaint))?;
     }
-    let all = [&table, &row, &column, &ignored];
-    let is_admitted =
-        |record: &BenchmarkRecord| all.iter().all(|projection| projection.admits(record));
-    let results: Vec<BenchmarkRecord> = std::mem::take(&mut records.results);
-    let results = results.into_iter().filter(is_admitted);
-    let results: Vec<BenchmarkRecord> = results
+    let projections = [&table, &row, &column, &ignored];
+    let is_admitted = |record: &BenchmarkRecord| {
+        projections
+            .iter()
+            .all(|projection| projection.admits(record))
+    };
+    let results: Vec<BenchmarkRecord> = std::mem::take(&mut records.results)
+        .into_iter()
+        .filter(is_admitted)
         .filter_map(|record| filter_record(&filter, record))
         .collect();
     let rules = TableRules {

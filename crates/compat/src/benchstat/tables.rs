@@ -129,8 +129,9 @@ impl TableRules {
         let assumption = records.assumption(&unit);
         let cell_at = |row: &KeyValues, column: &KeyValues| -> Option<TableCell> {
             let own = cells.get(&(row.clone(), column.clone()))?;
-            let base = cells.get(&(row.clone(), columns[0].clone()));
-            let base = base.filter(|_| *column != columns[0]);
+            let base = cells
+                .get(&(row.clone(), columns[0].clone()))
+                .filter(|_| *column != columns[0]);
             let comparison = base.map(|base| {
                 let centre = assumption.summarize(&base.values, self.confidence).centre;
                 (

@@ -133,11 +133,11 @@ fn resultless_reason(entry: &GoogleBenchmarkEntry<'_>) -> String {
 
 fn format_names(names: &[&str]) -> String {
     let (shown, rest) = names.split_at(names.len().min(MAX_LISTED_NAMES));
-    let shown = shown.join(", ");
-    let shown = escape_line(&shown);
+    let joined = shown.join(", ");
+    let escaped = escape_line(&joined);
     match rest.len() {
-        0 => shown.into_owned(),
-        more => format!("{shown} and {}", format_count(more, "more name")),
+        0 => escaped.into_owned(),
+        more => format!("{escaped} and {}", format_count(more, "more name")),
     }
 }
 

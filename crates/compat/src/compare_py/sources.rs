@@ -157,8 +157,10 @@ fn check_outputs(
     let is_measured = sides.iter().any(|input| input.is_program());
     let dump = request.dump.as_deref().map(|file| ("-d ", file));
     // Only programs write it.
-    let of_programs = request.passed_value(OUT_FLAG).filter(|_| is_measured);
-    let of_programs = of_programs.map(|file| (OUT_FLAG, Path::new(file)));
+    let of_programs = request
+        .passed_value(OUT_FLAG)
+        .filter(|_| is_measured)
+        .map(|file| (OUT_FLAG, Path::new(file)));
     let outputs: Vec<OutputFile> = (dump.into_iter().chain(of_programs))
         .filter_map(|(option, file)| {
             OutputFile::new(format!("{option}{}", file.display()), &directory.join(file))

@@ -263,8 +263,8 @@ impl<'a> HyperfineArguments<'a> {
                 };
                 let known = OPTION_TABLE
                     .iter()
-                    .find(|known| !name.is_empty() && known.1 == name);
-                let known = known.ok_or_else(|| unknown_option(&format!("--{name}")))?;
+                    .find(|known| !name.is_empty() && known.1 == name)
+                    .ok_or_else(|| unknown_option(&format!("--{name}")))?;
                 words.take_option(known, word, attached, &mut rest)?;
             } else if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
                 words.read_letters(letters, word, &mut rest)?;
@@ -285,8 +285,8 @@ impl<'a> HyperfineArguments<'a> {
         for (at, letter) in letters.char_indices() {
             let known = OPTION_TABLE
                 .iter()
-                .find(|known| known.0 == letter.to_string());
-            let known = known.ok_or_else(|| unknown_option(&format!("-{letter}")))?;
+                .find(|known| known.0 == letter.to_string())
+                .ok_or_else(|| unknown_option(&format!("-{letter}")))?;
             let behind = &letters[at + letter.len_utf8()..];
             let value = Some(behind.strip_prefix('=').unwrap_or(behind));
             match known.2 {
@@ -336,8 +336,9 @@ impl<'a> HyperfineArguments<'a> {
         while values.len() < count {
             // Only options that accept negative numbers take a value that looks like an option.
             let may_be_dashed = matches!(name, "parameter-scan" | "parameter-list");
-            let next = rest.next();
-            let next = next.filter(|next| may_be_dashed || *next == "-" || !next.starts_with('-'));
+            let next = rest
+                .next()
+                .filter(|next| may_be_dashed || *next == "-" || !next.starts_with('-'));
             values.push(next.ok_or_else(|| {
                 syntax_refusal(format!("{} needs {count} value(s)", with_dashes(name)))
             })?);
@@ -570,8 +571,8 @@ fn parse_ignored(words: &HyperfineArguments<'_>) -> Result<IgnoredStatuses, Hype
     }
     match words.value("ignore-failure") {
         None | Some("" | "all-non-zero") => Ok(IgnoredStatuses::Everything),
-        Some(codes) => {
-            let codes = codes.split(',').map(|code| {
+        Some(list) => {
+            let codes = list.split(',').map(|code| {
                 code.trim().parse().map_err(|_| {
                     conflict_refusal(format!("--ignore-failure: '{code}' is not an exit status"))
                 })

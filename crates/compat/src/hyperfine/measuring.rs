@@ -104,9 +104,11 @@ impl<'a> CommandMeasurement<'a> {
     /// Returns sentences about processes that timed commands left behind and that were killed.
     pub fn remarks_on_processes(&self) -> Vec<String> {
         let sentence = |(line, names): (&String, &BTreeSet<String>)| {
-            let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-            let names = names.join(", ");
-            format!("'{line}' left processes behind, which were killed after each run: {names}.")
+            let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+            format!(
+                "'{line}' left processes behind, which were killed after each run: {}.",
+                quoted.join(", ")
+            )
         };
         self.ended.iter().map(sentence).collect()
     }
@@ -282,8 +284,9 @@ impl<'a> CommandMeasurement<'a> {
     fn run_hook(&mut self, number: usize, text: Option<&str>, option: &str) -> Result<f64> {
         let Some(text) = text else { return Ok(0.0) };
         let line = self.request.commands[number].fill_parameters(text);
-        let timing = self.execute(&line, ExecutionKind::Around, &self.request.outputs[number]);
-        let timing = timing.with_context(|| format!("in --{option}"))?;
+        let timing = self
+            .execute(&line, ExecutionKind::Around, &self.request.outputs[number])
+            .with_context(|| format!("in --{option}"))?;
         if let Some(fault) = describe_failure(timing.status, &IgnoredStatuses::Nothing) {
             bail!("'{line}' of --{option} {fault}\nhint: if this is intended, append '|| true'");
         }

@@ -220,9 +220,10 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
     };
     if !by_time {
         let line = |row: &RelativeFigures<'_>| {
-            let spread = spread(row, 5).filter(|_| !row.is_reference);
-            let spread = spread.unwrap_or_else(|| " ".repeat(8));
-            format!("  {}{spread}  {}\n", ratio(row, 10), row.figures.title)
+            let deviation = spread(row, 5)
+                .filter(|_| !row.is_reference)
+                .unwrap_or_else(|| " ".repeat(8));
+            format!("  {}{deviation}  {}\n", ratio(row, 10), row.figures.title)
         };
         let lines: String = rows.iter().map(line).collect();
         return format!(
@@ -230,8 +231,10 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
             look.paint("Relative speed comparison", &[Bold])
         );
     }
-    let best = rows.iter().find(|row| row.is_reference);
-    let best = best.map_or("", |row| row.figures.title.as_str());
+    let best = rows
+        .iter()
+        .find(|row| row.is_reference)
+        .map_or("", |row| row.figures.title.as_str());
     let mut text = format!(
         "{}\n  {} ran\n",
         look.paint("Summary", &[Bold]),

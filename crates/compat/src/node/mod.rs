@@ -293,13 +293,13 @@ pub fn find_script(
         .unwrap_or(&last_two)
         .to_string_lossy()
         .into_owned();
-    let folder = folder.map(Path::to_owned);
+    let owned_folder = folder.map(Path::to_owned);
     Ok((
         BenchmarkScript {
             name,
             path: absolute,
         },
-        folder,
+        owned_folder,
     ))
 }
 

@@ -267,12 +267,12 @@ fn explain_mistake(mistake: ArgumentError<'_>) -> String {
             let name = typed[2..].replace('-', "_");
             let distance =
                 |known: &str| strsim::damerau_levenshtein(&known[2..].replace('-', "_"), &name);
-            let every = OPTION_NAMES
+            let near = OPTION_NAMES
                 .iter()
                 .map(|(names, _)| names[0])
-                .filter(|known| *known != "-pa");
-            let near = every.min_by_key(|known| distance(known));
-            let near = near.filter(|known| distance(known) * 3 <= name.len());
+                .filter(|known| *known != "-pa")
+                .min_by_key(|known| distance(known))
+                .filter(|known| distance(known) * 3 <= name.len());
             let hint = near.map(|known| format!("\nhint: did you mean '{known}'?"));
             format!("unrecognised argument: {typed}{}", hint.unwrap_or_default())
         }
@@ -287,8 +287,7 @@ impl TypedArguments<'_> {
         let Some(text) = self.0.value(option) else {
             return Ok(None);
         };
-        let count = text.parse::<u64>().ok();
-        let count = count.filter(|count| (least..=most).contains(count));
+        let count = (text.parse::<u64>().ok()).filter(|count| (least..=most).contains(count));
         count.map(Some).ok_or_else(|| {
             format!(
                 "invalid argument {text} for: {option}, expected a whole number of at least {least}"
@@ -413,8 +412,8 @@ impl TypedArguments<'_> {
                 _ => Err("--max-samples and --max-time require --cv".to_owned()),
             };
         };
-        let variation = text.parse::<f64>().ok();
-        let variation = variation.filter(|share| share.is_finite() && *share >= 0.0);
+        let variation =
+            (text.parse::<f64>().ok()).filter(|share| share.is_finite() && *share >= 0.0);
         let wrong = || format!("invalid argument {text} for: --cv, expected a share such as 0.05");
         Ok(Some(SteadyCondition {
             variation: variation.ok_or_else(wrong)?,
@@ -460,8 +459,11 @@ fn parse_iterations(text: &str) -> Result<u64, String> {
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let digits = text.strip_suffix('s').unwrap_or(text);
-    let time = digits.parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
-    let time = time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let time = digits
+        .parse::<f64>()
+        .ok()
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.ok_or_else(|| format!("invalid argument {text} for: --max-time, expected seconds"))
 }
 
