@@ -244,7 +244,7 @@ fn block_differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
         let pairs = values
             .iter()
             .enumerate()
-            .flat_map(|(at, one)| values[..at].iter().map(move |other| (one, other)));
+            .flat_map(|(index, one)| values[..index].iter().map(move |other| (one, other)));
         let shares = pairs.map(|(one, other)| (one - other).abs() / one.min(*other));
         shares.filter(|share| share.is_finite()).collect()
     };

@@ -40,7 +40,7 @@ pub struct FactDifference {
 pub fn environment_facts(environment: &Environment) -> Vec<(String, String)> {
     let aslr = environment.aslr.map(|on| if on { "on" } else { "off" });
     let governors = environment.governors.join("+");
-    let known = [
+    let named_facts = [
         ("host", environment.host.clone()),
         ("processor", environment.cpu.clone()),
         (
@@ -55,12 +55,12 @@ pub fn environment_facts(environment: &Environment) -> Vec<(String, String)> {
         ("address randomisation", aslr.map(str::to_owned)),
         (TUNED_FACT, tuned_knobs(environment)),
     ];
-    let others = (environment.facts.iter())
+    let other_facts = (environment.facts.iter())
         .filter(|(name, _)| !is_volatile(name) && name.as_str() != TUNED_FACT);
-    known
+    named_facts
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value?)))
-        .chain(others.map(|(name, value)| (name.replace('_', " "), value.clone())))
+        .chain(other_facts.map(|(name, value)| (name.replace('_', " "), value.clone())))
         .collect()
 }
 

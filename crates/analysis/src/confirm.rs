@@ -97,11 +97,11 @@ pub fn read_confirmations<'a>(
     &'a CaseComparison,
     Option<ConfirmationResult>,
 )> {
-    let mut all = Vec::new();
+    let mut confirmations = Vec::new();
     for comparison in &findings.comparisons {
         for row in &comparison.rows {
             let was_more = is_more(&row.case.id(), &comparison.metric.name);
-            let of = |change: IntervalEstimate| {
+            let judge_change = |change: IntervalEstimate| {
                 let is_sure = matches!(row.verdict, Verdict::Better | Verdict::Worse);
                 let is_there = is_sure && was_more.is_none_or(|more| (change.value > 0.0) == more);
                 let is_open = row.verdict == Verdict::Unclear
@@ -119,10 +119,10 @@ pub fn read_confirmations<'a>(
                 high: f64::INFINITY,
             });
             let change = (row.change.or(from_zero)).filter(|_| row.withheld.is_none());
-            all.push((comparison, row, change.and_then(of)));
+            confirmations.push((comparison, row, change.and_then(judge_change)));
         }
     }
-    all
+    confirmations
 }
 
 fn runs_per_side(row: &CaseComparison) -> u32 {

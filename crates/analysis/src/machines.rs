@@ -210,8 +210,11 @@ pub(super) fn conclude_across(
     let depends = differs && !machines_agree(&machines, policy);
     let classes = distinct_items(enough.iter().map(|machine| machine.class.as_str()));
     let populations = classes.into_iter().filter_map(|class| {
-        let own = enough.iter().filter(|machine| machine.class == class);
-        let values: Vec<f64> = own.map(|machine| median(&machine.effects)).collect();
+        let values: Vec<f64> = enough
+            .iter()
+            .filter(|machine| machine.class == class)
+            .map(|machine| median(&machine.effects))
+            .collect();
         class_population(class, &values, policy.confidence())
     });
     AcrossMachines {

@@ -225,7 +225,7 @@ impl PairedRuns {
                 .or_default()
                 .push_run(run, |block| &mut block.candidate);
         }
-        let all = blocks.len();
+        let block_count = blocks.len();
         let is_complete = |(number, block): &(u32, CompleteBlock)| {
             let expected = planned(*number);
             block.baseline.len() == expected && block.candidate.len() == expected
@@ -233,7 +233,7 @@ impl PairedRuns {
         let complete = blocks.into_iter().filter(is_complete);
         self.blocks = complete.map(|(_, block)| block).collect();
         self.blocks.sort_by_key(|block| block.completed);
-        self.incomplete = all - self.blocks.len();
+        self.incomplete = block_count - self.blocks.len();
     }
 
     /// Number of comparable runs of the baseline and of the candidate.

@@ -47,7 +47,7 @@ impl<'s> MeasuredVariant<'s> {
     /// The files that this side has loaded from the checkout: when its benchmarks were listed, and
     /// in runs.
     fn strays(self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
-        let listed = self.known_variant().map_or(&[][..], |own| &own.strays[..]);
+        let listed = (self.known_variant()).map_or(&[][..], |variant| &variant.strays[..]);
         let loaded_in_runs = in_runs.into_iter().flatten().copied();
         listed
             .iter()

@@ -36,7 +36,10 @@ impl BisectObservations {
             .map(|(place, revision)| (&*revision.id, place))
             .collect();
         let of_variant = |name: &str| {
-            let variant = session.variants.iter().find(|own| own.name == name)?;
+            let variant = session
+                .variants
+                .iter()
+                .find(|variant| variant.name == name)?;
             let revision = &variant.worktree.as_ref()?.revision;
             places.get(revision.as_str()).copied()
         };

@@ -199,11 +199,14 @@ impl BisectReplay<'_> {
                 return Ok(Vec::new());
             };
             let posterior = RevisionPosterior::new(high - low, &bins, &seen);
-            let set: Vec<usize> = posterior.credible_set(FOUND_PROBABILITY);
-            let set: Vec<usize> = set.into_iter().map(|at| low + 1 + at).collect();
+            let set: Vec<usize> = posterior
+                .credible_set(FOUND_PROBABILITY)
+                .into_iter()
+                .map(|offset| low + 1 + offset)
+                .collect();
             self.standing.set.clone_from(&set);
             let unusable = self.unusable.clone();
-            let can_build = |at: usize| !unusable.contains(&(low + 1 + at));
+            let can_build = |offset: usize| !unusable.contains(&(low + 1 + offset));
             let found = posterior.credible_answer(FOUND_PROBABILITY, can_build);
             let next = posterior
                 .next_revision(can_build)

@@ -96,7 +96,7 @@ pub struct GeneratorStats {
 /// Analyzes a load.
 pub fn analyze_load(run: &LoadRun) -> LoadFindings<'_> {
     let measured = &run.measured;
-    let open = (measured.verdict()).map(|whole| machines::combined_verdict(whole, &run.parts));
+    let open = (measured.verdict()).map(|verdict| machines::combined_verdict(verdict, &run.parts));
     let trust = GeneratorTrust::new(run, open);
     let bytes = measured.totals.outcomes.bytes;
     let seconds = measured.elapsed_ns as f64 / 1e9;

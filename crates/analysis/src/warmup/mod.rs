@@ -50,12 +50,12 @@ impl WarmupFindings {
         let agreed: Vec<&CaseWarmup> = self
             .cases
             .iter()
-            .filter(|own| own.has_agreement())
+            .filter(|warmup| warmup.has_agreement())
             .collect();
         let is_agreed = |case: &Case, variant: &str| {
             agreed
                 .iter()
-                .any(|own| *own.case == *case && *own.variant == *variant)
+                .any(|warmup| *warmup.case == *case && *warmup.variant == *variant)
         };
         let mut findings = self.findings.clone();
         for found in &mut findings.comparisons {
@@ -78,7 +78,10 @@ impl WarmupFindings {
                     .push("no case has processes that agree".to_owned());
             }
         }
-        let never = agreed.iter().filter(|own| own.is_never_steady()).count();
+        let never = agreed
+            .iter()
+            .filter(|warmup| warmup.is_never_steady())
+            .count();
         if never > 0 {
             outcome
                 .failing

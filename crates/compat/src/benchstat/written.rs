@@ -88,9 +88,9 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
             .map(|cell| cell.summary.centre)
             .collect();
         let scale = UnitScale::for_values(&centres, has_binary_unit);
-        for (at, cell) in cells.iter().enumerate() {
+        for (index, cell) in cells.iter().enumerate() {
             let Some(cell) = cell else { continue };
-            layout.move_to_column(column_start(at, 3, 3));
+            layout.move_to_column(column_start(index, 3, 3));
             layout.add_cell(
                 &scale.format_value(cell.summary.centre),
                 CellAlignment::Right,
@@ -116,8 +116,8 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
         add_geomeans(table, has_binary_unit, &mut layout, &mut remarks);
     }
     let mut text = layout.render_text();
-    for (at, remark) in remarks.0.iter().enumerate() {
-        text.push_str(&format!("{} {remark}\n", superscript(at + 1)));
+    for (index, remark) in remarks.0.iter().enumerate() {
+        text.push_str(&format!("{} {remark}\n", superscript(index + 1)));
     }
     text
 }

@@ -242,9 +242,9 @@ impl<'q> ComparePyRun<'q> {
         sides: &[ComparedSide<'_>; 2],
         sources: &ComparedSources,
     ) -> String {
-        for (at, label) in sources.labels.iter().enumerate() {
-            if sides[at].entries.is_empty() {
-                let choice = self.entry_choice(at, false);
+        for (side, label) in sources.labels.iter().enumerate() {
+            if sides[side].entries.is_empty() {
+                let choice = self.entry_choice(side, false);
                 return match choice.of_file {
                     Some(filter) => {
                         format!("no name in '{label}' matches '{}'", filter.pattern())

@@ -261,11 +261,11 @@ impl<'a> HyperfineArguments<'a> {
                     Some((name, value)) => (name, Some(value)),
                     None => (long, None),
                 };
-                let known = OPTION_TABLE
+                let option = OPTION_TABLE
                     .iter()
-                    .find(|known| !name.is_empty() && known.1 == name)
+                    .find(|option| !name.is_empty() && option.1 == name)
                     .ok_or_else(|| unknown_option(&format!("--{name}")))?;
-                words.take_option(known, word, attached, &mut rest)?;
+                words.take_option(option, word, attached, &mut rest)?;
             } else if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
                 words.read_letters(letters, word, &mut rest)?;
             } else {
@@ -282,21 +282,21 @@ impl<'a> HyperfineArguments<'a> {
         word: &'a str,
         rest: &mut dyn Iterator<Item = &'a str>,
     ) -> Result<(), HyperfineRefusal> {
-        for (at, letter) in letters.char_indices() {
-            let known = OPTION_TABLE
+        for (start, letter) in letters.char_indices() {
+            let option = OPTION_TABLE
                 .iter()
-                .find(|known| known.0 == letter.to_string())
+                .find(|option| option.0 == letter.to_string())
                 .ok_or_else(|| unknown_option(&format!("-{letter}")))?;
-            let behind = &letters[at + letter.len_utf8()..];
+            let behind = &letters[start + letter.len_utf8()..];
             let value = Some(behind.strip_prefix('=').unwrap_or(behind));
-            match known.2 {
-                ValueCount::Nothing => self.take_option(known, word, None, rest)?,
+            match option.2 {
+                ValueCount::Nothing => self.take_option(option, word, None, rest)?,
                 ValueCount::Perhaps if !behind.starts_with('=') => {
-                    self.take_option(known, word, None, rest)?
+                    self.take_option(option, word, None, rest)?
                 }
                 _ => {
                     return self.take_option(
-                        known,
+                        option,
                         word,
                         value.filter(|_| !behind.is_empty()),
                         rest,

@@ -201,7 +201,7 @@ impl TableMarkup {
         let figures = row.figures;
         let spread = figures
             .deviation
-            .map(|own| format!(" ± {}", unit.format_digits(own)));
+            .map(|deviation| format!(" ± {}", unit.format_digits(deviation)));
         let of_ratio = row
             .deviation
             .filter(|_| !row.is_reference)

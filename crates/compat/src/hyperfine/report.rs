@@ -210,10 +210,9 @@ pub fn format_comparison(
 fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLook) -> String {
     use TextStyle::{Bold, Cyan, Green, Purple};
     let spread = |row: &RelativeFigures<'_>, width: usize| {
-        let own = row
-            .deviation
-            .map(|own| look.paint(&format!("{own:width$.2}"), &[Green]));
-        own.map(|own| format!(" ± {own}"))
+        row.deviation
+            .map(|deviation| look.paint(&format!("{deviation:width$.2}"), &[Green]))
+            .map(|painted| format!(" ± {painted}"))
     };
     let ratio = |row: &RelativeFigures<'_>, width: usize| {
         look.paint(&format!("{:width$.2}", row.ratio), &[Bold, Green])
@@ -241,12 +240,14 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
         look.paint(best, &[Cyan])
     );
     for row in rows.iter().filter(|row| !row.is_reference) {
-        let own = spread(row, 0).unwrap_or_default();
+        let deviation = spread(row, 0).unwrap_or_default();
         let title = look.paint(&row.figures.title, &[Purple]);
         text.push_str(&match row.order {
-            Ordering::Less => format!("{}{own} times slower than {title}\n", ratio(row, 8)),
-            Ordering::Greater => format!("{}{own} times faster than {title}\n", ratio(row, 8)),
-            Ordering::Equal => format!("    As fast ({}{own}) as {title}\n", ratio(row, 0)),
+            Ordering::Less => format!("{}{deviation} times slower than {title}\n", ratio(row, 8)),
+            Ordering::Greater => {
+                format!("{}{deviation} times faster than {title}\n", ratio(row, 8))
+            }
+            Ordering::Equal => format!("    As fast ({}{deviation}) as {title}\n", ratio(row, 0)),
         });
     }
     text
