@@ -145,9 +145,10 @@ fn select_source<'a>(
 fn same_results(one: &SelectedSource<'_>, other: &SelectedSource<'_>) -> bool {
     let runs = |source: &SelectedSource<'_>| -> Vec<(u32, Vec<Sample>)> {
         let variant = source.variant().to_owned();
-        let own = source.session.runs.iter();
-        let own = own.filter(|run| *run.variant == *variant);
-        own.map(|run| (run.slot, run.samples.clone())).collect()
+        let own_runs = (source.session.runs.iter()).filter(|run| *run.variant == *variant);
+        own_runs
+            .map(|run| (run.slot, run.samples.clone()))
+            .collect()
     };
     let varies = |all: &[(u32, Vec<Sample>)]| {
         let mut samples = all.iter().flat_map(|(_, samples)| samples);
@@ -231,11 +232,11 @@ fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<Strin
     match session.metric(name) {
         None => Some(format!("'{label}' has no metric '{name}'.")),
         Some(other) if other.unit != metric.unit => Some(format!(
-            "'{label}' gives '{name}' in '{}' instead of '{}'.",
+            "'{label}' reports '{name}' in '{}' instead of '{}'.",
             other.unit, metric.unit
         )),
         Some(other) if other.better != metric.better => Some(format!(
-            "'{label}' takes the other direction of '{name}' for the better one."
+            "'{label}' has the opposite good direction for '{name}'."
         )),
         Some(_) => None,
     }

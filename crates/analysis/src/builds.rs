@@ -206,8 +206,9 @@ pub fn note_layout_effects(findings: &mut AnalysisFindings, known: KnownSpread<'
             let spread = known(&row.case.id(), metric).filter(|(_, sd)| change < *sd);
             row.notes.extend(spread.map(|(session, sd)| {
                 format!(
-                    "Builds of one source differ by sd {} % in this case (@{session}), more than this change: it may be \
-                     the layout of one build. --builds tells.",
+                    "Builds of one source differ by sd {} % in this case (@{session}), more than \
+                     this change, which may come from the layout of one build. Use --builds to \
+                     find out.",
                     format_percent(sd)
                 )
             }));

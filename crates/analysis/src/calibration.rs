@@ -241,8 +241,10 @@ fn block_differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
         blocks.entry(run.block).or_default().push(run.value);
     }
     let of_block = |values: Vec<f64>| {
-        let pairs = values.iter().enumerate();
-        let pairs = pairs.flat_map(|(at, one)| values[..at].iter().map(move |other| (one, other)));
+        let pairs = values
+            .iter()
+            .enumerate()
+            .flat_map(|(index, one)| values[..index].iter().map(move |other| (one, other)));
         let shares = pairs.map(|(one, other)| (one - other).abs() / one.min(*other));
         shares.filter(|share| share.is_finite()).collect()
     };

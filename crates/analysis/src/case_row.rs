@@ -129,7 +129,8 @@ pub(super) fn describe_case(
     }
 }
 
-const DISTURB_EACH_OTHER: &str = "Paired and single runs disagree: the sides disturb each other's caches. --order blocks measures them apart.";
+const DISTURB_EACH_OTHER: &str = "Paired and single runs disagree: the sides disturb each other's \
+    caches. Use --order blocks to measure them separately.";
 
 /// Compares the values as counts if the metric is a count.
 fn counts_of(pair: &PairedRuns, policy: &JudgingPolicy) -> ExactCounts {
@@ -159,10 +160,10 @@ fn has_shape_changed(typical: Option<IntervalEstimate>, mean: Option<IntervalEst
 
 fn row_side(runs: Vec<RunValue>, exposure: &DisturbanceExposure) -> SideSummary {
     let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
-    let median = median(&values);
+    let typical = median(&values);
     SideSummary {
-        location: median,
-        median,
+        location: typical,
+        median: typical,
         mean: mean(&values),
         variation: finite_or_none(coefficient_of_variation(&values)),
         exposure: exposure.clone(),
@@ -200,8 +201,8 @@ fn note_run_count(
     let shown = counted(runs);
     if outcome.is_contradictory {
         return Some(format!(
-            "The intervals of the looks have nothing in common, so something changed while measuring; the figures are \
-             those of the look at {shown} a side, where the change shows most clearly."
+            "The intervals of the looks do not overlap, so something changed while measuring; the \
+             figures are from the look at {shown} a side, where the change is clearest."
         ));
     }
     match outcome.end {
@@ -218,11 +219,11 @@ fn note_run_count(
                 format!(" at {} a side", counted(look.n))
             });
             Some(format!(
-                "Measuring ended before the look{planned}; the figures are those of the look at {runs}."
+                "Measuring ended before the look{planned}; the figures are from the look at {runs}."
             ))
         }
         DataEnd::Final if pair.comparable_runs() > runs && policy.looks.is_some() => Some(format!(
-            "Decided at {shown} a side; the later ones take no part in the verdict."
+            "Decided at {shown} a side; later ones do not affect the verdict."
         )),
         DataEnd::Final => None,
     }

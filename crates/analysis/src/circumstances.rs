@@ -40,7 +40,7 @@ pub struct FactDifference {
 pub fn environment_facts(environment: &Environment) -> Vec<(String, String)> {
     let aslr = environment.aslr.map(|on| if on { "on" } else { "off" });
     let governors = environment.governors.join("+");
-    let known = [
+    let named_facts = [
         ("host", environment.host.clone()),
         ("processor", environment.cpu.clone()),
         (
@@ -55,12 +55,12 @@ pub fn environment_facts(environment: &Environment) -> Vec<(String, String)> {
         ("address randomisation", aslr.map(str::to_owned)),
         (TUNED_FACT, tuned_knobs(environment)),
     ];
-    let known = known.into_iter();
-    let known = known.filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    let others = environment.facts.iter();
-    let others = others.filter(|(name, _)| !is_volatile(name) && name.as_str() != TUNED_FACT);
-    known
-        .chain(others.map(|(name, value)| (name.replace('_', " "), value.clone())))
+    let other_facts = (environment.facts.iter())
+        .filter(|(name, _)| !is_volatile(name) && name.as_str() != TUNED_FACT);
+    named_facts
+        .into_iter()
+        .filter_map(|(name, value)| Some((name.to_owned(), value?)))
+        .chain(other_facts.map(|(name, value)| (name.replace('_', " "), value.clone())))
         .collect()
 }
 
@@ -79,9 +79,11 @@ impl MachineActivity {
 
     /// Medians over all runs added.
     pub fn activity_facts(&self) -> impl Iterator<Item = (String, String)> {
-        let known = ACTIVITY_FIGURES.into_iter().zip(&self.0);
-        let known = known.filter(|(_, values)| !values.is_empty());
-        known.map(|((name, _), values)| (name.to_owned(), format!("{:.0} %", median(values))))
+        let measured = ACTIVITY_FIGURES
+            .into_iter()
+            .zip(&self.0)
+            .filter(|(_, values)| !values.is_empty());
+        measured.map(|((name, _), values)| (name.to_owned(), format!("{:.0} %", median(values))))
     }
 }
 

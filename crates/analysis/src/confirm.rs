@@ -55,9 +55,12 @@ pub fn evaluate_confirmation(
     delta: f64,
     is_more: bool,
 ) -> Result<Option<ConfirmationResult>, StratifiedError> {
-    let new = runs.iter().filter(|run| run.side == BlockSide::Candidate);
-    let new = new.count();
-    let Some(look) = CONFIRMATION_DESIGN.look_at(new.min(runs.len() - new)) else {
+    let candidate_runs = runs
+        .iter()
+        .filter(|run| run.side == BlockSide::Candidate)
+        .count();
+    let smaller_side = candidate_runs.min(runs.len() - candidate_runs);
+    let Some(look) = CONFIRMATION_DESIGN.look_at(smaller_side) else {
         return Ok(None);
     };
     let decision = decide_at_look(runs, &look, delta)?;
@@ -107,13 +110,13 @@ pub fn read_confirmations<'a>(
     &'a CaseComparison,
     Option<ConfirmationResult>,
 )> {
-    let mut all = Vec::new();
+    let mut confirmations = Vec::new();
     for comparison in &findings.comparisons {
         for row in &comparison.rows {
-            let is_more = is_more(&row.case.id(), &comparison.metric.name);
-            let of = |change: IntervalEstimate| {
+            let was_more = is_more(&row.case.id(), &comparison.metric.name);
+            let judge_change = |change: IntervalEstimate| {
                 let is_sure = matches!(row.verdict, Verdict::Better | Verdict::Worse);
-                let is_there = is_sure && is_more.is_none_or(|more| (change.value > 0.0) == more);
+                let is_there = is_sure && was_more.is_none_or(|more| (change.value > 0.0) == more);
                 let is_open = row.verdict == Verdict::Unclear
                     && runs_per_side(row) < CONFIRMATION_LOOKS[CONFIRMATION_LOOKS.len() - 1];
                 match (is_there, is_open) {
@@ -128,12 +131,11 @@ pub fn read_confirmations<'a>(
                 low: f64::INFINITY,
                 high: f64::INFINITY,
             });
-            let change = row.change.or(from_zero);
-            let change = change.filter(|_| row.withheld.is_none());
-            all.push((comparison, row, change.and_then(of)));
+            let change = (row.change.or(from_zero)).filter(|_| row.withheld.is_none());
+            confirmations.push((comparison, row, change.and_then(judge_change)));
         }
     }
-    all
+    confirmations
 }
 
 fn runs_per_side(row: &CaseComparison) -> u32 {

@@ -151,7 +151,11 @@ fn explain_open_verdict(
     let is_change = matches!(comparison.verdict, Verdict::Better | Verdict::Worse);
     let would_stand = outcome.direction.is_some() && outcome.p.is_some_and(|p| p <= policy.alpha);
     if !is_change && would_stand {
-        return Some("The change would stand alone, but not among so many cases (see q).".into());
+        return Some(
+            "The change is significant on its own, but not after correction for the \
+             number of cases (see q)."
+                .into(),
+        );
     }
     let excludes_zero = comparison
         .change

@@ -99,8 +99,8 @@ impl DisturbanceExposure {
         let [(name, more), (_, less)] = sides;
         is_unequal.then(|| {
             format!(
-                "'{name}' is disturbed more often ({:.0} against {:.0} %): this may be its own doing, so no run is \
-                 rejected.",
+                "'{name}' is disturbed more often ({:.0} against {:.0} %), possibly by itself, so \
+                 no run is rejected.",
                 100.0 * more,
                 100.0 * less
             )
@@ -166,8 +166,8 @@ pub(super) fn warn_too_busy(
     let share = rejected as f64 / runs.max(1) as f64;
     (share > MAX_REJECTED_SHARE).then(|| {
         format!(
-            "{:.0} % of the runs were disturbed by the rule '{}': the machine is too busy, and what is left may be a \
-             selection.",
+            "{:.0} % of the runs broke the rule '{}': the machine is too busy, and the remaining \
+             runs may be a biased selection.",
             100.0 * share,
             design.reject
         )

@@ -87,7 +87,7 @@ impl ExactCounts {
         match self {
             ExactCounts::Exact(_) => Some(format!("Exact, {runs} of {runs} runs.")),
             ExactCounts::Vary(share) => Some(format!(
-                "Instructions vary by {} %: environment, addresses or time decide the path.",
+                "Instructions vary by {} %: the path depends on environment, addresses or time.",
                 round_percent(100.0 * share)
             )),
             ExactCounts::TooFew => None,
@@ -139,7 +139,7 @@ fn disagreement_note(instructions: Verdict, time: Verdict) -> Option<String> {
             "More instructions, but not more time."
         }
         (Verdict::Same, Verdict::Better | Verdict::Worse) => {
-            "As many instructions, but not the same time."
+            "The same number of instructions, but not the same time."
         }
         _ => return None,
     };
@@ -153,8 +153,7 @@ pub(super) fn is_exact(values: &[RunValue]) -> bool {
 
 /// Largest value divided by the smallest, minus one.
 fn relative_range(values: &[RunValue]) -> f64 {
-    let values = values.iter().map(|run| run.value);
-    let (least, most) = values.fold(
+    let (least, most) = values.iter().map(|run| run.value).fold(
         (f64::INFINITY, f64::NEG_INFINITY),
         |(least, most), value| (least.min(value), most.max(value)),
     );

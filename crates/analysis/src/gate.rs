@@ -295,7 +295,7 @@ fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> 
     };
     for comparison in gated.iter().filter(without_rows) {
         obstacles.push(format!(
-            "'{}' of '{}' and '{}' cannot be compared: they have it in no case in common",
+            "'{}' of '{}' and '{}' cannot be compared: no case in common has it",
             comparison.metric.name, comparison.baseline, comparison.candidate
         ));
     }
@@ -305,7 +305,8 @@ fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> 
     let names: BTreeSet<&str> = undirected.map(|of| of.metric.name.as_str()).collect();
     if !names.is_empty() {
         obstacles.push(format!(
-            "the good direction of {} is unknown (--better METRIC=higher or lower decides)",
+            "the good direction of {} is unknown (set it with --better METRIC=higher or \
+             METRIC=lower)",
             list_names(names)
         ));
     }

@@ -34,8 +34,7 @@ pub(super) struct CaseRuns<'s> {
 impl<'s> RunGrid<'s> {
     /// Arranges the runs of `session`.
     pub fn new(session: &'s Session) -> RunGrid<'s> {
-        let listed = session.variants.iter();
-        let listed = listed.map(|variant| Arc::from(variant.name.as_str()));
+        let listed = (session.variants.iter()).map(|variant| Arc::from(variant.name.as_str()));
         let of_runs = session.runs.iter().map(|run| run.variant.clone());
         let mut grid = RunGrid {
             variants: distinct_items(listed.chain(of_runs)),

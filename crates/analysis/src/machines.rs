@@ -205,18 +205,21 @@ pub(super) fn conclude_across(
         .iter()
         .filter(|machine| machine.blocks >= MIN_BLOCKS)
         .collect();
-    let p_equal = p_equal(&enough);
-    let differs = p_equal.is_some_and(|p| p < EQUALITY_LEVEL);
+    let equality_p = p_equal(&enough);
+    let differs = equality_p.is_some_and(|p| p < EQUALITY_LEVEL);
     let depends = differs && !machines_agree(&machines, policy);
     let classes = distinct_items(enough.iter().map(|machine| machine.class.as_str()));
     let populations = classes.into_iter().filter_map(|class| {
-        let own = enough.iter().filter(|machine| machine.class == class);
-        let values: Vec<f64> = own.map(|machine| median(&machine.effects)).collect();
+        let values: Vec<f64> = enough
+            .iter()
+            .filter(|machine| machine.class == class)
+            .map(|machine| median(&machine.effects))
+            .collect();
         class_population(class, &values, policy.confidence())
     });
     AcrossMachines {
         on_these,
-        p_equal,
+        p_equal: equality_p,
         depends,
         populations: populations.collect(),
         machines,

@@ -225,15 +225,15 @@ impl PairedRuns {
                 .or_default()
                 .push_run(run, |block| &mut block.candidate);
         }
-        let all = blocks.len();
+        let block_count = blocks.len();
         let is_complete = |(number, block): &(u32, CompleteBlock)| {
-            let planned = planned(*number);
-            block.baseline.len() == planned && block.candidate.len() == planned
+            let expected = planned(*number);
+            block.baseline.len() == expected && block.candidate.len() == expected
         };
         let complete = blocks.into_iter().filter(is_complete);
         self.blocks = complete.map(|(_, block)| block).collect();
         self.blocks.sort_by_key(|block| block.completed);
-        self.incomplete = all - self.blocks.len();
+        self.incomplete = block_count - self.blocks.len();
     }
 
     /// Number of comparable runs of the baseline and of the candidate.

@@ -32,15 +32,14 @@ pub fn pairs_hint(
         ..settings.clone()
     };
     let as_they_are = runs_for_verdicts(findings, &unclear).unwrap_or(usize::MAX);
-    let pairs = runs_for_verdicts(&analyze_session(session, &by_processor_time), &unclear);
     // Pairs cancel the noise that both sides share.
-    let pairs = pairs
+    let estimate = runs_for_verdicts(&analyze_session(session, &by_processor_time), &unclear)
         .filter(|pairs| *pairs < as_they_are)
         .map_or_else(String::new, |pairs| {
-            format!(": by the processor time of these runs, {pairs} pairs or fewer would tell")
+            format!(": by the processor time of these runs, {pairs} pairs or fewer would suffice")
         });
     Some(format!(
-        "--order paired compares processor time while both sides share a processor{pairs}"
+        "--order paired compares processor time while both sides share a processor{estimate}"
     ))
 }
 
@@ -98,7 +97,7 @@ mod tests {
     #[test]
     fn what_a_busy_machine_left_unclear_is_told_in_pairs() {
         let said = hint_for(&noisy("80")).unwrap();
-        assert!(said.ends_with("32 pairs or fewer would tell"), "{said}");
+        assert!(said.ends_with("32 pairs or fewer would suffice"), "{said}");
         assert_eq!(hint_for(&noisy("3")), None, "the machine was quiet");
         let mut session = noisy("80");
         session.metrics.pop();

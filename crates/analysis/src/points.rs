@@ -165,8 +165,8 @@ pub fn identify_machine(environment: &Environment, origin: Option<&CodeOrigin>) 
         ..
     } = environment;
     let name = host.clone().filter(|_| !is_job);
-    let cpus = cpus.map(|count| format!("{count} processors"));
-    let parts: Vec<&str> = [cpu.as_deref(), cpus.as_deref()]
+    let cpu_count = cpus.map(|count| format!("{count} processors"));
+    let parts: Vec<&str> = [cpu.as_deref(), cpu_count.as_deref()]
         .into_iter()
         .flatten()
         .collect();
@@ -192,13 +192,14 @@ pub fn identify_machine(environment: &Environment, origin: Option<&CodeOrigin>) 
 
 /// Versions of Speedwell and of programs that are not built from the revision.
 fn program_facts(session: &Session) -> impl Iterator<Item = (String, String)> {
-    let own = session.environment.speedwell.clone();
-    let own = own.map(|version| ("speedwell".to_owned(), version));
+    let speedwell =
+        (session.environment.speedwell.clone()).map(|version| ("speedwell".to_owned(), version));
     let is_only = session.variants.len() < 2;
-    let program = session.environment.programs.first().filter(|_| is_only);
-    let program = program.and_then(|program| {
-        let name = program.path.file_name()?.to_string_lossy().into_owned();
-        Some((name, program.version.clone()?))
-    });
-    own.into_iter().chain(program)
+    let only_program = (session.environment.programs.first())
+        .filter(|_| is_only)
+        .and_then(|program| {
+            let name = program.path.file_name()?.to_string_lossy().into_owned();
+            Some((name, program.version.clone()?))
+        });
+    speedwell.into_iter().chain(only_program)
 }

@@ -90,16 +90,15 @@ fn profiled_sides(old: &ProfileRecording, new: &ProfileRecording) -> Result<Prof
             ));
         }
         (ProfileOutcome::Missing(reason), ProfileOutcome::Missing(other)) if reason == other => {
-            return Err(format!("There is no profile: {reason}."));
+            return Err(format!("No profile: {reason}."));
         }
         _ => {
             let missing = [old, new]
                 .into_iter()
                 .filter_map(|side| match &side.profile {
-                    ProfileOutcome::Missing(reason) => Some(format!(
-                        "There is no profile of '{}': {reason}.",
-                        side.variant
-                    )),
+                    ProfileOutcome::Missing(reason) => {
+                        Some(format!("No profile of '{}': {reason}.", side.variant))
+                    }
                     ProfileOutcome::Taken(_) => None,
                 });
             return Err(missing.collect::<Vec<_>>().join(" "));

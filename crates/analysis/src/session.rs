@@ -304,11 +304,11 @@ pub fn check_metrics<'m>(
         return Ok(());
     };
     match (nearest_name(unknown, &names), names.as_slice()) {
-        (_, []) => bail!("there is no metric '{unknown}': there are no results"),
-        (Some(near), _) => bail!("there is no metric '{unknown}'\nhint: did you mean '{near}'?"),
-        (None, [only]) => bail!("there is no metric '{unknown}'\nhint: there is only '{only}'"),
+        (_, []) => bail!("unknown metric '{unknown}': there are no results"),
+        (Some(near), _) => bail!("unknown metric '{unknown}'\nhint: did you mean '{near}'?"),
+        (None, [only]) => bail!("unknown metric '{unknown}'\nhint: the only metric is '{only}'"),
         (None, _) => bail!(
-            "there is no metric '{unknown}'\nhint: there are {}",
+            "unknown metric '{unknown}'\nhint: known metrics are {}",
             quote_list(names.iter().map(String::as_str))
         ),
     }
@@ -349,14 +349,14 @@ pub(super) fn report_unknown_metrics(
             .push(unknown_metric_message(session, name));
         findings
             .gate_obstacles
-            .push(format!("there is no metric '{name}'"));
+            .push(format!("unknown metric '{name}'"));
     }
 }
 
 /// Message that a metric does not exist, with the existing ones.
 pub(super) fn unknown_metric_message(session: &Session, name: &str) -> String {
     format!(
-        "There is no metric '{name}'; there are {}.",
+        "Unknown metric '{name}'; the session has {}.",
         quote_list(session.metrics.iter().map(|metric| metric.name.as_str()))
     )
 }
@@ -389,5 +389,5 @@ fn warn_other_baseline(
         return None;
     };
     let is_known = variants.iter().any(|name| **name == *wanted);
-    (!is_known).then(|| format!("There is no variant '{wanted}'; '{first}' is the baseline."))
+    (!is_known).then(|| format!("Unknown variant '{wanted}'; '{first}' is the baseline."))
 }

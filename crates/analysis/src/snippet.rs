@@ -125,18 +125,19 @@ pub struct SnippetWindows {
 pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
     let of_group = |(label, case, runs): SnippetGroup<'_>| {
         let samples = runs.iter().flat_map(|run| &run.samples);
-        let own: Vec<_> = samples
+        let windows: Vec<_> = samples
             .filter(|sample| &*sample.metric == Metric::THROUGHPUT)
             .collect();
-        let elapsed_ns = own.iter().filter_map(|sample| sample.elapsed_ns);
-        let elapsed_ns = elapsed_ns.sum::<u64>() as f64;
-        let iterations: f64 = own.iter().filter_map(|sample| sample.iterations).sum();
+        let elapsed_ns = (windows.iter())
+            .filter_map(|sample| sample.elapsed_ns)
+            .sum::<u64>() as f64;
+        let iterations: f64 = windows.iter().filter_map(|sample| sample.iterations).sum();
         let concurrency = case.workers();
         let time_ns = f64::from(concurrency.unwrap_or(1)) * elapsed_ns / iterations;
         SnippetWindows {
             label,
             concurrency,
-            per_s: own.iter().map(|sample| sample.value).collect(),
+            per_s: windows.iter().map(|sample| sample.value).collect(),
             time_ns: (iterations > 0.0).then_some(time_ns),
         }
     };
@@ -179,8 +180,8 @@ pub fn snippet_warnings(
         worst.filter(|(_, worst)| *worst > MAX_DISTURBANCE && !session.environment.was_busy());
     warnings.extend(worst.map(|(one, disturbance)| {
         format!(
-            "{}: the mean is {disturbance:.1} times the median batch; something else was at work, or few iterations \
-             cost much more than most, as with garbage collection.",
+            "{}: the mean is {disturbance:.1} times the median batch; the machine was busy with \
+             other work, or a few iterations cost much more than most, as with garbage collection.",
             one.label
         )
     }));
@@ -203,8 +204,8 @@ fn warn_mostly_shell(figures: &[SnippetFigures]) -> Option<String> {
     let mut own = figures.iter().filter(is_mostly_shell).peekable();
     own.peek()?;
     Some(format!(
-        "{}: more than half of an execution is starting the shell, so a change of the command itself looks smaller \
-         than it is.",
+        "{}: more than half of an execution is shell startup, so a change of the command itself \
+         looks smaller than it is.",
         quote_list(own.map(|one| one.label.as_str()))
     ))
 }
@@ -241,8 +242,8 @@ fn warn_contradiction(session: &Session, settings: &AnalysisSettings) -> Option<
     let all = verdicts(Metric::TIME_MEDIAN);
     let (name, ..) = all.iter().find(|one| opposite(one))?;
     Some(format!(
-        "{name}: the median batch and the throughput say the opposite of each other. Rare costs, such as those of \
-         garbage collection, are in the throughput alone: see --metric throughput."
+        "{name}: the median batch and the throughput contradict each other. Only the throughput \
+         includes rare costs, such as garbage collection: see --metric throughput."
     ))
 }
 

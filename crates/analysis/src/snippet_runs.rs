@@ -120,9 +120,10 @@ fn variant_index(session: &Session, variant: &str) -> Option<usize> {
 
 /// ` size=10`: the parameters of the snippet's text, which distinguish its cases.
 fn format_parameters(case: &Case) -> String {
-    let own = case.values.iter();
-    let own = own.filter(|(name, _)| !matches!(name.as_str(), "code" | "concurrency"));
-    own.map(|(name, value)| format!(" {name}={value}"))
+    case.values
+        .iter()
+        .filter(|(name, _)| !matches!(name.as_str(), "code" | "concurrency"))
+        .map(|(name, value)| format!(" {name}={value}"))
         .collect()
 }
 

@@ -114,7 +114,7 @@ fn warn_machine(environment: &Environment, name: &str) -> Vec<String> {
     {
         let governors = quote_list(environment.governors.iter().map(String::as_str));
         warnings.push(format!(
-            "{name} ran while the processor may change its clock ({governors})."
+            "{name} ran with a governor that may change the clock frequency ({governors})."
         ));
     }
     if environment.aslr == Some(false) {
@@ -138,6 +138,6 @@ fn warn_failures(failures: &[StepFailure], done: usize, name: &str) -> Option<St
         return Some(format!("{name}: {failed} of {runs} failed."));
     }
     Some(format!(
-        "{name}: {failed} of {runs} failed ({share:.0} %); the others may be a selection."
+        "{name}: {failed} of {runs} failed ({share:.0} %); the others may be a biased selection."
     ))
 }

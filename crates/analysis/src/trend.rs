@@ -290,9 +290,10 @@ impl SearchedTrend {
                 return Vec::new();
             }
         };
-        let mut kept = walks.iter();
-        let kept = kept.find_map(|walk| ChangeDetector::from_bytes(walk, &series));
-        let mut walk = kept.unwrap_or_default();
+        let mut walk = walks
+            .iter()
+            .find_map(|walk| ChangeDetector::from_bytes(walk, &series))
+            .unwrap_or_default();
         walk.process_series(&series);
         let changes = walk.describe_changes(&series);
         ends.push(walk.to_bytes(&series));

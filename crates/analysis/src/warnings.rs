@@ -22,7 +22,7 @@ pub(super) fn warn_order(order: RunOrder) -> Option<String> {
              indicative."
         }
         RunOrder::Imported => {
-            "The order of the runs was not randomised by us, so verdicts are indicative."
+            "The order of the runs was not randomised by Speedwell, so verdicts are indicative."
         }
     };
     Some(text.into())
@@ -33,8 +33,8 @@ pub(super) fn warn_direction(metric: &Metric) -> Option<String> {
     let name = &metric.name;
     (metric.better == MetricDirection::Unknown).then(|| {
         format!(
-            "Whether more or less of '{name}' is better is unknown, so a change of it has no verdict; --better \
-             '{name}=lower' or higher decides."
+            "Whether more or less of '{name}' is better is unknown, so a change of it has no \
+             verdict; set it with --better '{name}=lower' or '{name}=higher'."
         )
     })
 }
@@ -43,8 +43,8 @@ pub(super) fn warn_direction(metric: &Metric) -> Option<String> {
 pub(super) fn warn_turns((old, new): (&str, &str), order: RunOrder) -> Option<String> {
     match order {
         RunOrder::Blocks | RunOrder::Paired => Some(format!(
-            "'{old}' and '{new}' are different cases of one session: they were measured in turns, always in the \
-             same order, so verdicts are indicative."
+            "'{old}' and '{new}' are different cases of one session: they alternated, always in \
+             the same order, so verdicts are indicative."
         )),
         other => warn_order(other),
     }
@@ -55,7 +55,7 @@ pub(super) fn warn_method(settings: &AnalysisSettings, policy: &JudgingPolicy) -
     let gave_way = settings
         .method
         .is_some_and(|method| method != policy.method);
-    gave_way.then(|| "The rank test needs randomised blocks; Mann-Whitney's is used.".into())
+    gave_way.then(|| "The rank test needs randomised blocks; using Mann-Whitney instead.".into())
 }
 
 /// Warns if the user's settings differ from those fixed before measuring.
@@ -84,9 +84,9 @@ pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> 
 /// calibrated.
 pub fn warn_uncalibrated(machine: &Environment, known: &NoiseCalibration) -> Option<String> {
     let effect = if known.false_alarms > known.expected_high {
-        "differences are seen where there are none"
+        "differences are found where there are none"
     } else {
-        "the test is more careful than it says"
+        "the test is more conservative than stated"
     };
     let host = machine.host.as_deref().unwrap_or("unknown");
     (!known.is_in_range()).then(|| {

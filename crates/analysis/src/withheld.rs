@@ -47,10 +47,14 @@ impl<'s> MeasuredVariant<'s> {
     /// The files that this side has loaded from the checkout: when its benchmarks were listed, and
     /// in runs.
     fn strays(self, in_runs: Option<&BTreeSet<&str>>) -> Vec<String> {
-        let listed = self.known_variant().map_or(&[][..], |own| &own.strays[..]);
-        let in_runs = in_runs.into_iter().flatten().copied();
-        let listed = listed.iter().map(String::as_str);
-        listed.chain(in_runs).map(str::to_owned).collect()
+        let listed = (self.known_variant()).map_or(&[][..], |variant| &variant.strays[..]);
+        let loaded_in_runs = in_runs.into_iter().flatten().copied();
+        listed
+            .iter()
+            .map(String::as_str)
+            .chain(loaded_in_runs)
+            .map(str::to_owned)
+            .collect()
     }
 
     /// Digests of the benchmark's source on this side: of its own part, and of the whole file.

@@ -58,39 +58,40 @@ pub fn parse_getopt<'a>(
     find: impl Fn(&str) -> Option<(&'static str, bool)>,
 ) -> Result<ParsedArguments<'a>, ArgumentError<'a>> {
     let mut read = ParsedArguments::default();
-    let mut rest = arguments.iter().map(String::as_str);
-    while let Some(word) = rest.next() {
+    let mut words = arguments.iter().map(String::as_str);
+    while let Some(word) = words.next() {
         let (name, attached) = match word.split_once('=') {
             Some((name, value)) => (name, Some(value)),
             None => (word, None),
         };
         if word == "--" {
-            read.others.extend(rest.by_ref());
+            read.others.extend(words.by_ref());
         } else if word.len() < 2 || !word.starts_with('-') {
             read.others.push(word);
-        } else if let Some((known, takes_value)) = find(name).filter(|_| name.len() > 2) {
+        } else if let Some((option, takes_value)) = find(name).filter(|_| name.len() > 2) {
             let value = match attached {
                 Some(_) if !takes_value => return Err(ArgumentError::TakesNoValue(name)),
-                None if takes_value => Some(rest.next().ok_or(ArgumentError::NeedsValue(name))?),
+                None if takes_value => Some(words.next().ok_or(ArgumentError::NeedsValue(name))?),
                 attached => attached,
             };
-            read.options.push((known, value));
+            read.options.push((option, value));
         } else if name.starts_with("--") {
             return Err(ArgumentError::UnknownName(name));
         } else {
             // Flags up to a letter with a value, which is the rest of the argument or the next one.
-            for (at, letter) in word.char_indices().skip(1) {
-                let (typed, behind) = word[at..].split_at(letter.len_utf8());
+            for (start, letter) in word.char_indices().skip(1) {
+                let (typed, behind) = word[start..].split_at(letter.len_utf8());
                 let unknown = ArgumentError::UnknownLetter(typed, word);
-                let (known, takes_value) = find(&format!("-{letter}")).ok_or(unknown)?;
+                let (option, takes_value) = find(&format!("-{letter}")).ok_or(unknown)?;
                 if takes_value {
                     let attached = Some(behind).filter(|value| !value.is_empty());
-                    let value = attached.or_else(|| rest.next());
-                    let value = value.ok_or(ArgumentError::NeedsValue(typed))?;
-                    read.options.push((known, Some(value)));
+                    let value = attached
+                        .or_else(|| words.next())
+                        .ok_or(ArgumentError::NeedsValue(typed))?;
+                    read.options.push((option, Some(value)));
                     break;
                 }
-                read.options.push((known, None));
+                read.options.push((option, None));
             }
         }
     }

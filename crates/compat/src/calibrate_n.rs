@@ -43,7 +43,7 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
         Err(reason) => return Ok(console.reject(TOOL, &reason, USAGE)?),
     };
     let Ok((script, folder)) = find_script(&options.path, console) else {
-        let reason = format!("there is no benchmark file '{}'", options.path);
+        let reason = format!("benchmark file '{}' does not exist", options.path);
         writeln!(console.stderr, "{TOOL}: {reason}")?;
         return Ok(console::EXIT_REJECTED);
     };
@@ -213,7 +213,7 @@ impl CalibrateOptions {
             }
         }
         if options.path.is_empty() {
-            Err("no benchmark file is named".to_owned())
+            Err("no benchmark file given".to_owned())
         } else {
             Ok(options)
         }
@@ -238,8 +238,8 @@ fn print_heading(out: &mut dyn Write, options: &CalibrateOptions) -> io::Result<
     writeln!(out, "\n{rule}\nBenchmark: {}\n{rule}", options.path)?;
     writeln!(
         out,
-        "Looks for the least number of iterations (n) with which results are steady: the mean of the\n\
-         coefficients of variation (CV) is below {}% and none is above {}%.\n",
+        "Finds the smallest number of iterations (n) with steady results: the mean coefficient of\n\
+         variation (CV) is below {}% and none is above {}%.\n",
         format_percent(options.enough.mean),
         options.enough.single * 100.0
     )?;
@@ -294,7 +294,7 @@ fn print_overall(
     if spread.is_steady(options.enough) {
         return writeln!(
             out,
-            "  ✓ Overall CV is below {target}%, that of each configuration at most {single}%"
+            "  ✓ Overall CV is below {target}%, no configuration exceeds {single}%"
         );
     }
     if spread.mean.is_nan() || spread.mean >= options.enough.mean {
@@ -363,8 +363,8 @@ fn print_given_up(
     print_variations(out, level, Some(options.enough.mean))?;
     writeln!(
         out,
-        "\nRecommendation: let n grow further with --max-increases, accept more variation with --cv-threshold, or\n\
-         look at the configurations that vary most. A busy machine varies whatever n is."
+        "\nRecommendation: try a larger n with --max-increases, accept more variation with --cv-threshold, or\n\
+         inspect the configurations that vary most. On a busy machine, results vary for any n."
     )
 }
 

@@ -119,11 +119,11 @@ impl DropInConsole<'_> {
 
     /// Returns the exit status of a tool's result; errors are reported.
     pub fn finish(&mut self, tool: &str, result: anyhow::Result<i32>) -> i32 {
-        let result = result.and_then(|status| {
+        let flushed = result.and_then(|status| {
             self.stdout.flush()?;
             Ok(status)
         });
-        match result {
+        match flushed {
             Ok(status) => status,
             Err(error) if is_broken_pipe(&error) => EXIT_BROKEN_PIPE,
             Err(error) => {

@@ -59,7 +59,7 @@ pub fn run_tool(tool: &str, arguments: &[String], console: &mut DropInConsole<'_
         None => {
             let known: Vec<&str> = tool_names().collect();
             Err(anyhow::anyhow!(
-                "no such tool; there are {}",
+                "unknown tool; known tools are {}",
                 known.join(", ")
             ))
         }

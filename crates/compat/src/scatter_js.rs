@@ -146,7 +146,7 @@ impl ScatterPrinter<'_> {
         if placed.is_none() || parameters.len() != values.len() {
             let case = run.case.id();
             self.driver.print_message(&format!(
-                "'{case}' is left out: its parameters are others than before"
+                "'{case}' is left out: its parameters differ from the previous ones"
             ))?;
             self.driver.failures.record_other_error();
             return Ok(None);

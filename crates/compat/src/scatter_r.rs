@@ -246,7 +246,7 @@ pub struct ScatterPoint {
 
 /// The file lacks a column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no column '{wanted}'; the file has {}", present.join(", "))]
+#[error("unknown column '{wanted}'; the file has {}", present.join(", "))]
 pub struct NoSuchColumn {
     /// Requested name.
     pub wanted: String,

@@ -151,23 +151,23 @@ fn describe_activity(
         let (_, bad) = resource.limits_percent();
         (percent > bad).then(|| format!("{} pressure {percent:.0} %", resource.name()))
     };
-    let mut known: Vec<String> = PressureResource::ALL.iter().filter_map(above).collect();
-    let processors = processors::available_count(tree).unwrap_or(1);
+    let mut causes: Vec<String> = PressureResource::ALL.iter().filter_map(above).collect();
+    let cpu_count = processors::available_count(tree).unwrap_or(1);
     let is_loaded =
-        load_average(tree).is_some_and(|[now, _, _]| now > LOADED_SHARE * f64::from(processors));
-    if known.is_empty() && !is_loaded {
+        load_average(tree).is_some_and(|[now, _, _]| now > LOADED_SHARE * f64::from(cpu_count));
+    if causes.is_empty() && !is_loaded {
         return None;
     }
-    let neighbours = neighbours();
-    let used: f64 = neighbours.iter().map(|neighbour| neighbour.cpus).sum();
+    let others = neighbours();
+    let used: f64 = others.iter().map(|neighbour| neighbour.cpus).sum();
     // The load of the last minute may be our own.
-    if known.is_empty() && used < LOADED_SHARE * f64::from(processors) {
+    if causes.is_empty() && used < LOADED_SHARE * f64::from(cpu_count) {
         return None;
     }
-    known.extend(neighbours::describe_processes(&neighbours, processors));
+    causes.extend(neighbours::describe_processes(&others, cpu_count));
     Some(format!(
-        "The machine is busy with other work ({}): expect noisy figures; 'speedwell doctor' says more.",
-        known.join("; ")
+        "The machine is busy with other work ({}): expect noisy figures; see 'speedwell doctor'.",
+        causes.join("; ")
     ))
 }
 

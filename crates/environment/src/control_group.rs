@@ -92,12 +92,14 @@ pub(super) fn group_path(tree: &FileTree) -> Option<String> {
 /// `controller`, or for `None` in the single hierarchy of version 2.
 fn group_folders(tree: &FileTree, controller: Option<&str>) -> impl Iterator<Item = PathBuf> {
     let folders = find_mount(tree, controller).map(|mount| {
-        let inside = find_own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
+        let group = find_own_group(tree, controller).unwrap_or_else(|| "/".to_owned());
         // In a container, the mount may start below the root, or our path may lie outside of it.
-        let inside = Path::new(&inside);
-        let inside = inside.strip_prefix(&mount.root).unwrap_or(Path::new(""));
-        let inside = inside.strip_prefix("/").unwrap_or(inside);
-        inside
+        let below_mount = Path::new(&group)
+            .strip_prefix(&mount.root)
+            .unwrap_or(Path::new(""));
+        below_mount
+            .strip_prefix("/")
+            .unwrap_or(below_mount)
             .ancestors()
             .filter(|part| !part.starts_with(".."))
             .map(|part| {
@@ -124,14 +126,16 @@ fn find_mount(tree: &FileTree, controller: Option<&str>) -> Option<CgroupMount> 
     let mounts = tree.read_text("/proc/self/mountinfo")?;
     mounts.lines().find_map(|line| {
         let (place, kind) = line.split_once(" - ")?;
-        let mut kind = kind.split(' ');
-        let fits = match (kind.next()?, controller) {
+        let mut kind_words = kind.split(' ');
+        let fits = match (kind_words.next()?, controller) {
             ("cgroup2", None) => true,
-            ("cgroup", Some(wanted)) => kind.nth(1)?.split(',').any(|option| option == wanted),
+            ("cgroup", Some(wanted)) => {
+                kind_words.nth(1)?.split(',').any(|option| option == wanted)
+            }
             _ => false,
         };
-        let mut place = place.split(' ').skip(3);
-        let (root, folder) = (place.next()?, place.next()?);
+        let mut place_words = place.split(' ').skip(3);
+        let (root, folder) = (place_words.next()?, place_words.next()?);
         fits.then(|| CgroupMount {
             root: root.into(),
             folder: folder.into(),

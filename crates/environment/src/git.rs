@@ -53,7 +53,7 @@ impl fmt::Display for GitError {
                 write!(out, "'git {command}' took longer than {limit_s} s")
             }
             GitError::Interrupted => write!(out, "interrupted"),
-            GitError::Says(complaint) => write!(out, "git says: {complaint}"),
+            GitError::Says(complaint) => write!(out, "git failed: {complaint}"),
         }
     }
 }
@@ -269,9 +269,10 @@ impl GitRepository {
     /// Returns tag names by commit ID; if a commit has several, the last by name.
     pub fn tags_by_commit(&self) -> HashMap<String, String> {
         let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
-        let answer = self.try_git_output(&["for-each-ref", "--sort=refname", format, "refs/tags"]);
-        let answer = answer.unwrap_or_default();
-        let pairs = answer.lines().filter_map(|line| line.split_once(' '));
+        let listing = self
+            .try_git_output(&["for-each-ref", "--sort=refname", format, "refs/tags"])
+            .unwrap_or_default();
+        let pairs = listing.lines().filter_map(|line| line.split_once(' '));
         pairs
             .map(|(id, name)| (id.to_owned(), name.to_owned()))
             .collect()

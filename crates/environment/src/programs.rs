@@ -83,8 +83,8 @@ pub fn program_version(path: &Path) -> ProgramVersion {
 fn version_with_clock(clock: WaitClock, path: &Path) -> ProgramVersion {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let question = version_query(&name);
-    let answer = run_query(clock, path, question.arguments);
-    let answer = answer.filter(|answer| question.any_status || answer.success);
+    let answer = run_query(clock, path, question.arguments)
+        .filter(|answer| question.any_status || answer.success);
     match answer {
         Some(answer) if question.json => ProgramVersion::from_version_table(
             serde_json::from_str(answer.output.trim()).unwrap_or_default(),

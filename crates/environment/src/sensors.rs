@@ -137,9 +137,9 @@ impl SensorFile {
     /// Parses the beginning of the file.
     fn read<T>(&self, parse: fn(&str) -> Option<T>) -> Option<T> {
         let (file, buffer) = self.0.as_ref()?;
-        let mut buffer = buffer.borrow_mut();
-        let length = file.read_at(&mut buffer, 0).ok()?;
-        parse(str::from_utf8(&buffer[..length]).ok()?)
+        let mut bytes = buffer.borrow_mut();
+        let length = file.read_at(&mut bytes, 0).ok()?;
+        parse(str::from_utf8(&bytes[..length]).ok()?)
     }
 
     fn read_number(&self) -> Option<u64> {

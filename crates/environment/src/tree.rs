@@ -87,11 +87,10 @@ pub(super) mod fake {
         // Like the real ones, these files are in memory, where syncing is free.
         let memory = Path::new("/dev/shm");
         let folder = if memory.is_dir() {
-            tempfile::tempdir_in(memory)
+            tempfile::tempdir_in(memory).unwrap()
         } else {
-            tempfile::tempdir()
+            tempfile::tempdir().unwrap()
         };
-        let folder = folder.unwrap();
         let tree = FileTree::with_root(folder.path());
         for (path, text) in files {
             let path = tree.resolve(path);

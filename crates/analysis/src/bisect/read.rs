@@ -36,7 +36,10 @@ impl BisectObservations {
             .map(|(place, revision)| (&*revision.id, place))
             .collect();
         let of_variant = |name: &str| {
-            let variant = session.variants.iter().find(|own| own.name == name)?;
+            let variant = session
+                .variants
+                .iter()
+                .find(|variant| variant.name == name)?;
             let revision = &variant.worktree.as_ref()?.revision;
             places.get(revision.as_str()).copied()
         };
@@ -60,8 +63,9 @@ impl BisectObservations {
             }
         }
         for run in &session.runs {
-            let value = metric.and_then(|metric| run.value_of(&metric.name));
-            let value = value.filter(|value| value.is_finite() && *value >= 0.0);
+            let value = metric
+                .and_then(|metric| run.value_of(&metric.name))
+                .filter(|value| value.is_finite() && *value >= 0.0);
             if let Some(place) = of_variant(&run.variant) {
                 let outcome = value.map_or(BisectOutcome::Failed, BisectOutcome::Value);
                 slots.insert(run.slot, (place, outcome));

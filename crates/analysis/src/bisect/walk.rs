@@ -196,18 +196,21 @@ impl BisectReplay<'_> {
                 return Ok(Vec::new());
             };
             let posterior = RevisionPosterior::new(high - low, &bins, &seen);
-            let set: Vec<usize> = posterior.credible_set(FOUND_PROBABILITY);
-            let set: Vec<usize> = set.into_iter().map(|at| low + 1 + at).collect();
+            let set: Vec<usize> = posterior
+                .credible_set(FOUND_PROBABILITY)
+                .into_iter()
+                .map(|offset| low + 1 + offset)
+                .collect();
             self.standing.set.clone_from(&set);
             let unusable = self.unusable.clone();
-            let can_build = |at: usize| !unusable.contains(&(low + 1 + at));
+            let can_build = |offset: usize| !unusable.contains(&(low + 1 + offset));
             let found = posterior.credible_answer(FOUND_PROBABILITY, can_build);
             let next = posterior
                 .next_revision(can_build)
                 .filter(|_| self.slot < MAX_RUNS);
             let Some(next) = next.filter(|_| found.is_none()) else {
-                let found = found.unwrap_or(0..=high - low - 1);
-                let place = (low + found.start(), low + 1 + found.end());
+                let suspects = found.unwrap_or(0..=high - low - 1);
+                let place = (low + suspects.start(), low + 1 + suspects.end());
                 match self.confirm_change((low, high), place, (hangs, set), [&good, &bad])? {
                     Some(parts) => return Ok(parts),
                     None => continue,

@@ -95,9 +95,9 @@ struct ClaimChecker<'a> {
 impl ClaimChecker<'_> {
     fn check_claim(&self, claim: &ReportClaim) -> ClaimFound {
         let atoms = count_comparisons(&claim.expression) * claim.rows.len().max(1);
-        let is_conjunction = is_conjunction(&claim.expression);
+        let needs_all = is_conjunction(&claim.expression);
         let levels = AnswerConfidence {
-            yes: if is_conjunction {
+            yes: if needs_all {
                 self.confidence
             } else {
                 bonferroni_confidence(self.confidence, atoms)
@@ -105,15 +105,15 @@ impl ClaimChecker<'_> {
             no: bonferroni_confidence(self.confidence, atoms),
         };
         let mut parts = Vec::new();
-        let mut all = ClaimAnswer::Yes;
+        let mut all_hold = ClaimAnswer::Yes;
         for row in &claim.rows {
             let terms = claim.expression.terms();
             let about = (claim.rows.len() > 1)
                 .then(|| self.case_of_row(row))
                 .flatten();
             let figures = |term: &MetricTerm| {
-                let at = terms.iter().position(|known| *known == term)?;
-                self.term_values(term, row.get(at)?)
+                let index = terms.iter().position(|other| *other == term)?;
+                self.term_values(term, row.get(index)?)
             };
             let holds = self.evaluate(
                 &claim.expression,
@@ -122,12 +122,12 @@ impl ClaimChecker<'_> {
                 about.as_ref(),
                 &mut parts,
             );
-            all = kleene_and(all, holds);
+            all_hold = kleene_and(all_hold, holds);
         }
         ClaimFound {
             sentence: claim.say.clone(),
             text: claim.text.clone(),
-            holds: all,
+            holds: all_hold,
             parts,
         }
     }
@@ -143,13 +143,13 @@ impl ClaimChecker<'_> {
     fn term_values(&self, term: &MetricTerm, spot: &SelectedCase) -> Option<Vec<f64>> {
         let group = self.experiment.groups.get(spot.group)?;
         let metric = group.stored_name_of(&term.metric);
-        let case = spot.case.and_then(|at| group.cases.get(at));
+        let case = spot.case.and_then(|index| group.cases.get(index));
         let runs = self
             .session
             .runs
             .iter()
-            .filter(|run| *run.variant == *term.variant);
-        let runs = runs.filter(|run| case.is_none_or(|case| *run.case == *case));
+            .filter(|run| *run.variant == *term.variant)
+            .filter(|run| case.is_none_or(|case| *run.case == *case));
         let factor = if is_in_milliseconds(&term.metric) {
             1e-6
         } else {
@@ -243,8 +243,8 @@ impl ClaimChecker<'_> {
             .terms()
             .into_iter()
             .map(|term| figures(term).map_or(0, |values| values.len()))
-            .min();
-        let runs = runs.unwrap_or(0);
+            .min()
+            .unwrap_or(0);
         let names = |name: &str| self.experiment.claim_number(name);
         let side = |expression: &ClaimExpression| -> Option<Vec<f64>> {
             (0..runs)

@@ -151,8 +151,7 @@ fn with_baseline(
     experiment: &Experiment,
     settings: &AnalysisSettings,
 ) -> Experiment {
-    let requested = settings.baseline.as_ref();
-    let requested = requested.unwrap_or(&session.design.baseline);
+    let requested = (settings.baseline.as_ref()).unwrap_or(&session.design.baseline);
     let variants = &experiment.variants;
     let is_other = *requested != experiment.compare.baseline
         && variants.iter().any(|variant| variant.name == *requested);

@@ -364,10 +364,7 @@ pub struct ConditionError {
 impl fmt::Display for ConditionError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ConditionError { text, at, what } = self;
-        write!(
-            out,
-            "cannot read the condition '{text}': {what}\n  {text}\n  "
-        )?;
+        write!(out, "cannot parse condition '{text}': {what}\n  {text}\n  ")?;
         write!(out, "{}^", " ".repeat(*at))
     }
 }
@@ -392,14 +389,14 @@ pub(super) fn parse_condition(text: &str) -> Result<LoadCondition, ConditionErro
         what,
     };
     let Some(at) = text.find(['<', '>', '=']) else {
-        let what = "there is no <, <=, > or >=".to_owned();
+        let what = "expected <, <=, > or >=".to_owned();
         return Err(wrong(text.len(), what));
     };
     let found = OPERATORS
         .iter()
         .find(|(sign, _)| text[at..].starts_with(sign));
     let Some((sign, operator)) = found else {
-        let what = "'=' alone compares nothing; write <=, >=, < or >".to_owned();
+        let what = "unsupported operator '='; use <=, >=, < or >".to_owned();
         return Err(wrong(at, what));
     };
     let (name, limit) = (&text[..at], &text[at + sign.len()..]);
@@ -421,10 +418,7 @@ fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String
     let name = name.trim();
     let known = match (name, is_share) {
         ("", _) => {
-            return Err((
-                start,
-                format!("the figure is missing (known: {FIGURE_NAMES})"),
-            ));
+            return Err((start, format!("missing figure (known: {FIGURE_NAMES})")));
         }
         ("throughput", _) => Some(LoadFigure::Throughput),
         ("errors", true) => Some(LoadFigure::ErrorShare),
@@ -446,10 +440,10 @@ fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String
     let at = start + name.len() - word.len();
     let statistic = parse_statistic(word).ok_or_else(|| {
         let what = match quantity {
-            Some(_) => format!("'{word}' is none of mean, max, p50 ... p99.99"),
+            Some(_) => format!("unknown statistic '{word}' (known: mean, max, p50 ... p99.99)"),
             None => format!(
-                "there is no figure '{word}' (known: {FIGURE_NAMES}; times of another \
-                 quantity: {}-p99 and so on)",
+                "unknown figure '{word}' (known: {FIGURE_NAMES}; for other quantities {}-p99 and \
+                 so on)",
                 quantity_names().join("-p99, ")
             ),
         };
@@ -490,7 +484,7 @@ fn parse_limit(figure: LoadFigure, text: &str) -> Result<f64, String> {
         _ => None,
     };
     if text.is_empty() {
-        return Err("the limit is missing".to_owned());
+        return Err("missing limit".to_owned());
     }
     match figure {
         LoadFigure::Time(..) => {
@@ -500,18 +494,18 @@ fn parse_limit(figure: LoadFigure, text: &str) -> Result<f64, String> {
             let duration = parse_duration(text);
             duration
                 .map(|duration| duration.as_nanos() as f64)
-                .ok_or_else(|| format!("'{text}' is not a time such as 200ms or 1.5s"))
+                .ok_or_else(|| format!("expected a time such as 200ms or 1.5s, found '{text}'"))
         }
         LoadFigure::ErrorShare | LoadFigure::OkShare => {
             number(text.trim_end_matches('%').trim_end())
                 .filter(|percent| *percent <= 100.0)
                 .map(|percent| percent / 100.0)
-                .ok_or_else(|| format!("'{text}' is not a percentage from 0 to 100"))
+                .ok_or_else(|| format!("expected a percentage from 0 to 100, found '{text}'"))
         }
         LoadFigure::Throughput => number(text.strip_suffix("/s").unwrap_or(text))
-            .ok_or_else(|| format!("'{text}' is not a rate such as 5000, 5k or 5k/s")),
+            .ok_or_else(|| format!("expected a rate such as 5000, 5k or 5k/s, found '{text}'")),
         LoadFigure::ErrorCount | LoadFigure::OkCount => {
-            number(text).ok_or_else(|| format!("'{text}' is neither a number nor a percentage"))
+            number(text).ok_or_else(|| format!("expected a number or a percentage, found '{text}'"))
         }
     }
 }
@@ -578,22 +572,26 @@ mod tests {
     #[test]
     fn what_cannot_be_read_is_pointed_at() {
         for (text, place, word) in [
-            ("p99", 3, "no <"),
-            ("p99=5ms", 3, "'=' alone"),
-            ("p99==5ms", 3, "'=' alone"),
-            (">5ms", 0, "the figure is missing"),
+            ("p99", 3, "expected <"),
+            ("p99=5ms", 3, "unsupported operator '='"),
+            ("p99==5ms", 3, "unsupported operator '='"),
+            (">5ms", 0, "missing figure"),
             ("p99>200", 4, "a time needs a unit: 200ms"),
-            ("p99>", 4, "the limit is missing"),
-            ("p99>fast", 4, "'fast' is not a time"),
-            ("p101>1s", 0, "no figure 'p101'"),
-            ("p0>1s", 0, "no figure 'p0'"),
-            ("pe5>1s", 0, "no figure 'pe5'"),
-            ("response p>1s", 9, "'p' is none of"),
-            ("speed>1", 0, "no figure 'speed'"),
-            ("errors > 101%", 9, "not a percentage"),
-            ("errors>-1", 7, "neither a number"),
-            ("throughput<fast/s", 11, "not a rate"),
-            ("µ>1", 0, "no figure 'µ'"),
+            ("p99>", 4, "missing limit"),
+            (
+                "p99>fast",
+                4,
+                "expected a time such as 200ms or 1.5s, found 'fast'",
+            ),
+            ("p101>1s", 0, "unknown figure 'p101'"),
+            ("p0>1s", 0, "unknown figure 'p0'"),
+            ("pe5>1s", 0, "unknown figure 'pe5'"),
+            ("response p>1s", 9, "unknown statistic 'p'"),
+            ("speed>1", 0, "unknown figure 'speed'"),
+            ("errors > 101%", 9, "expected a percentage"),
+            ("errors>-1", 7, "expected a number"),
+            ("throughput<fast/s", 11, "expected a rate"),
+            ("µ>1", 0, "unknown figure 'µ'"),
         ] {
             let words = parse_condition(text)
                 .map(|_| "read")

@@ -96,8 +96,7 @@ pub struct GeneratorStats {
 /// Analyzes a load.
 pub fn analyze_load(run: &LoadRun) -> LoadFindings<'_> {
     let measured = &run.measured;
-    let open = measured.verdict();
-    let open = open.map(|whole| machines::combined_verdict(whole, &run.parts));
+    let open = (measured.verdict()).map(|verdict| machines::combined_verdict(verdict, &run.parts));
     let trust = GeneratorTrust::new(run, open);
     let bytes = measured.totals.outcomes.bytes;
     let seconds = measured.elapsed_ns as f64 / 1e9;
@@ -419,7 +418,7 @@ fn remarks_on_responses(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
         (counts.retries(), |count| LoadRemark::Retried { count }),
         (interim, |count| LoadRemark::Interim { count }),
     ];
-    let counted = counted.into_iter().filter(|(count, _)| *count > 0);
-    remarks.extend(counted.map(|(count, remark)| remark(count)));
+    let seen = counted.into_iter().filter(|(count, _)| *count > 0);
+    remarks.extend(seen.map(|(count, remark)| remark(count)));
     remarks
 }

@@ -387,8 +387,9 @@ impl GeneratorTrust {
         if is_exempt(quantity) {
             return vec![None; ppm.len()];
         }
-        let wide = all.are_too_wide(ppm);
-        let wide = wide.unwrap_or_else(|| vec![verdict.is_generator_limited(); ppm.len()]);
+        let too_wide = all
+            .are_too_wide(ppm)
+            .unwrap_or_else(|| vec![verdict.is_generator_limited(); ppm.len()]);
         let refusal = |(ppm, is_wide): (&u32, bool)| {
             if is_wide {
                 Some(TimeRefusal::GeneratorLimited)
@@ -396,7 +397,7 @@ impl GeneratorTrust {
                 (verdict.is_rate_missed() && *ppm >= TAIL_PPM).then_some(TimeRefusal::RateMissed)
             }
         };
-        ppm.iter().zip(wide).map(refusal).collect()
+        ppm.iter().zip(too_wide).map(refusal).collect()
     }
 
     /// Why the mean of a quantity is not reported.

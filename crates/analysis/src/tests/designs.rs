@@ -131,7 +131,7 @@ fn one_side_after_the_other_is_flagged() {
     let session = ordered_session(RunOrder::Imported, 15);
     let findings = crate::analyze_session(&session, &AnalysisSettings::default());
     assert!(warns(&findings, "measured one after the other"));
-    assert!(warns(&findings, "was not randomised by us"));
+    assert!(warns(&findings, "was not randomised by Speedwell"));
     assert!(
         findings.comparisons[0].rows[0].notes.is_empty(),
         "independent noise is not blamed"

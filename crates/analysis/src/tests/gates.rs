@@ -123,7 +123,7 @@ fn an_unknown_metric_cannot_be_judged() {
         FailOn::Worse,
     );
     assert_eq!(outcome.to_answer(), GateAnswer::CannotJudge);
-    assert_eq!(outcome.obstacles[0], "there is no metric 'throughputt'");
+    assert_eq!(outcome.obstacles[0], "unknown metric 'throughputt'");
 }
 
 #[test]

@@ -79,12 +79,7 @@ fn a_verdict_that_does_not_survive_the_correction_is_withdrawn_with_a_reason() {
     assert!(!withdrawn.is_empty());
     for row in withdrawn {
         assert!(row.q.unwrap() > 0.05 && row.p.unwrap() <= 0.05);
-        assert!(
-            row.notes
-                .last()
-                .unwrap()
-                .contains("not among so many cases")
-        );
+        assert!(row.notes.last().unwrap().contains("not after correction"));
         let is_small = row.change.unwrap().lies_within(-0.02, 0.02);
         assert_eq!(
             row.verdict,

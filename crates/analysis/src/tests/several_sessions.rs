@@ -144,7 +144,7 @@ fn parts_of_one_session_are_compared_within_its_blocks() {
     assert!((row.change.unwrap().value - 0.1).abs() < 0.01);
     assert!(warns(
         &findings,
-        "different cases of one session: they were measured in turns"
+        "different cases of one session: they alternated"
     ));
     assert!(!warns(&findings, "one after the other"));
 }

@@ -287,7 +287,7 @@ fn assert_agrees(row: &CaseComparison, limit: f64) {
         explains("within the threshold"),
         limit > 0.0 && row.verdict == Verdict::Same && excludes_zero && !is_beyond
     );
-    assert_eq!(explains("not among so many cases"), is_beyond && !is_change);
+    assert_eq!(explains("not after correction"), is_beyond && !is_change);
 }
 
 /// Twice as fast at the first look and four times as slow from then on: the intervals of the looks

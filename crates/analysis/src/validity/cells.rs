@@ -137,8 +137,9 @@ impl<'s> CheckedCells<'s> {
             .iter()
             .filter(|_| is_imported)
             .flat_map(|s| &s.metrics);
-        let times = metrics.map(|metric| metric.name.as_str());
-        let times = times.filter(|name| name.starts_with("latency_"));
+        let times = metrics
+            .map(|metric| metric.name.as_str())
+            .filter(|name| name.starts_with("latency_"));
         let is_measured = |name: &str| sessions.iter().any(|s| s.metric(name).is_some());
         // A rate alone is not checked against anything, and sessions may hold a million of them.
         let is_needed = is_measured(MEAN_LATENCY) || is_measured(BANDWIDTH);
@@ -340,8 +341,8 @@ fn requested_concurrency(case: &Case) -> Option<f64> {
     Some(connections * number("pipelining").unwrap_or(1.0))
 }
 
-const REMEDY: &str = "Measure each side at least 8 times, in random order ('speedwell compare'); until then \
-    take no difference for an effect.";
+const REMEDY: &str = "Measure each side at least 8 times, in random order ('speedwell compare'); \
+    until then treat no difference as real.";
 
 /// Checks whether several figures were published that each rest on one run.
 pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
@@ -354,8 +355,8 @@ pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFind
         return None;
     }
     let says = format!(
-        "Each of the {} cells is a single run, in an order that nobody knows: nothing is known about noise, \
-         and a difference may be chance.",
+        "Each of the {} cells is a single run, in an unknown order: the noise is unknown, and a \
+         difference may be chance.",
         cells.cells.len()
     );
     Some(ValidityFinding::new(
@@ -368,14 +369,17 @@ pub(super) fn check_single_runs(cells: &CheckedCells<'_>) -> Option<ValidityFind
 
 /// Checks for requests without a response or with an error response.
 pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    let remedy = "Find out what was answered and repair it before measuring: the rate is not that of a \
-                  working server.";
+    let remedy = "Check the responses and fix the server before measuring: the rate does not \
+                  represent a working server.";
     let of_cell = |cell| {
         let bad = |run: &Run| failed_requests(run) + other_statuses(run);
         let runs = AffectedRuns::find_runs(cell, |run| bad(run) > 0.0)?;
         let counts = [
             (runs.sum_over_runs(failed_requests), "errors"),
-            (runs.sum_over_runs(other_statuses), "answers other than 2xx"),
+            (
+                runs.sum_over_runs(other_statuses),
+                "responses other than 2xx",
+            ),
         ];
         let counts: Vec<String> = counts
             .iter()
@@ -406,14 +410,14 @@ pub(super) fn check_failed_requests(cells: &CheckedCells<'_>) -> Vec<ValidityFin
 
 /// Checks for failures that ab counts only because body lengths differ from the first one's.
 pub(super) fn check_length_failures(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
-    let remedy =
-        "Measure with 'ab -l', which does not count them, and check the answers by their content.";
+    let remedy = "Measure with 'ab -l', which does not count them, and check the responses by their \
+        content.";
     let of_cell = |cell| {
         let count = |run: &Run| failed_by_length(run).unwrap_or(0.0);
         let runs = AffectedRuns::find_runs(cell, |run| count(run) > 0.0)?;
         let says = format!(
-            "{}{} requests failed by the length of the body alone{}: probably no failures, as ab compares \
-             it with that of the first answer.",
+            "{}{} requests failed only by body length{}: probably no real failures, as ab \
+             compares it with the first response.",
             runs.sum_over_runs(count),
             runs.describe_total(),
             runs.describe_runs()

@@ -34,14 +34,14 @@ const LIMITS: [PercentLimit; 3] = [
         check: ValidityCheck::Pressure,
         metric: "pressure",
         percent: 10.0,
-        says: "Something waited for a processor {} % of the time{}.",
-        remedy: "End what else is running, or pin server and generator to processors of their own.",
+        says: "Tasks waited for a processor {} % of the time{}.",
+        remedy: "Stop other programs, or pin server and generator to separate processors.",
     },
     PercentLimit {
         check: ValidityCheck::Steal,
         metric: "steal",
         percent: 1.0,
-        says: "The hypervisor gave {} % of the time to others{}.",
+        says: "The hypervisor gave {} % of the time to other guests{}.",
         remedy: "Measure on a machine that is not shared.",
     },
 ];
@@ -147,11 +147,13 @@ pub(super) const MIN_CONCURRENCY_SHARE: f64 = 0.95;
 /// or as many as are pipelined.
 const MAX_CONCURRENCY_SHARE: f64 = 1.05;
 
-const CONTRADICTION: &str = "Look for a wrong unit, a shifted column, or latencies and rates of different runs; if \
-    responses were timed from the moment when they were due, say at which rate requests were sent (--set rate=N).";
+const CONTRADICTION: &str = "Look for a wrong unit, a shifted column, or latencies and rates of \
+    different runs; if latencies count from the scheduled send time, give the request rate (--set \
+    rate=N).";
 
-const REMEDY: &str = "Read its latencies as those of the lower concurrency; see whether connections waited \
-    to be accepted (backlog), whether they were kept open, and whether the generator was busy.";
+const REMEDY: &str = "Its latencies belong to the lower concurrency; check whether connections \
+    waited to be accepted (backlog), whether they were kept open, and whether the \
+    generator was busy.";
 
 const TOO_FEW: &str = "Send many times more requests than there are connections.";
 

@@ -67,19 +67,20 @@ impl WorkMeasure {
         let better = self.impossible_gains(cells, baseline, candidate, control);
         let (most_case, most) = better.iter().copied().max_by(|a, b| a.1.total_cmp(&b.1))?;
         let beyond = match control {
-            Some(_) => ", beyond what the control differs from itself",
-            None => "; how much of that is noise is not known without a control",
+            Some(_) => ", and by more than the control differs from itself",
+            None => "; without a control, the share of noise is unknown",
         };
         let says = format!(
-            "'{candidate}' {} '{baseline}' in {} of {} cases, by up to {:.0} % ('{}'), although it cannot{beyond}.",
+            "'{candidate}' {} '{baseline}' in {} of {} cases, by up to {:.0} % ('{}'), which \
+             should be impossible{beyond}.",
             self.says,
             better.len(),
             cells.cells_by_case().count(),
             100.0 * most,
             cells.case_name(most_case)
         );
-        let remedy = "Take differences of that size for noise or for a mistake, also where they point the other \
-                      way.";
+        let remedy = "Treat differences of that size as noise or as a mistake, in the other \
+            direction too.";
         Some(ValidityFinding {
             cases: better.iter().map(|(case, _)| (*case).to_owned()).collect(),
             variants: vec![candidate.to_owned()],
@@ -145,7 +146,7 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
         .map(|row| row.case.id())
         .collect();
     let says = format!(
-        "'{}' is the same as '{}' and was found to differ from it in {} of {} cases: {}.",
+        "'{}' is the same as '{}' but differs from it in {} of {} cases: {}.",
         control.candidate,
         control.baseline,
         cases.len(),
@@ -153,7 +154,7 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
         quote_names(cases.iter().map(String::as_str))
     );
     let remedy =
-        "Find what changed between the runs before believing any other difference of that size.";
+        "Find out what changed between the runs before trusting any other difference of that size.";
     (!cases.is_empty()).then(|| ValidityFinding {
         cases,
         variants: vec![control.candidate.clone()],
@@ -170,7 +171,7 @@ pub(super) fn check_control(control: &CandidateComparison) -> Option<ValidityFin
 const MAX_SAME_LOAD_RATIO: f64 = 1.05;
 
 const RANKING_REMEDY: &str = "Compare throughput, or measure these again at equal requests in flight or at an equal \
-    rate; until then say only which served more.";
+    rate; until then conclude only which served more.";
 
 /// Note on a refused comparison.
 const REFUSED: &str = "The sides had different numbers of requests in flight, so these latencies are not \
@@ -209,8 +210,8 @@ fn of_case(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Validit
         })
         .collect();
     let says = format!(
-        "Latencies belong to different numbers of requests in flight: {}. They must not be ranked across \
-         these.",
+        "Latencies belong to different numbers of requests in flight: {}. Do not rank latencies \
+         across these.",
         groups.join("; ")
     );
     Some(ValidityFinding {
@@ -277,7 +278,7 @@ pub(super) fn check_generators(known: &[String]) -> Option<ValidityFinding> {
         "Latencies come from {}, which may count from different moments.",
         quote_names(known.iter().map(String::as_str))
     );
-    let remedy = "Compare latencies of one generator in one version only.";
+    let remedy = "Compare only latencies from one version of one generator.";
     (known.len() > 1).then(|| {
         ValidityFinding::new(
             ValidityCheck::Generators,
@@ -348,7 +349,7 @@ mod tests {
         let [differs] = of_check(&noisy, ValidityCheck::ControlDiffers)[..] else {
             panic!("{noisy:?}");
         };
-        let says = "'old-again' is the same as 'old' and was found to differ from it in 1 of 1 cases: \
+        let says = "'old-again' is the same as 'old' but differs from it in 1 of 1 cases: \
                     'a concurrency=250'.";
         assert_eq!(differs.says, says);
         assert!(of_check(&noisy, ValidityCheck::BetterThanPossible).is_empty());
@@ -410,7 +411,7 @@ mod tests {
         let [better] = of_check(&quiet, ValidityCheck::BetterThanPossible)[..] else {
             panic!("{quiet:?}");
         };
-        let beyond = "beyond what the control differs from itself";
+        let beyond = "by more than the control differs from itself";
         assert!(better.says.contains(beyond), "{}", better.says);
     }
 }

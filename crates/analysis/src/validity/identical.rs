@@ -25,7 +25,7 @@ pub(super) fn check_unnamed(cells: &CheckedCells<'_>) -> Vec<ValidityFinding> {
              variants is unknown, and they count as runs of one variant.",
             cell.runs.len()
         );
-        let remedy = "If they are variants, put each into a file of its own: 'speedwell compare \
+        let remedy = "If they are variants, put each into a separate file: 'speedwell compare \
                       red=red.txt green=green.txt'.";
         ValidityFinding::new(
             ValidityCheck::UnnamedRuns,
@@ -50,8 +50,8 @@ const MIN_RATE_RANGE: f64 = 1.5;
 const DISGUISE_REMEDY: &str = "Do not use these latencies. Measure again with a generator that times each pipelined \
     request by itself, as autocannon does from version 7 on.";
 
-const UNKNOWN: &str = "Say how many were requested, so that this can be checked: import the file with --set \
-    connections=N --set pipelining=N.";
+const UNKNOWN: &str = "Give the requested numbers, so that this can be checked: import the file \
+    with --set connections=N --set pipelining=N.";
 
 /// Checks whether the latencies of all cells merely restate the rates.
 pub(super) fn check_disguise(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
@@ -92,8 +92,7 @@ pub(super) fn check_disguise(cells: &CheckedCells<'_>) -> Option<ValidityFinding
         None => (String::new(), UNKNOWN),
     };
     let says = format!(
-        "Rate times mean latency is {} in all {} figures{of}: latency is the rate in disguise and says \
-         nothing of its own.{}",
+        "Rate times mean latency is {} in all {} figures{of}: latency merely restates the rate.{}",
         format_span(&values),
         known.len(),
         name_culprit(cells)
@@ -113,15 +112,16 @@ fn name_culprit(cells: &CheckedCells<'_>) -> String {
         .iter()
         .filter_map(|cell| cell.generator.as_deref());
     let is_old = |name: &&str| {
-        let version = name.strip_prefix("autocannon").map(str::trim_start);
-        let version = version.map(|text| text.trim_start_matches(['v', '@', '/']));
+        let version = name
+            .strip_prefix("autocannon")
+            .map(|text| text.trim_start().trim_start_matches(['v', '@', '/']));
         let major = version.and_then(|text| text.split('.').next()?.parse::<u32>().ok());
         major.is_some_and(|major| major < 7)
     };
     let name = names.find(is_old);
     name.map_or(String::new(), |name| {
         format!(
-            " {} is known to time pipelined requests so.",
+            " {} is known to time pipelined requests this way.",
             quote_names([name])
         )
     })
@@ -146,7 +146,7 @@ const REACHING_VARIABLES: [&str; 8] = [
 ];
 
 const REACH_REMEDY: &str =
-    "Give the variable to the measured program only, as a variant of Speedwell does.";
+    "Set the variable for the measured program only, as a variant of Speedwell does.";
 
 /// Checks whether commands of an imported file set such a variable.
 pub(super) fn check_reach(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
@@ -177,8 +177,8 @@ pub(super) fn check_reach(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
         }
     }
     let says = format!(
-        "The command sets {}, which every process that it starts takes over. Whether a load generator or \
-         a driver of the test was among them, and was slowed down as well, is not known.",
+        "The command sets {}, which every process that it starts inherits. These may include a \
+         load generator or a test driver, which would be slowed down as well.",
         match names.len() {
             1 => names.concat(),
             _ => join_names(&[quote_names(names.iter().copied())]),

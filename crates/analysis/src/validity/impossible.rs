@@ -102,8 +102,10 @@ fn times_by_share(run: &Run) -> Vec<(f64, &str, f64)> {
 
 fn check_order(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
     let times = times_by_share(run);
-    let pairs = times.iter().enumerate();
-    let mut pairs = pairs.flat_map(|(at, low)| times[at + 1..].iter().map(move |high| (low, high)));
+    let mut pairs = times
+        .iter()
+        .enumerate()
+        .flat_map(|(at, low)| times[at + 1..].iter().map(move |high| (low, high)));
     pairs
         .find(|((less, low, low_ns), (more, high, high_ns))| {
             less < more && clearly_exceeds(cells, (low, *low_ns), (high, *high_ns))
@@ -145,11 +147,12 @@ fn clearly_exceeds(cells: &CheckedCells<'_>, one: (&str, f64), other: (&str, f64
 fn check_precision(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
     let is_broken =
         |ns: &f64| (ns - ns.round()).abs() > FLOAT_ERROR_NS.max(ns.abs() * f64::EPSILON * 4.0);
-    let single = ["latency_min", "latency_max"].into_iter();
-    let mut single = single.filter_map(|name| Some((name, run.value_of(name)?)));
-    let (name, _) = single.find(|(_, ns)| cells.is_imported && is_broken(ns))?;
+    let mut extremes = ["latency_min", "latency_max"]
+        .into_iter()
+        .filter_map(|name| Some((name, run.value_of(name)?)));
+    let (name, _) = extremes.find(|(_, ns)| cells.is_imported && is_broken(ns))?;
     Some(format!(
-        "'{name}' has digits below a nanosecond, which no clock gives"
+        "'{name}' has digits below a nanosecond, which no clock resolves"
     ))
 }
 

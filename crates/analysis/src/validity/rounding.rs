@@ -88,9 +88,11 @@ fn count_decimals(value: f64) -> usize {
     let text = format!("{value:.*e}", SURE_DIGITS - 1);
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let behind = digits.trim_end_matches('0').split_once('.');
-    let behind = behind.map_or(0, |(_, digits)| digits.len() as i32);
-    (behind - exponent).max(0) as usize
+    let fraction_digits = digits
+        .trim_end_matches('0')
+        .split_once('.')
+        .map_or(0, |(_, fraction)| fraction.len() as i32);
+    (fraction_digits - exponent).max(0) as usize
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use crate::validity::rounding::RoundedFigure;
 /// over a run (to 0.05 % in one published study).
 const MAX_SAME_SIZE_SHARE: f64 = 0.01;
 
-const SIZES_REMEDY: &str = "Verify status and body of an answer under every variant, and see whether the figures \
-    were put together by name.";
+const SIZES_REMEDY: &str = "Verify status and body of a response under every variant, and check \
+    that the figures were joined by name.";
 
 /// Known response sizes of a case under two variants.
 struct ResponseSizes<'a> {
@@ -75,7 +75,7 @@ fn of_case(cells: &CheckedCells<'_>, case: &[CheckedCell<'_>]) -> Option<Validit
     let mut names = vec![told(&known[0])];
     names.extend(different.iter().map(|one| told(one)));
     let says = format!(
-        "A response with its headers has {}: different answers were measured.",
+        "A response with its headers has {}: different responses were measured.",
         join_names(&names)
     );
     let variants = std::iter::once(&known[0]).chain(different);
@@ -216,7 +216,7 @@ fn describe_rejoined(
         changes.push(format!("{percent:+.0} % for '{}'", cells.case_name(like)));
     }
     format!(
-        " Joined so, throughput changes by {}.",
+        " Joined this way, throughput changes by {}.",
         join_names(&changes)
     )
 }
@@ -243,7 +243,7 @@ fn describe_sorted(cells: &CheckedCells<'_>, baseline: &str, candidate: &str) ->
         column.len() >= MIN_SORTED_ROWS && (is_falling || is_rising)
     };
     if falls(baseline) && falls(candidate) {
-        " Either column is in the order of its own rates, as if each had been sorted by itself."
+        " Each column is in the order of its own rates, as if it had been sorted separately."
             .to_owned()
     } else {
         String::new()

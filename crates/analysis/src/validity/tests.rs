@@ -353,7 +353,7 @@ fn other_statuses_and_a_busy_machine_are_told() {
     };
     assert_eq!(
         pressure.says,
-        "Something waited for a processor 34 % of the time."
+        "Tasks waited for a processor 34 % of the time."
     );
 }
 
@@ -375,7 +375,8 @@ fn a_machine_that_was_always_busy_is_told_once() {
     };
     assert_eq!(
         pressure.says,
-        "Something waited for a processor up to 56 % of the time in 3 of 4 runs, most with 'new' in 'c'."
+        "Tasks waited for a processor up to 56 % of the time in 3 of 4 runs, most with 'new' in \
+         'c'."
     );
     assert_eq!(pressure.cases, ["a", "c"]);
     assert_eq!(pressure.variants, ["old", "new"]);

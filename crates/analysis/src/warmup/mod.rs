@@ -50,11 +50,12 @@ impl WarmupFindings {
         let agreed: Vec<&CaseWarmup> = self
             .cases
             .iter()
-            .filter(|own| own.has_agreement())
+            .filter(|warmup| warmup.has_agreement())
             .collect();
         let is_agreed = |case: &Case, variant: &str| {
-            let mut agreed = agreed.iter();
-            agreed.any(|own| *own.case == *case && *own.variant == *variant)
+            agreed
+                .iter()
+                .any(|warmup| *warmup.case == *case && *warmup.variant == *variant)
         };
         let mut findings = self.findings.clone();
         for found in &mut findings.comparisons {
@@ -74,10 +75,13 @@ impl WarmupFindings {
             if agreed.is_empty() {
                 outcome
                     .obstacles
-                    .push("the processes of no case agree".to_owned());
+                    .push("no case has processes that agree".to_owned());
             }
         }
-        let never = agreed.iter().filter(|own| own.is_never_steady()).count();
+        let never = agreed
+            .iter()
+            .filter(|warmup| warmup.is_never_steady())
+            .count();
         if never > 0 {
             outcome
                 .failing
@@ -276,7 +280,8 @@ pub fn analyze_warmup(
     sort_variants(&mut cases, session);
     let mut findings = crate::analyze_session(&figures_session(session, &cases), &settings);
     if rule.clock == Some(ComparedClock::Cpu) && clock == ComparedClock::Wall {
-        let sentence = "Processor time is not known of every point, so the wall clock is shown.";
+        let sentence = "Processor time is not available for every point, so wall-clock time is \
+            shown.";
         findings.warnings.push(sentence.into());
     }
     WarmupFindings {

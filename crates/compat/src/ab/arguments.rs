@@ -211,10 +211,10 @@ impl AbCommand {
         }
         match read.others.as_slice() {
             [url] => request.url = (*url).to_owned(),
-            [] => return Err("wrong number of arguments: there is no address".to_owned()),
+            [] => return Err("wrong number of arguments: missing URL".to_owned()),
             [_, second, ..] => {
                 return Err(format!(
-                    "wrong number of arguments: one address is tested, and '{second}' is another"
+                    "wrong number of arguments: expected one URL, found a second one, '{second}'"
                 ));
             }
         }
@@ -238,14 +238,14 @@ fn explain_mistake(mistake: ArgumentError<'_>) -> String {
                 name.trim_start_matches('-')
             )
         }
-        ArgumentError::TakesNoValue(name) => format!("'{name}' has no value"),
+        ArgumentError::TakesNoValue(name) => format!("'{name}' takes no value"),
         ArgumentError::UnknownName(name) => {
             let near = |known: &&&str| {
                 known.starts_with("--") && strsim::damerau_levenshtein(known, name) <= 2
             };
             let near = FLAG_OPTIONS.iter().chain(VALUE_OPTIONS).find(near);
             let hint = near.map(|known| format!("\nhint: did you mean '{known}'?"));
-            format!("there is no option '{name}'{}", hint.unwrap_or_default())
+            format!("unknown option '{name}'{}", hint.unwrap_or_default())
         }
     }
 }
@@ -268,7 +268,7 @@ fn set_flag(request: &mut AbRequest, name: &str) -> Result<(), String> {
         "--ab-lengths" => shown.counts_lengths = true,
         _ => {
             return Err(
-                "'-I' is not supported: the name of the server is always part of the TLS handshake"
+                "'-I' is not supported: the TLS handshake always includes the server name"
                     .to_owned(),
             );
         }
@@ -283,8 +283,12 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         "-n" => request.requests = Some(parse_count(name, value, "requests")?),
         "-c" => {
             let typed = parse_count(name, value, "concurrent requests")?;
-            request.concurrency = u32::try_from(typed)
-                .map_err(|_| format!("'-c {value}' is more than can be opened"))?;
+            request.concurrency = u32::try_from(typed).map_err(|_| {
+                format!(
+                    "'-c {value}' is more than the supported number of \
+                     connections"
+                )
+            })?;
         }
         "-t" => request.time_s = Some(parse_seconds(name, value)?),
         "-s" => request.timeout_s = parse_seconds(name, value)?,
@@ -321,8 +325,8 @@ fn set_value(request: &mut AbRequest, name: &str, value: &str) -> Result<(), Str
         "--sort" => shown.sort = parse_sort(value)?,
         _ => {
             return Err(format!(
-                "'-Z {value}' is not supported: cipher suites cannot be chosen\n\
-                 hint: the report names the one that was agreed on"
+                "'-Z {value}' is not supported: cipher suites cannot be chosen\nhint: the report \
+                 names the negotiated one"
             ));
         }
     }
@@ -333,7 +337,9 @@ fn parse_sort(value: &str) -> Result<TsvOrder, String> {
     match value {
         "start" => Ok(TsvOrder::Start),
         "ttime" => Ok(TsvOrder::Total),
-        _ => Err(format!("'--sort' is 'start' or 'ttime', not '{value}'")),
+        _ => Err(format!(
+            "'--sort' must be 'start' or 'ttime', not '{value}'"
+        )),
     }
 }
 
@@ -363,7 +369,7 @@ fn parse_header(value: &str) -> Result<(String, String), String> {
 
 fn set_upload(request: &mut AbRequest, method: &'static str, file: &str) -> Result<(), String> {
     if request.upload.is_some() {
-        return Err("one body is sent: '-p' or '-u', once".to_owned());
+        return Err("'-p' and '-u' can be given only once and not together".to_owned());
     }
     request.upload = Some(RequestBody {
         method,
@@ -378,10 +384,10 @@ fn parse_tls_version(value: &str) -> Result<Option<TlsVersion>, String> {
         "TLS1.2" => Ok(Some(TlsVersion::V12)),
         "TLS1.3" => Ok(Some(TlsVersion::V13)),
         "SSL2" | "SSL3" | "TLS1" | "TLS1.1" => Err(format!(
-            "'-f {value}' is not supported: TLS 1.2 and 1.3 are spoken, older versions are unsafe"
+            "'-f {value}' is not supported: use TLS 1.2 or 1.3, older versions are insecure"
         )),
         _ => Err(format!(
-            "'-f' is 'TLS1.2', 'TLS1.3' or 'ALL', not '{value}'"
+            "'-f' must be 'TLS1.2', 'TLS1.3' or 'ALL', not '{value}'"
         )),
     }
 }
@@ -465,10 +471,10 @@ mod tests {
     #[test]
     fn what_makes_no_sense_is_refused() {
         for (line, why) in [
-            ("", "wrong number of arguments: there is no address"),
+            ("", "wrong number of arguments: missing URL"),
             (
                 "a b",
-                "wrong number of arguments: one address is tested, and 'b' is another",
+                "wrong number of arguments: expected one URL, found a second one, 'b'",
             ),
             ("-n", "option requires an argument -- n"),
             ("-kQ h/", "illegal option -- Q"),
@@ -480,18 +486,21 @@ mod tests {
                 "Cannot use concurrency level greater than total number of requests",
             ),
             ("-H nothing h/", "'-H' needs 'Name: value', not 'nothing'"),
-            ("-p a -u b h/", "one body is sent: '-p' or '-u', once"),
+            (
+                "-p a -u b h/",
+                "'-p' and '-u' can be given only once and not together",
+            ),
             (
                 "-i -p a h/",
                 "Cannot mix POST with other methods: HEAD has no body",
             ),
             (
                 "--sort size h/",
-                "'--sort' is 'start' or 'ttime', not 'size'",
+                "'--sort' must be 'start' or 'ttime', not 'size'",
             ),
             (
                 "--insecur h/",
-                "there is no option '--insecur'\nhint: did you mean '--insecure'?",
+                "unknown option '--insecur'\nhint: did you mean '--insecure'?",
             ),
         ] {
             assert_eq!(read_line(line).unwrap_err(), why);

@@ -77,9 +77,9 @@ fn abort_hint(report: &AbReportContent) -> &'static str {
             "hint: '--insecure' accepts any certificate, as the original does"
         }
         Some(CutShort::Failed(class)) if !always_aborts_test(class) => {
-            "hint: '-r' goes on after errors of connections"
+            "hint: use '-r' to continue after connection errors"
         }
-        _ => "hint: the figures are those of what was done until then",
+        _ => "hint: the figures cover the requests sent until then",
     }
 }
 
@@ -104,9 +104,11 @@ impl OutputFiles {
         check_files(request, directory)?;
         let open = |path: &Option<PathBuf>| -> Result<Option<File>> {
             let Some(path) = path else { return Ok(None) };
-            let mut options = OpenOptions::new();
-            let options = options.write(true).create(true).truncate(false);
-            let file = options.open(directory.join(path));
+            let file = OpenOptions::new()
+                .write(true)
+                .create(true)
+                .truncate(false)
+                .open(directory.join(path));
             file.with_context(|| format!("cannot write '{}'", path.display()))
                 .map(Some)
         };

@@ -81,7 +81,7 @@ impl<'a> AbTest<'a> {
             Err(ProbeError::Certificate(refusal)) => {
                 writeln!(
                     console.stderr,
-                    "{TOOL}: the server's certificate is refused: {refusal}"
+                    "{TOOL}: the server's certificate was rejected: {refusal}"
                 )?;
                 (None, self.abort_reason(ErrorClass::TlsVerify))
             }
@@ -153,7 +153,7 @@ impl<'a> AbTest<'a> {
         };
         if tls.version != wanted {
             bail!(
-                "'-f' asks for {wanted}, but the server agreed to {}, which cannot be prevented",
+                "'-f' requires {wanted}, but the server negotiated {}",
                 tls.version
             );
         }
@@ -327,7 +327,7 @@ fn trace_answers(
     out: &mut dyn Write,
 ) -> io::Result<()> {
     if let Some(first) = first.filter(|_| verbosity >= EXCHANGE_VERBOSITY) {
-        writeln!(out, "LOG: first answer: status {}", first.status)?;
+        writeln!(out, "LOG: first response: status {}", first.status)?;
         for (name, value) in [
             ("Server", &first.server),
             ("Content-Type", &first.content_type),
@@ -429,7 +429,7 @@ mod tests {
             trace_answers(2, Some(&answer), &[], is_terminal, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        let first = "LOG: first answer: status 200\n";
+        let first = "LOG: first response: status 200\n";
         assert_eq!(
             shown(true),
             format!(

@@ -87,10 +87,11 @@ fn build_target(request: &AbRequest, url: &AbUrl) -> Result<LoadTarget> {
     let proxy = request
         .proxy
         .as_deref()
-        .map(|text| HostPort::parse(text, 80));
-    let proxy = proxy.transpose().map_err(anyhow::Error::msg)?;
+        .map(|text| HostPort::parse(text, 80))
+        .transpose()
+        .map_err(anyhow::Error::msg)?;
     if proxy.is_some() && url.is_tls {
-        bail!("'-X' is not supported with https: a proxy would have to be tunnelled through");
+        bail!("'-X' is not supported with https: proxy tunnels are not implemented");
     }
     let to = proxy.as_ref().unwrap_or(&url.host);
     let security = &request.security;
@@ -227,7 +228,7 @@ impl HostPort {
             Some((name, "")) => (name, None),
             Some((name, rest)) => match rest.strip_prefix(':') {
                 Some(port) => (name, Some(port)),
-                None => return Err(format!("'{text}' is no host")),
+                None => return Err(format!("invalid host '{text}'")),
             },
             None => match text.rsplit_once(':') {
                 Some((name, port)) => (name, Some(port)),
@@ -236,7 +237,7 @@ impl HostPort {
         };
         let is_name = !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '@');
         if !is_name {
-            return Err(format!("'{text}' is no host"));
+            return Err(format!("invalid host '{text}'"));
         }
         let port = match port {
             None => usual_port,
@@ -244,7 +245,7 @@ impl HostPort {
                 .parse()
                 .ok()
                 .filter(|port| *port > 0)
-                .ok_or_else(|| format!("'{port}' is no port"))?,
+                .ok_or_else(|| format!("invalid port '{port}'"))?,
         };
         Ok(HostPort {
             name: name.to_owned(),
@@ -273,7 +274,7 @@ impl AbUrl {
             Some(("http", rest)) => (false, rest),
             Some(("https", rest)) => (true, rest),
             Some((scheme, _)) if !scheme.contains(['/', '?']) => {
-                return Err(wrong("it begins neither with http:// nor with https://"));
+                return Err(wrong("expected http:// or https://"));
             }
             _ => (false, text),
         };

@@ -56,7 +56,7 @@ impl<'a> BenchstatOptions<'a> {
             "confidence" => self.confidence = share()?,
             _ if value == "csv" => self.is_csv = true,
             _ if value == "text" => self.is_csv = false,
-            _ => return Err(format!("-format '{value}' is neither text nor csv")),
+            _ => return Err(format!("-format '{value}' must be text or csv")),
         }
         Ok(())
     }
@@ -123,15 +123,15 @@ fn parse_options(arguments: &[String]) -> Result<Option<BenchstatOptions<'_>>, S
         request.set_flag(name, value)?;
     }
     if request.files.is_empty() {
-        return Err("there is no file to read".to_owned());
+        return Err("no file given".to_owned());
     }
     Ok(Some(request))
 }
 
 fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let filter = query::parse_filter(request.filter);
-    let filter = filter.and_then(|filter| check_filter(&filter).map(|()| filter));
-    let filter = filter.map_err(|error| anyhow!(error).context("cannot read -filter"))?;
+    let filter = query::parse_filter(request.filter)
+        .and_then(|filter| check_filter(&filter).map(|()| filter))
+        .map_err(|error| anyhow!(error).context("cannot read -filter"))?;
     let mut taken = UsedKeys::default();
     let mut project = |flag: &str, text: &str, has_unit: bool| {
         let parts = query::parse_projection(text);
@@ -146,12 +146,15 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
     for complaint in &records.complaints {
         writeln!(console.stderr, "{}", escape_controls(complaint))?;
     }
-    let all = [&table, &row, &column, &ignored];
-    let is_admitted =
-        |record: &BenchmarkRecord| all.iter().all(|projection| projection.admits(record));
-    let results: Vec<BenchmarkRecord> = std::mem::take(&mut records.results);
-    let results = results.into_iter().filter(is_admitted);
-    let results: Vec<BenchmarkRecord> = results
+    let projections = [&table, &row, &column, &ignored];
+    let is_admitted = |record: &BenchmarkRecord| {
+        projections
+            .iter()
+            .all(|projection| projection.admits(record))
+    };
+    let results: Vec<BenchmarkRecord> = std::mem::take(&mut records.results)
+        .into_iter()
+        .filter(is_admitted)
         .filter_map(|record| filter_record(&filter, record))
         .collect();
     let rules = TableRules {
@@ -202,7 +205,8 @@ fn read_files(
             let told = UnreadableFile::diagnose(plain);
             missing.push(match told.hint {
                 "" => format!(
-                    "'{path}' has no results\nhint: 'go test -bench . -count 10 > FILE' writes some"
+                    "'{path}' has no results\nhint: create some with 'go test -bench . -count 10 \
+                     > FILE'"
                 ),
                 _ => format!("'{path}' {}{}", told.found, told.hint_line()),
             });

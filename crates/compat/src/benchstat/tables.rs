@@ -128,19 +128,20 @@ impl TableRules {
         }
         let assumption = records.assumption(&unit);
         let cell_at = |row: &KeyValues, column: &KeyValues| -> Option<TableCell> {
-            let own = cells.get(&(row.clone(), column.clone()))?;
-            let base = cells.get(&(row.clone(), columns[0].clone()));
-            let base = base.filter(|_| *column != columns[0]);
+            let samples = cells.get(&(row.clone(), column.clone()))?;
+            let base = cells
+                .get(&(row.clone(), columns[0].clone()))
+                .filter(|_| *column != columns[0]);
             let comparison = base.map(|base| {
                 let centre = assumption.summarize(&base.values, self.confidence).centre;
                 (
                     centre,
-                    assumption.compare_samples(&base.values, &own.values, self.alpha),
+                    assumption.compare_samples(&base.values, &samples.values, self.alpha),
                 )
             });
             Some(TableCell {
-                summary: assumption.summarize(&own.values, self.confidence),
-                warnings: self.variation_warning(own),
+                summary: assumption.summarize(&samples.values, self.confidence),
+                warnings: self.variation_warning(samples),
                 comparison,
             })
         };
@@ -148,7 +149,7 @@ impl TableRules {
         let found: Vec<Vec<Option<TableCell>>> = rows.iter().map(line).collect();
         BenchstatTable {
             geomeans: (0..columns.len())
-                .map(|at| column_geomean(&found, at))
+                .map(|column| column_geomean(&found, column))
                 .collect(),
             rows: rows.iter().map(|row| self.row.joined_values(row)).collect(),
             cells: found,

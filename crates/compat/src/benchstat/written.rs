@@ -78,7 +78,7 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
     let mut layout = TextLayout::default();
     let mut remarks = NumberedRemarks::default();
     add_column_names(tables, table, &mut layout);
-    let is_binary = is_binary(&table.unit);
+    let has_binary_unit = is_binary(&table.unit);
     for (name, cells) in table.rows.iter().zip(&table.cells) {
         layout.start_row();
         layout.add_cell(name, CellAlignment::Left);
@@ -87,10 +87,10 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
             .flatten()
             .map(|cell| cell.summary.centre)
             .collect();
-        let scale = UnitScale::for_values(&centres, is_binary);
-        for (at, cell) in cells.iter().enumerate() {
+        let scale = UnitScale::for_values(&centres, has_binary_unit);
+        for (index, cell) in cells.iter().enumerate() {
             let Some(cell) = cell else { continue };
-            layout.move_to_column(column_start(at, 3, 3));
+            layout.move_to_column(column_start(index, 3, 3));
             layout.add_cell(
                 &scale.format_value(cell.summary.centre),
                 CellAlignment::Right,
@@ -113,11 +113,11 @@ fn table_text(tables: &BenchstatTables, table: &BenchstatTable) -> String {
         }
     }
     if table.rows.len() > 1 {
-        add_geomeans(table, is_binary, &mut layout, &mut remarks);
+        add_geomeans(table, has_binary_unit, &mut layout, &mut remarks);
     }
     let mut text = layout.render_text();
-    for (at, remark) in remarks.0.iter().enumerate() {
-        text.push_str(&format!("{} {remark}\n", superscript(at + 1)));
+    for (index, remark) in remarks.0.iter().enumerate() {
+        text.push_str(&format!("{} {remark}\n", superscript(index + 1)));
     }
     text
 }

@@ -156,7 +156,7 @@ impl<'a> ArgumentReader<'a> {
         }
         let known = KNOWN_MODES.into_iter().find(|(name, _)| name == word);
         self.mode = Some(known.ok_or_else(|| {
-            format!("'{word}' is no mode; there are benchmarks, filters and benchmarksfiltered")
+            format!("unknown mode '{word}'; expected benchmarks, filters or benchmarksfiltered")
         })?);
         Ok(())
     }
@@ -227,14 +227,14 @@ impl<'a> ArgumentReader<'a> {
             "--strict-compat" => request.strict = true,
             "--alpha" => {
                 let number = value.trim().parse();
-                request.alpha = number.map_err(|_| format!("--alpha '{value}' is no number"))?;
+                request.alpha = number.map_err(|_| format!("--alpha '{value}' is not a number"))?;
             }
             "--color" => {
                 request.color = match value {
                     "auto" => ColorMode::Auto,
                     "always" => ColorMode::Always,
                     "never" => ColorMode::Never,
-                    _ => return Err(format!("--color '{value}' is not auto, always or never")),
+                    _ => return Err(format!("--color '{value}' must be auto, always or never")),
                 }
             }
             // Help takes precedence over everything else typed.
@@ -246,8 +246,8 @@ impl<'a> ArgumentReader<'a> {
     fn unknown_option(&self, typed: &str, candidates: &[&str]) -> String {
         let hint = match self.mode {
             _ if !candidates.is_empty() => format!("could be {}", candidates.join(" or ")),
-            Some(_) => "options of the measured programs stand behind the inputs".to_owned(),
-            None => "options of the measured programs stand behind mode and inputs".to_owned(),
+            Some(_) => "put options for the measured programs after the inputs".to_owned(),
+            None => "put options for the measured programs after mode and inputs".to_owned(),
         };
         format!("unknown option '{typed}'\nhint: {hint}")
     }
@@ -257,7 +257,9 @@ impl<'a> ArgumentReader<'a> {
             return Ok(ComparePyCommand::Nothing);
         };
         if let Some(missing) = needed.get(self.words.len()) {
-            return Err(format!("the mode '{mode}' needs one more word: {missing}"));
+            return Err(format!(
+                "the mode '{mode}' needs another argument: {missing}"
+            ));
         }
         let word = |at: usize| self.words[at].clone();
         let (inputs, filters) = match mode {
@@ -436,25 +438,25 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said() {
         for (line, expected) in [
-            ("foo a b", "'foo' is no mode"),
-            ("benchmarks a", "needs one more word: contender"),
+            ("foo a b", "unknown mode 'foo'"),
+            ("benchmarks a", "needs another argument: contender"),
             (
                 "filters a x",
-                "needs one more word: filter of the contender",
+                "needs another argument: filter of the contender",
             ),
-            ("--alpha=x benchmarks a b", "--alpha 'x' is no number"),
-            ("--alpha benchmarks", "--alpha 'benchmarks' is no number"),
+            ("--alpha=x benchmarks a b", "--alpha 'x' is not a number"),
+            ("--alpha benchmarks", "--alpha 'benchmarks' is not a number"),
             (
                 "-d --no-color benchmarks a b",
                 "the option '-d' needs a value",
             ),
             ("--no-color=1 benchmarks a b", "takes no value"),
-            ("--color=red benchmarks a b", "not auto, always or never"),
-            ("-x benchmarks a b", "unknown option '-x'"),
             (
-                "benchmarks --benchmark_filter=x a b",
-                "stand behind the inputs",
+                "--color=red benchmarks a b",
+                "must be auto, always or never",
             ),
+            ("-x benchmarks a b", "unknown option '-x'"),
+            ("benchmarks --benchmark_filter=x a b", "after the inputs"),
         ] {
             let error = parse(line).unwrap_err();
             assert!(error.contains(expected), "{line}: {error}");

@@ -50,8 +50,7 @@ fn run_comparison(request: &ComparePyRequest, console: &mut DropInConsole<'_>) -
         Err(status) => return Ok(status),
     };
     let read = |label: &String| format!("cannot compare '{label}'");
-    let first = sources.first.parse_entries();
-    let first = first.with_context(|| read(&sources.labels[0]))?;
+    let first = (sources.first.parse_entries()).with_context(|| read(&sources.labels[0]))?;
     let second = match &sources.second {
         Some(file) => file
             .parse_entries()
@@ -145,8 +144,8 @@ impl<'q> ComparePyRun<'q> {
 
     /// Returns which entries of a side are compared, and under which names.
     fn entry_choice(&self, side: usize, is_program: bool) -> EntryChoice<'_> {
-        let renamed = self.filters.as_ref();
-        let renamed = renamed.map(|(filters, common)| (&filters[side], common.as_str()));
+        let renamed =
+            (self.filters.as_ref()).map(|(filters, common)| (&filters[side], common.as_str()));
         let of_file = renamed.map(|(filter, _)| filter).or(self.passed.as_ref());
         EntryChoice {
             of_file: of_file.filter(|_| !is_program),
@@ -243,24 +242,24 @@ impl<'q> ComparePyRun<'q> {
         sides: &[ComparedSide<'_>; 2],
         sources: &ComparedSources,
     ) -> String {
-        for (at, label) in sources.labels.iter().enumerate() {
-            if sides[at].entries.is_empty() {
-                let filter = self.entry_choice(at, false);
-                let filter = filter.of_file.map(|filter| filter.pattern().to_owned());
-                return match filter {
-                    Some(filter) => format!("no name in '{label}' matches '{filter}'"),
-                    None => format!("there are no benchmarks in '{label}'"),
+        for (side, label) in sources.labels.iter().enumerate() {
+            if sides[side].entries.is_empty() {
+                let choice = self.entry_choice(side, false);
+                return match choice.of_file {
+                    Some(filter) => {
+                        format!("no name in '{label}' matches '{}'", filter.pattern())
+                    }
+                    None => format!("'{label}' has no benchmarks"),
                 };
             }
         }
         if figures.rows.is_empty() {
             return if figures.without_result.iter().all(Vec::is_empty) {
-                "no benchmark with times is on both sides".to_owned()
+                "the sides have no benchmark with times in common".to_owned()
             } else {
-                "what both sides have failed or was skipped".to_owned()
+                "all common benchmarks failed or were skipped".to_owned()
             };
         }
-        "there are no aggregates\nhint: measure with --benchmark_repetitions=N, or leave -a out"
-            .to_owned()
+        "no aggregates\nhint: measure with --benchmark_repetitions=N, or omit -a".to_owned()
     }
 }

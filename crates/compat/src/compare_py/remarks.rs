@@ -43,7 +43,7 @@ impl ComparisonRemarks<'_> {
         if !self.table.odd_units.is_empty() {
             let names = format_names(&self.table.odd_units);
             said.push(format!(
-                "not compared, because their units have no common measure: {names}"
+                "not compared, because their units are incompatible: {names}"
             ));
         }
         if self.table.not_in_geomean > 0 && self.table.geomean.is_some() {
@@ -89,8 +89,8 @@ impl ComparisonRemarks<'_> {
 pub fn merge_warning(side: &ComparedSide<'_>, filter: &str) -> Option<String> {
     let (count, name) = side.merged.as_ref()?;
     Some(format!(
-        "the filter '{filter}' makes {count} names equal ('{}'), so that different benchmarks \
-         and figures count as repetitions of one; let it match less",
+        "the filter '{filter}' makes {count} names equal ('{}'), so different benchmarks and \
+         figures count as repetitions of one; use a narrower filter",
         escape_line(name)
     ))
 }
@@ -133,11 +133,11 @@ fn resultless_reason(entry: &GoogleBenchmarkEntry<'_>) -> String {
 
 fn format_names(names: &[&str]) -> String {
     let (shown, rest) = names.split_at(names.len().min(MAX_LISTED_NAMES));
-    let shown = shown.join(", ");
-    let shown = escape_line(&shown);
+    let joined = shown.join(", ");
+    let escaped = escape_line(&joined);
     match rest.len() {
-        0 => shown.into_owned(),
-        more => format!("{shown} and {}", format_count(more, "more name")),
+        0 => escaped.into_owned(),
+        more => format!("{escaped} and {}", format_count(more, "more name")),
     }
 }
 

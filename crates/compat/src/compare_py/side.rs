@@ -163,8 +163,10 @@ fn explain_regex_error(text: &str, error: &regex::Error) -> anyhow::Error {
         let column = line.chars().position(|letter| letter == '^').unwrap_or(4);
         format!(" at position {}", column.saturating_sub(4))
     });
-    let reason = drawn.lines().find_map(|line| line.strip_prefix("error: "));
-    let reason = reason.unwrap_or(&drawn);
+    let reason = drawn
+        .lines()
+        .find_map(|line| line.strip_prefix("error: "))
+        .unwrap_or(&drawn);
     anyhow!("cannot use the filter '{text}': {reason}{position}")
 }
 

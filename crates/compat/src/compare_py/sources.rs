@@ -96,7 +96,7 @@ impl ComparedSources {
             are_programs,
             first: first
                 .or(opened.next().flatten())
-                .context("there is no baseline")?,
+                .context("missing baseline")?,
             second: second.or(opened.next().flatten()),
         }))
     }
@@ -142,7 +142,7 @@ fn print_warnings(
         return Ok(false);
     }
     for option in request.misplaced_options() {
-        let advice = format!("'{option}' has no effect behind the inputs; put it before the mode");
+        let advice = format!("'{option}' has no effect after the inputs; put it before the mode");
         console.warn(TOOL, &advice)?;
     }
     Ok(true)
@@ -157,8 +157,10 @@ fn check_outputs(
     let is_measured = sides.iter().any(|input| input.is_program());
     let dump = request.dump.as_deref().map(|file| ("-d ", file));
     // Only programs write it.
-    let of_programs = request.passed_value(OUT_FLAG).filter(|_| is_measured);
-    let of_programs = of_programs.map(|file| (OUT_FLAG, Path::new(file)));
+    let of_programs = request
+        .passed_value(OUT_FLAG)
+        .filter(|_| is_measured)
+        .map(|file| (OUT_FLAG, Path::new(file)));
     let outputs: Vec<OutputFile> = (dump.into_iter().chain(of_programs))
         .filter_map(|(option, file)| {
             OutputFile::new(format!("{option}{}", file.display()), &directory.join(file))
@@ -201,7 +203,7 @@ fn check_inputs(
         let folder = path.parent().unwrap_or(&path);
         ensure!(
             folder.is_dir(),
-            "cannot write '{}': there is no such folder",
+            "cannot write '{}': the folder does not exist",
             dump.display()
         );
     }
@@ -209,7 +211,7 @@ fn check_inputs(
         let [first, second] = inputs.map(|input| input.label.as_str());
         writeln!(
             console.stderr,
-            "hint: one process a side, one side after the other, shows drift of the machine as \
+            "hint: with one process per side, run one after the other, machine drift looks like a \
              change; 'speedwell compare {first} {second}' measures in randomised blocks"
         )?;
     }
@@ -256,7 +258,7 @@ impl SideInput {
             };
         };
         if facts.is_dir() {
-            bail!("'{word}' is a folder, neither a result file nor a program");
+            bail!("'{word}' is a folder; expected a result file or a program");
         }
         let bytes = read_input(&path).with_context(|| format!("cannot read '{word}'"))?;
         if bytes == ELF_MAGIC || (!ResultFile::recognises(&bytes) && is_executable(&facts)) {
@@ -284,7 +286,7 @@ impl SideInput {
         readable::strip_bom(&bytes).with_context(|| format!("cannot read '{label}'"))?;
         if !ResultFile::recognises(&bytes) {
             let told = UnreadableFile::diagnose(&bytes);
-            let neither = "neither a result file in JSON nor a program that may be executed";
+            let neither = "neither a JSON result file nor an executable program";
             match told.hint {
                 "" => bail!("'{label}' is {neither}"),
                 hint => bail!("'{label}' {}, {neither}\nhint: {hint}", told.found),
@@ -368,9 +370,9 @@ fn run_program(
     let how = match ended.with_context(|| format!("cannot start '{label}'"))? {
         ProcessEnd::Exit(0) => return read_results(&out, label, request, filter).map(Ok),
         ProcessEnd::Interrupted => return Ok(Err(EXIT_INTERRUPTED)),
-        ProcessEnd::Exit(status) => format!("ended with status {status}"),
-        ProcessEnd::Signal(signal) => format!("was ended by signal {signal}"),
-        ProcessEnd::Timeout | ProcessEnd::Lingered => "was ended".to_owned(),
+        ProcessEnd::Exit(status) => format!("exited with status {status}"),
+        ProcessEnd::Signal(signal) => format!("was killed by signal {signal}"),
+        ProcessEnd::Timeout | ProcessEnd::Lingered => "was killed".to_owned(),
     };
     writeln!(console.stdout, "TEST FAILED...")?;
     console.stdout.flush()?;
@@ -427,10 +429,10 @@ fn read_results(
     };
     if bytes.trim_ascii().is_empty() {
         let hint = match filter.or(request.passed_value(FILTER_FLAG)) {
-            Some(filter) => format!("does any of its benchmarks match '{filter}'?"),
-            None => "is it a program of google/benchmark?".to_owned(),
+            Some(filter) => format!("check that a benchmark matches '{filter}'"),
+            None => "check that it is a google/benchmark program".to_owned(),
         };
-        bail!("'{label}' wrote no results, so nothing compared\nhint: {hint}");
+        bail!("'{label}' wrote no results, so nothing was compared\nhint: {hint}");
     }
     ResultFile::new(bytes).with_context(|| format!("cannot read the results of '{label}'"))
 }
@@ -484,7 +486,10 @@ mod tests {
             ("<stdin>", false)
         );
         for (word, reason) in [
-            ("notes", "is neither a result file in JSON nor a program"),
+            (
+                "notes",
+                "is neither a JSON result file nor an executable program",
+            ),
             ("empty", "'empty' is empty"),
             (".", "is a folder"),
             ("gone", "cannot open 'gone': No such file"),

@@ -295,8 +295,8 @@ fn geomean_element<'e>(pair: &'e ComparedPair) -> JsonElement<'e> {
 /// # Errors
 /// Fails if the file cannot be written.
 pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()> {
-    let elements = table.rows.iter().map(json_element);
-    let elements = elements.chain(table.geomean.iter().map(geomean_element));
+    let elements =
+        (table.rows.iter().map(json_element)).chain(table.geomean.iter().map(geomean_element));
     let mut json = Vec::new();
     let formatter = PrettyFormatter::with_indent(b" ");
     serde::Serializer::collect_seq(

@@ -116,8 +116,7 @@ impl ErlangMachines {
         match started {
             Ok((live, ready)) => {
                 self.machines.push(Some(live));
-                let ready = ready.first("ready").cloned();
-                self.ready = self.ready.take().or(ready);
+                self.ready = self.ready.take().or(ready.first("ready").cloned());
             }
             Err(gone) => {
                 self.machines.push(None);
@@ -208,9 +207,9 @@ impl ErlangMachines {
             .iter()
             .map(|job| self.jobs[*job].name.clone())
             .collect();
-        let limit = limit(samples);
+        let timeout = run_timeout(samples);
         let answer = self.ask_machine(machine, out, |live, hear| {
-            live.run_jobs(&names, samples, false, Some(limit), hear)
+            live.run_jobs(&names, samples, false, Some(timeout), hear)
         })?;
         let Some(answer) = answer else {
             return Ok(Vec::new());
@@ -328,11 +327,12 @@ fn start_live(
 }
 
 /// Returns the time limit of a run.
-fn limit(samples: &SampleDivision) -> Duration {
+fn run_timeout(samples: &SampleDivision) -> Duration {
     match samples.length {
         SampleLength::TimeNs(ns) => {
-            let ns = ns.saturating_mul(samples.count.into());
-            Duration::from_nanos(ns.saturating_add(samples.warmup_ns)) + SLOW_RUNNER_ALLOWANCE
+            let sampled_ns = ns.saturating_mul(samples.count.into());
+            Duration::from_nanos(sampled_ns.saturating_add(samples.warmup_ns))
+                + SLOW_RUNNER_ALLOWANCE
         }
         SampleLength::Iterations(_) => FIXED_LOOP_TIMEOUT,
     }
@@ -358,8 +358,9 @@ impl SnippetFault {
             part if part.is_empty() => "runner".to_owned(),
             part => part,
         };
-        let line = event.parse_number::<u32>("line");
-        let line = line.map_or(String::new(), |line| format!(" (line {line})"));
+        let line = event
+            .parse_number::<u32>("line")
+            .map_or(String::new(), |line| format!(" (line {line})"));
         let message = message.trim_end();
         let reason = match &*stage {
             "parse" => format!("parse error for {part}: {message}{line}"),
@@ -386,8 +387,8 @@ impl SnippetFault {
     /// Creates the fault of a run that was stopped for taking far too long, without a sample.
     fn without_samples() -> SnippetFault {
         SnippetFault {
-            reason: "no sample was taken: iterations are longer than samples, or workers had to wait too long for a \
-                     processor; a greater -d gives some"
+            reason: "no sample was taken: iterations are longer than samples, or workers waited \
+                     too long for a processor; use a greater -d"
                 .to_owned(),
             calls: Vec::new(),
             is_afterwards: false,

@@ -47,15 +47,17 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
 }
 
 fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -> Result<i32> {
-    let paths = request
+    let paths: Vec<PathBuf> = request
         .paths
         .iter()
-        .map(|path| resolve_folder(path, &console.directory));
-    let paths: Vec<PathBuf> = paths.collect::<Result<_>>()?;
-    let known = request.snippets.iter();
-    let known = known.map(|snippet| snippet::parse_snippet(snippet, &paths, &console.directory));
-    let known: Result<Vec<ErlangSnippet>, String> = known.collect();
-    let known = known.map_err(anyhow::Error::msg)?;
+        .map(|path| resolve_folder(path, &console.directory))
+        .collect::<Result<_>>()?;
+    let snippets: Vec<ErlangSnippet> = request
+        .snippets
+        .iter()
+        .map(|snippet| snippet::parse_snippet(snippet, &paths, &console.directory))
+        .collect::<Result<_, String>>()
+        .map_err(anyhow::Error::msg)?;
     process::adopt_orphans();
     process::install_handlers()?;
     // Output during measurement is for people, so formats for programs suppress it.
@@ -64,7 +66,7 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
         ReportFormat::Text => &mut *console.stdout,
         _ => &mut nowhere,
     };
-    let mut machines = ErlangMachines::start_all(request, known, &console.directory, out)?;
+    let mut machines = ErlangMachines::start_all(request, snippets, &console.directory, out)?;
     let found = match request.squeeze {
         None => ErlperfResults::from_samples(&mut machines, request, out)?,
         Some(search) => {
@@ -96,12 +98,13 @@ fn measure_snippets(request: &ErlperfRequest, console: &mut DropInConsole<'_>) -
 
 /// Resolves a folder of `-pa` to an absolute path.
 fn resolve_folder(path: &str, directory: &Path) -> Result<PathBuf> {
-    let full = directory.join(path);
-    let full = full.canonicalize();
-    let full = full.with_context(|| format!("cannot add '{path}' of -pa to the code path"))?;
+    let full = directory
+        .join(path)
+        .canonicalize()
+        .with_context(|| format!("cannot add '{path}' of -pa to the code path"))?;
     ensure!(
         full.is_dir(),
-        "cannot add '{path}' of -pa to the code path: it is no folder"
+        "cannot add '{path}' of -pa to the code path: not a folder"
     );
     Ok(full)
 }
@@ -156,8 +159,8 @@ impl ErlperfResults {
         system: &SystemDescription,
         console: &mut DropInConsole<'_>,
     ) -> Result<()> {
-        let lines = machines.jobs.iter().zip(&self.sampled.taken);
-        let lines = lines.map(|(job, taken)| SnippetLine {
+        let measured = machines.jobs.iter().zip(&self.sampled.taken);
+        let lines = measured.map(|(job, taken)| SnippetLine {
             label: job.known.label.clone(),
             workers: job
                 .workers
@@ -271,7 +274,8 @@ fn report_faults(machines: &ErlangMachines, console: &mut DropInConsole<'_>) -> 
                 let name = &job.known.shown;
                 writeln!(
                     console.stderr,
-                    "hint: there is no file '{name}' with recorded calls either; code ends with a period (dot)"
+                    "hint: code ends with a period (dot), and no file '{name}' with recorded \
+                     calls exists"
                 )?;
             }
         }

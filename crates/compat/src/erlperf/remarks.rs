@@ -77,8 +77,9 @@ fn lateness(taken: &SnippetSamples, request: &ErlperfRequest) -> Option<String> 
     let is_late = taken.late_ns - iteration_ns >= length.as_nanos() as f64;
     (is_late && iteration_ns.is_finite()).then(|| {
         format!(
-            "A sample ended {} after its time, with samples of {} ms. Workers had to wait, or few iterations take much longer than \
-             most. Where processes wait for each other, {ERLANG_LOCKS}.",
+            "A sample ended {} late, with samples of {} ms. Workers had to wait, or a few \
+             iterations take much longer than most. Where processes wait for each other, \
+             {ERLANG_LOCKS}.",
             format_duration(taken.late_ns),
             length.as_millis()
         )
@@ -91,8 +92,8 @@ fn missing_samples_warning(taken: &SnippetSamples, request: &ErlperfRequest) -> 
     let is_short = (1..request.samples as usize).contains(&count);
     is_short.then(|| {
         format!(
-            "Only {count} of {} samples were taken: iterations are longer than samples, or workers had to wait too \
-             long for a processor. A greater -d gives more of them.",
+            "Only {count} of {} samples were taken: iterations are longer than samples, or \
+             workers waited too long for a processor. Use a greater -d for more samples.",
             request.samples
         )
     })
@@ -115,8 +116,8 @@ fn disturbance_warning(taken: &SnippetSamples, request: &ErlperfRequest) -> Opti
     let ratio = taken.net_figures(&plain, None)?.iteration_ns / typical_ns;
     (ratio > MAX_DISTURBANCE && ratio.is_finite()).then(|| {
         format!(
-            "An iteration takes {ratio:.1} times as long in the mean as in the median batch ({}): the machine was busy \
-             with other things, or few iterations cost much more than most.",
+            "The mean iteration takes {ratio:.1} times as long as in the median batch ({}): the \
+             machine was busy with other work, or a few iterations cost much more than most.",
             format_duration(typical_ns)
         )
     })
@@ -143,7 +144,7 @@ pub fn table_warnings(table: &SnippetTable, request: &ErlperfRequest) -> Vec<Str
     });
     let mut said: Vec<String> = unclear.collect();
     if !said.is_empty() && matches!(request.sample, SampleDefinition::Window(_)) {
-        said.push("More samples (-s) tell more; 'speedwell eval erlang' has verdicts.".to_owned());
+        said.push("Take more samples (-s); for verdicts, use 'speedwell eval erlang'.".to_owned());
     }
     said
 }
@@ -230,8 +231,7 @@ mod tests {
         assert_eq!(warning(&late(1.5e9)).as_deref(), Some(TIMER_WARNING));
         let sentence = lateness(&late(1.5e9), &request()).unwrap();
         assert!(
-            sentence.contains("1500 ms after its time, with samples of 1000 ms")
-                && sentence.contains("lcnt"),
+            sentence.contains("1500 ms late, with samples of 1000 ms") && sentence.contains("lcnt"),
             "{sentence}"
         );
         // An iteration of two seconds cannot end earlier.

@@ -138,8 +138,9 @@ fn is_steady(
     let Some(until) = request.until else {
         return true;
     };
-    let sound = taken.iter().zip(&machines.jobs);
-    let mut sound = sound.filter(|(_, job)| job.is_measurable());
+    let mut sound = (taken.iter())
+        .zip(&machines.jobs)
+        .filter(|(_, job)| job.is_measurable());
     sound.all(|(own, _)| {
         let last = own.last_windows(request.samples);
         let rates: Vec<f64> = last.iter().map(|window| window.per_s).collect();
@@ -162,10 +163,10 @@ impl SnippetSamples {
         empty_ns: Option<f64>,
     ) -> Option<LineFigures> {
         let windows = self.last_windows(request.samples);
-        let empty_ns = empty_ns.filter(|_| request.subtracts_empty).unwrap_or(0.0);
+        let loop_ns = empty_ns.filter(|_| request.subtracts_empty).unwrap_or(0.0);
         let workers = f64::from(self.workers);
         // Noise can push a difference to zero or below.
-        let net = |ns: f64| (ns - empty_ns).max(MIN_NET_TIME_NS);
+        let net = |ns: f64| (ns - loop_ns).max(MIN_NET_TIME_NS);
         let samples = windows.iter().map(|window| {
             let each_ns = workers * 1e9 / window.per_s;
             match request.sample {

@@ -109,14 +109,18 @@ impl CallRecording {
         let mut reader = TermReader { left: bytes };
         match reader.take_byte()? {
             TERM_FORMAT_VERSION => {}
-            _ => return Err("it does not begin like a recording of calls".to_owned()),
+            _ => return Err("it does not start like a recording of calls".to_owned()),
         }
         let count = match reader.take_byte()? {
             b'l' => reader.read_size(4)?,
             b'P' => {
-                return Err("it is compressed\nhint: term_to_binary(Calls) without options".into());
+                return Err(
+                    "it is compressed\nhint: write it with term_to_binary(Calls), without \
+                     options"
+                        .into(),
+                );
             }
-            _ => return Err("it is no list of calls".to_owned()),
+            _ => return Err("it is not a list of calls".to_owned()),
         };
         let calls: Result<Vec<String>, String> = (0..count).map(|_| reader.read_call()).collect();
         Ok(CallRecording { calls: calls? })
@@ -209,7 +213,7 @@ impl TermReader<'_> {
                 "an argument is a process, a port, a reference or a function, which cannot be written as text"
                     .to_owned(),
             ),
-            tag => Err(format!("a term begins with {tag}, which is not understood")),
+            tag => Err(format!("unknown term tag {tag}")),
         }
     }
 
@@ -281,7 +285,7 @@ impl TermReader<'_> {
         let count = self.read_size(bytes)?;
         let name = self.take_bytes(count)?;
         let text = if is_utf8 {
-            String::from_utf8(name.to_vec()).map_err(|_| "an atom is no text".to_owned())?
+            String::from_utf8(name.to_vec()).map_err(|_| "an atom is not valid UTF-8".to_owned())?
         } else {
             name.iter().map(|byte| char::from(*byte)).collect()
         };

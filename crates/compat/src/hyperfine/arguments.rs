@@ -261,11 +261,11 @@ impl<'a> HyperfineArguments<'a> {
                     Some((name, value)) => (name, Some(value)),
                     None => (long, None),
                 };
-                let known = OPTION_TABLE
+                let option = OPTION_TABLE
                     .iter()
-                    .find(|known| !name.is_empty() && known.1 == name);
-                let known = known.ok_or_else(|| unknown_option(&format!("--{name}")))?;
-                words.take_option(known, word, attached, &mut rest)?;
+                    .find(|option| !name.is_empty() && option.1 == name)
+                    .ok_or_else(|| unknown_option(&format!("--{name}")))?;
+                words.take_option(option, word, attached, &mut rest)?;
             } else if let Some(letters) = word.strip_prefix('-').filter(|rest| !rest.is_empty()) {
                 words.read_letters(letters, word, &mut rest)?;
             } else {
@@ -282,21 +282,21 @@ impl<'a> HyperfineArguments<'a> {
         word: &'a str,
         rest: &mut dyn Iterator<Item = &'a str>,
     ) -> Result<(), HyperfineRefusal> {
-        for (at, letter) in letters.char_indices() {
-            let known = OPTION_TABLE
+        for (start, letter) in letters.char_indices() {
+            let option = OPTION_TABLE
                 .iter()
-                .find(|known| known.0 == letter.to_string());
-            let known = known.ok_or_else(|| unknown_option(&format!("-{letter}")))?;
-            let behind = &letters[at + letter.len_utf8()..];
+                .find(|option| option.0 == letter.to_string())
+                .ok_or_else(|| unknown_option(&format!("-{letter}")))?;
+            let behind = &letters[start + letter.len_utf8()..];
             let value = Some(behind.strip_prefix('=').unwrap_or(behind));
-            match known.2 {
-                ValueCount::Nothing => self.take_option(known, word, None, rest)?,
+            match option.2 {
+                ValueCount::Nothing => self.take_option(option, word, None, rest)?,
                 ValueCount::Perhaps if !behind.starts_with('=') => {
-                    self.take_option(known, word, None, rest)?
+                    self.take_option(option, word, None, rest)?
                 }
                 _ => {
                     return self.take_option(
-                        known,
+                        option,
                         word,
                         value.filter(|_| !behind.is_empty()),
                         rest,
@@ -328,7 +328,7 @@ impl<'a> HyperfineArguments<'a> {
         };
         if !matches!(takes, ValueCount::Often(_) | ValueCount::Last) && self.has(name) {
             return Err(syntax_refusal(format!(
-                "{} is given twice",
+                "{} was given more than once",
                 with_dashes(name)
             )));
         }
@@ -336,8 +336,9 @@ impl<'a> HyperfineArguments<'a> {
         while values.len() < count {
             // Only options that accept negative numbers take a value that looks like an option.
             let may_be_dashed = matches!(name, "parameter-scan" | "parameter-list");
-            let next = rest.next();
-            let next = next.filter(|next| may_be_dashed || *next == "-" || !next.starts_with('-'));
+            let next = rest
+                .next()
+                .filter(|next| may_be_dashed || *next == "-" || !next.starts_with('-'));
             values.push(next.ok_or_else(|| {
                 syntax_refusal(format!("{} needs {count} value(s)", with_dashes(name)))
             })?);
@@ -369,9 +370,8 @@ impl<'a> HyperfineArguments<'a> {
         name: &str,
     ) -> Result<Option<T>, HyperfineRefusal> {
         let read = |text: &str| {
-            text.parse().map_err(|_| {
-                conflict_refusal(format!("--{name}: '{text}' is not a number that fits here"))
-            })
+            text.parse()
+                .map_err(|_| conflict_refusal(format!("--{name}: invalid number '{text}'")))
         };
         self.value(name).map(read).transpose()
     }
@@ -389,7 +389,7 @@ impl<'a> HyperfineArguments<'a> {
         found.map(|(_, meaning)| Some(*meaning)).ok_or_else(|| {
             let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
             syntax_refusal(format!(
-                "--{name}: there is no '{word}'\nhint: there are {}",
+                "--{name}: unknown value '{word}'\nhint: expected {}",
                 names.join(", ")
             ))
         })
@@ -410,7 +410,7 @@ fn unknown_option(typed: &str) -> HyperfineRefusal {
         .collect();
     let near = speedwell_model::nearest_name(typed, &names);
     let hint = near.map_or_else(
-        || format!("\nhint: a command that begins so stands behind '--': -- '{typed} ...'"),
+        || format!("\nhint: put a command that starts like an option after '--': -- '{typed} ...'"),
         |near| format!("\nhint: did you mean '{near}'?"),
     );
     syntax_refusal(format!("unknown option '{typed}'{hint}"))
@@ -442,9 +442,7 @@ impl HyperfineCommand {
             }
         }
         if words.commands.is_empty() || words.commands.contains(&"") {
-            return Err(syntax_refusal(
-                "there is no command to measure, or it is empty".to_owned(),
-            ));
+            return Err(syntax_refusal("missing or empty command".to_owned()));
         }
         request(&words).map(|request| HyperfineCommand::Measure(Box::new(request)))
     }
@@ -522,7 +520,7 @@ fn run_bounds(words: &HyperfineArguments<'_>) -> Result<(u64, Option<u64>), Hype
         (Some(fewest), Some(most)) if fewest > most => Err(conflict_refusal(format!(
             "--min-runs {fewest} is more than --max-runs {most}"
         ))),
-        (_, Some(0)) => Err(conflict_refusal("a command cannot be measured in 0 runs")),
+        (_, Some(0)) => Err(conflict_refusal("the number of runs must be at least 1")),
         (None, Some(most)) => Ok((most.min(10), Some(most))),
         (fewest, most) => Ok((fewest.unwrap_or(10), most)),
     }
@@ -537,7 +535,8 @@ fn hook_commands(
     let given: Vec<String> = words.all_values(name).map(str::to_owned).collect();
     if given.len() > 1 && given.len() != count {
         return Err(conflict_refusal(format!(
-            "--{name} is given {} times for {count} commands\nhint: once for all, or once for each (the reference too)",
+            "--{name} was given {} times for {count} commands\nhint: give it once for all, or \
+             once for each (including the reference)",
             given.len()
         )));
     }
@@ -560,7 +559,7 @@ fn executor(words: &HyperfineArguments<'_>) -> Result<CommandExecutor, Hyperfine
                 .map_err(|error| conflict_refusal(format!("--shell '{line}': {error}")))?;
             match argv.first() {
                 Some(program) if !program.is_empty() => Ok(CommandExecutor::Shell(argv)),
-                _ => Err(conflict_refusal("--shell names no program")),
+                _ => Err(conflict_refusal("--shell must name a program")),
             }
         }
     }
@@ -572,8 +571,8 @@ fn parse_ignored(words: &HyperfineArguments<'_>) -> Result<IgnoredStatuses, Hype
     }
     match words.value("ignore-failure") {
         None | Some("" | "all-non-zero") => Ok(IgnoredStatuses::Everything),
-        Some(codes) => {
-            let codes = codes.split(',').map(|code| {
+        Some(list) => {
+            let codes = list.split(',').map(|code| {
                 code.trim().parse().map_err(|_| {
                     conflict_refusal(format!("--ignore-failure: '{code}' is not an exit status"))
                 })
@@ -596,7 +595,8 @@ fn parse_outputs(
             file if file.contains('/') => OutputTarget::File(file.into()),
             word => {
                 return Err(conflict_refusal(format!(
-                    "--output: there is no '{word}'\nhint: null, pipe, inherit, or a file as './{word}'"
+                    "--output: unknown target '{word}'\nhint: use null, pipe, inherit, or a file \
+                     as './{word}'"
                 )));
             }
         });
@@ -609,7 +609,8 @@ fn parse_outputs(
         1 => Ok(vec![outputs[0].clone(); count]),
         given if given == count => Ok(outputs),
         given => Err(conflict_refusal(format!(
-            "--output is given {given} times for {count} commands\nhint: once for all, or once for each (the reference too)"
+            "--output was given {given} times for {count} commands\nhint: give it once for all, \
+             or once for each (including the reference)"
         ))),
     }
 }
@@ -619,7 +620,7 @@ fn parse_input(words: &HyperfineArguments<'_>) -> Result<Option<PathBuf>, Hyperf
         None | Some("null") => Ok(None),
         Some(file) if std::path::Path::new(file).exists() => Ok(Some(file.into())),
         Some(file) => Err(conflict_refusal(format!(
-            "--input: there is no file '{file}'"
+            "--input: file '{file}' does not exist"
         ))),
     }
 }
@@ -662,19 +663,19 @@ mod tests {
         for (line, status, part) in [
             ("--bogus true", 2, "unknown option"),
             ("--warmpu 3 true", 2, "did you mean '--warmup'"),
-            ("", 2, "no command"),
+            ("", 2, "missing or empty command"),
             ("-r 2 -m 3 true", 2, "--runs cannot be used with --min-runs"),
             ("-D 2 true", 2, "needs --parameter-scan"),
             ("--sort up true", 2, "auto, command, mean-time"),
             ("true -w", 2, "--warmup needs 1"),
-            ("-w 1 -w 2 true", 2, "twice"),
+            ("-w 1 -w 2 true", 2, "more than once"),
             ("-r x true", 1, "'x'"),
-            ("-r 0 true", 1, "0 runs"),
+            ("-r 0 true", 1, "at least 1"),
             ("-m 9 -M 3 true", 1, "more than"),
             ("--output log true", 1, "./log"),
             ("--input /nowhere true", 1, "/nowhere"),
             ("-p a -p b -p c x y", 1, "3 times for 2 commands"),
-            ("-S '' true", 1, "names no program"),
+            ("-S '' true", 1, "must name a program"),
             ("-i=a true", 1, "exit status"),
         ] {
             let refusal = parse(line).unwrap_err();

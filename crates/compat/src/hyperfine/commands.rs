@@ -83,13 +83,14 @@ pub fn expand_commands(
     let has_parameters = !rows.iter().all(Vec::is_empty);
     if !has_parameters && names.len() > count {
         return Err(format!(
-            "--command-name is given {} times for {count} commands",
+            "--command-name was given {} times for {count} commands",
             names.len()
         ));
     }
     if has_parameters && names.len() > 1 && names.len() != count {
         return Err(format!(
-            "--command-name is given {} times for {count} commands\nhint: once for all, or once for each",
+            "--command-name was given {} times for {count} commands\nhint: give it once for all, \
+             or once for each",
             names.len()
         ));
     }
@@ -116,7 +117,8 @@ fn parameter_rows(parameters: &TypedParameters<'_>) -> Result<Vec<ParameterRow>,
     if let [name, first, last] = parameters.scan[..] {
         let is_whole = |text: &str| text.parse::<i32>().is_ok();
         if parameters.step.is_none() && !(is_whole(first) && is_whole(last)) {
-            let why = "numbers with a fraction need a step\nhint: --parameter-step-size 0.1";
+            let why = "fractional numbers need a step\nhint: use --parameter-step-size, such as \
+                       0.1";
             return Err(why.to_owned());
         }
         let numbers =
@@ -129,7 +131,10 @@ fn parameter_rows(parameters: &TypedParameters<'_>) -> Result<Vec<ParameterRow>,
     let mut lists: Vec<(String, Vec<ParameterValue>)> = Vec::new();
     for pair in parameters.lists.chunks_exact(2) {
         if lists.iter().any(|(known, _)| known == pair[0]) {
-            return Err(format!("the parameter '{}' is given twice", pair[0]));
+            return Err(format!(
+                "the parameter '{}' was given more than once",
+                pair[0]
+            ));
         }
         lists.push((
             pair[0].to_owned(),

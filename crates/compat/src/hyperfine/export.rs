@@ -53,11 +53,12 @@ pub fn format_export(
         ExportKind::AsciiDoc => TableMarkup::AsciiDoc,
         ExportKind::Org => TableMarkup::Org,
     };
-    let first = all.first();
-    let unit = unit
-        .unwrap_or_else(|| first.map_or(TimeUnit::Second, |one| TimeUnit::for_seconds(one.mean)));
+    let natural_unit = || {
+        let first = all.first();
+        first.map_or(TimeUnit::Second, |first| TimeUnit::for_seconds(first.mean))
+    };
     let rows = relative_to(all, fastest_index(all), by_time);
-    Ok(markup.format_table(&rows, unit))
+    Ok(markup.format_table(&rows, unit.unwrap_or_else(natural_unit)))
 }
 
 /// Replaces a file atomically: if the process is killed, the file has the old text or the new one,
@@ -200,9 +201,11 @@ impl TableMarkup {
         let figures = row.figures;
         let spread = figures
             .deviation
-            .map(|own| format!(" ± {}", unit.format_digits(own)));
-        let of_ratio = row.deviation.filter(|_| !row.is_reference);
-        let of_ratio = of_ratio.map(|own| format!(" ± {own:.2}"));
+            .map(|deviation| format!(" ± {}", unit.format_digits(deviation)));
+        let of_ratio = row
+            .deviation
+            .filter(|_| !row.is_reference)
+            .map(|deviation| format!(" ± {deviation:.2}"));
         let command = figures.title.replace('|', "\\|");
         let mark = if self == TableMarkup::Org { '=' } else { '`' };
         [

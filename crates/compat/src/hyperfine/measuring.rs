@@ -104,9 +104,11 @@ impl<'a> CommandMeasurement<'a> {
     /// Returns sentences about processes that timed commands left behind and that were killed.
     pub fn remarks_on_processes(&self) -> Vec<String> {
         let sentence = |(line, names): (&String, &BTreeSet<String>)| {
-            let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-            let names = names.join(", ");
-            format!("'{line}' left processes behind, which were ended after each run: {names}.")
+            let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+            format!(
+                "'{line}' left processes behind, which were killed after each run: {}.",
+                quoted.join(", ")
+            )
         };
         self.ended.iter().map(sentence).collect()
     }
@@ -265,7 +267,8 @@ impl<'a> CommandMeasurement<'a> {
         let timing = self.execute(&line, which, &request.outputs[number])?;
         if let Some(fault) = describe_failure(timing.status, &request.ignored) {
             bail!(
-                "'{line}' {fault} in its {}\nhint: '-i' ignores that, and '--show-output' shows what it wrote",
+                "'{line}' {fault} in its {}\nhint: use '-i' to ignore this, or '--show-output' to \
+                 see its output",
                 match which {
                     ExecutionKind::Warmup(at) => format!("warm-up run number {}", at + 1),
                     ExecutionKind::Run(at) => format!("run number {}", at + 1),
@@ -281,12 +284,11 @@ impl<'a> CommandMeasurement<'a> {
     fn run_hook(&mut self, number: usize, text: Option<&str>, option: &str) -> Result<f64> {
         let Some(text) = text else { return Ok(0.0) };
         let line = self.request.commands[number].fill_parameters(text);
-        let timing = self.execute(&line, ExecutionKind::Around, &self.request.outputs[number]);
-        let timing = timing.with_context(|| format!("in --{option}"))?;
+        let timing = self
+            .execute(&line, ExecutionKind::Around, &self.request.outputs[number])
+            .with_context(|| format!("in --{option}"))?;
         if let Some(fault) = describe_failure(timing.status, &IgnoredStatuses::Nothing) {
-            bail!(
-                "'{line}' of --{option} {fault}\nhint: if that is as it should be, add '|| true'"
-            );
+            bail!("'{line}' of --{option} {fault}\nhint: if this is intended, append '|| true'");
         }
         Ok(timing.real_s + self.shell_seconds())
     }
@@ -417,7 +419,7 @@ fn describe_failure(status: Option<i32>, ignored: &IgnoredStatuses) -> Option<St
         (Some(0), _) | (_, IgnoredStatuses::Everything) => None,
         (Some(code), IgnoredStatuses::Only(codes)) if codes.contains(&code) => None,
         (Some(code), _) => Some(format!("exited with status {code}")),
-        (None, _) => Some("was ended by a signal".to_owned()),
+        (None, _) => Some("was killed by a signal".to_owned()),
     }
 }
 

@@ -76,8 +76,8 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
     {
         shown.console.warn(
             TOOL,
-            "--setup and --cleanup are for one command at a time, so the commands are measured one after the other, and \
-             what changes on the machine meanwhile counts as a difference.",
+            "--setup and --cleanup apply to one command at a time, so the commands are measured \
+             one after the other, and drift of the machine counts as a difference.",
         )?;
     }
     let all = measuring.measure_all(&mut BlockShuffle::new(seed), &mut shown);

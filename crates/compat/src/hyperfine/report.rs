@@ -116,8 +116,9 @@ pub fn command_warnings(
         } else {
             let shell = TimeUnit::for_seconds(shell_s).format_time(shell_s);
             format!(
-                "Some runs took less than {:.0} ms beside the shell, whose own {shell} are taken out and differ from run to \
-                 run. '-N' starts commands without a shell.",
+                "Some runs took less than {:.0} ms besides the shell, whose time ({shell}) is \
+                 subtracted and varies from run to run. Use '-N' to start commands without a \
+                 shell.",
                 SHORT_TIME_S * 1e3
             )
         });
@@ -126,7 +127,7 @@ pub fn command_warnings(
         found.push(if request.strict {
             "Ignoring non-zero exit code.".to_owned()
         } else {
-            "Some runs ended with another status than 0, which was ignored.".to_owned()
+            "Some runs exited with a non-zero status, which was ignored.".to_owned()
         });
     }
     let times: Vec<f64> = figures.wall_times().collect();
@@ -134,14 +135,34 @@ pub fn command_warnings(
     let (warms, prepares) = (request.warmup > 0, !request.prepare.is_empty());
     if scores[0] > OUTLIER_SCORE {
         let first = TimeUnit::for_seconds(times[0]).format_time(times[0]);
-        found.push(if request.strict { strict_slow_first(&first, warms, prepares) } else { let hint = if warms { "more of '--warmup'" } else { "'--warmup 3'" };
-                format!(
-                    "The first run took {first}, much longer than the others: a cache was probably empty. With {hint} it \
-                     is full from the beginning; with '--prepare' each run can find it empty."
-                ) });
+        found.push(if request.strict {
+            strict_slow_first(&first, warms, prepares)
+        } else {
+            let hint = if warms {
+                "more of '--warmup'"
+            } else {
+                "'--warmup 3'"
+            };
+            format!(
+                "The first run took {first}, much longer than the others: a cache was \
+                 probably cold. Use {hint} to warm it first, or '--prepare' to clear it \
+                 before each run."
+            )
+        });
     } else if scores.iter().any(|score| score.abs() > OUTLIER_SCORE) {
-        found.push(if request.strict { strict_outliers(warms && prepares) } else { let count = scores.iter().filter(|score| score.abs() > OUTLIER_SCORE).count();
-                format!("{count} of {} runs took far longer or shorter than the others: something else was at work.", times.len()) });
+        found.push(if request.strict {
+            strict_outliers(warms && prepares)
+        } else {
+            let count = scores
+                .iter()
+                .filter(|score| score.abs() > OUTLIER_SCORE)
+                .count();
+            format!(
+                "{count} of {} runs took far longer or shorter than the others: the \
+                 machine was probably busy with other work.",
+                times.len()
+            )
+        });
     }
     found
 }
@@ -189,19 +210,19 @@ pub fn format_comparison(
 fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLook) -> String {
     use TextStyle::{Bold, Cyan, Green, Purple};
     let spread = |row: &RelativeFigures<'_>, width: usize| {
-        let own = row
-            .deviation
-            .map(|own| look.paint(&format!("{own:width$.2}"), &[Green]));
-        own.map(|own| format!(" ± {own}"))
+        row.deviation
+            .map(|deviation| look.paint(&format!("{deviation:width$.2}"), &[Green]))
+            .map(|painted| format!(" ± {painted}"))
     };
     let ratio = |row: &RelativeFigures<'_>, width: usize| {
         look.paint(&format!("{:width$.2}", row.ratio), &[Bold, Green])
     };
     if !by_time {
         let line = |row: &RelativeFigures<'_>| {
-            let spread = spread(row, 5).filter(|_| !row.is_reference);
-            let spread = spread.unwrap_or_else(|| " ".repeat(8));
-            format!("  {}{spread}  {}\n", ratio(row, 10), row.figures.title)
+            let deviation = spread(row, 5)
+                .filter(|_| !row.is_reference)
+                .unwrap_or_else(|| " ".repeat(8));
+            format!("  {}{deviation}  {}\n", ratio(row, 10), row.figures.title)
         };
         let lines: String = rows.iter().map(line).collect();
         return format!(
@@ -209,20 +230,24 @@ fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLoo
             look.paint("Relative speed comparison", &[Bold])
         );
     }
-    let best = rows.iter().find(|row| row.is_reference);
-    let best = best.map_or("", |row| row.figures.title.as_str());
+    let best = rows
+        .iter()
+        .find(|row| row.is_reference)
+        .map_or("", |row| row.figures.title.as_str());
     let mut text = format!(
         "{}\n  {} ran\n",
         look.paint("Summary", &[Bold]),
         look.paint(best, &[Cyan])
     );
     for row in rows.iter().filter(|row| !row.is_reference) {
-        let own = spread(row, 0).unwrap_or_default();
+        let deviation = spread(row, 0).unwrap_or_default();
         let title = look.paint(&row.figures.title, &[Purple]);
         text.push_str(&match row.order {
-            Ordering::Less => format!("{}{own} times slower than {title}\n", ratio(row, 8)),
-            Ordering::Greater => format!("{}{own} times faster than {title}\n", ratio(row, 8)),
-            Ordering::Equal => format!("    As fast ({}{own}) as {title}\n", ratio(row, 0)),
+            Ordering::Less => format!("{}{deviation} times slower than {title}\n", ratio(row, 8)),
+            Ordering::Greater => {
+                format!("{}{deviation} times faster than {title}\n", ratio(row, 8))
+            }
+            Ordering::Equal => format!("    As fast ({}{deviation}) as {title}\n", ratio(row, 0)),
         });
     }
     text
@@ -270,7 +295,7 @@ fn compare_by_test(
     }
     if rows.iter().any(|row| row.has_shell) {
         text.push_str(
-            "  *: with the time of the shell, without which nothing is left of some runs\n",
+            "  *: including the shell, as some runs take no longer than the shell alone\n",
         );
     }
     text
@@ -315,7 +340,7 @@ fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) 
     let title = look.paint(row.title, &[TextStyle::Purple]);
     let Some(test) = &row.test else {
         return format!(
-            "    too few runs to compare it with {title}: {MINIMUM_PER_SIDE} of each are needed\n"
+            "    too few runs to compare with {title}: needs {MINIMUM_PER_SIDE} of each\n"
         );
     };
     let mark = if row.has_shell { "*" } else { "" };

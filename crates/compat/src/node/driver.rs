@@ -105,7 +105,7 @@ impl<'a> NodeDriver<'a> {
     /// Fails if standard error is closed.
     pub fn warn_about_test(&mut self, arguments: &ParsedArguments<'_>) -> io::Result<()> {
         if arguments.has("test") {
-            self.print_message("warning: the word 'test' has no meaning here")?;
+            self.print_message("warning: the word 'test' has no effect here")?;
         }
         Ok(())
     }
@@ -115,7 +115,7 @@ impl<'a> NodeDriver<'a> {
     /// # Errors
     /// Fails if standard error is closed.
     pub fn report_no_results(&mut self) -> io::Result<()> {
-        self.print_message("there is nothing to analyse: no case gave a result")?;
+        self.print_message("nothing to analyse: no case has a result")?;
         self.failures.record_other_error();
         Ok(())
     }

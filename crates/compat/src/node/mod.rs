@@ -202,7 +202,7 @@ pub fn benchmark_folder(
         .find(|path| path.join("common.js").is_file())
         .ok_or_else(|| {
             NodeRefusal::line(format!(
-                "there is no benchmark folder with a 'common.js' in '{}'\n\
+                "found no benchmark folder with a 'common.js' in '{}'\n\
              hint: name one with '--dir' or {FOLDER_VARIABLE}",
                 here.display()
             ))
@@ -293,13 +293,13 @@ pub fn find_script(
         .unwrap_or(&last_two)
         .to_string_lossy()
         .into_owned();
-    let folder = folder.map(Path::to_owned);
+    let owned_folder = folder.map(Path::to_owned);
     Ok((
         BenchmarkScript {
             name,
             path: absolute,
         },
-        folder,
+        owned_folder,
     ))
 }
 

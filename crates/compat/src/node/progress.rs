@@ -123,8 +123,8 @@ impl NodeProgress {
 }
 
 fn format_fraction(part: usize, whole: usize) -> String {
-    let whole = whole.to_string();
-    format!("{part:>width$}/{whole}", width = whole.len())
+    let total = whole.to_string();
+    format!("{part:>width$}/{total}", width = total.len())
 }
 
 /// Progress line on a terminal.

@@ -79,7 +79,7 @@ fn check_temperature(tree: &FileTree) -> Option<CheckResult> {
     };
     let limit = zone
         .limit_c
-        .map(|limit| format!(", slowed down at {limit:.0}"));
+        .map(|limit| format!(", throttles at {limit:.0}"));
     let found = format!(
         "{} at {:.0} degrees Celsius{}",
         zone.name,
@@ -88,7 +88,7 @@ fn check_temperature(tree: &FileTree) -> Option<CheckResult> {
     );
     Some(
         CheckResult::new("temperature", state, found)
-            .with_remedy("let the machine cool down, and see to its fans"),
+            .with_remedy("let the machine cool down, and check its fans"),
     )
 }
 
@@ -139,7 +139,7 @@ fn check_throttling(tree: &FileTree) -> Option<CheckResult> {
     } else {
         CheckState::Warning
     };
-    let found = format!("a core was slowed down {most} times since the machine was started");
+    let found = format!("a core was throttled {most} times since boot");
     Some(
         CheckResult::new("thermal throttling", state, found)
             .with_remedy("let the machine cool down between sessions, or switch turbo off"),
@@ -181,9 +181,7 @@ fn check_clock_source(tree: &FileTree) -> CheckResult {
         .find(|name| FAST_SOURCES.contains(&name.as_str()))
     {
         Some(better) => format!("echo {better} | sudo tee {CLOCK_FOLDER}/current_clocksource"),
-        None => {
-            "boot with tsc=reliable, or look into dmesg for why the tsc was rejected".to_owned()
-        }
+        None => "boot with tsc=reliable, or search dmesg for why the tsc was rejected".to_owned(),
     };
     CheckResult::new(NAME, state, format!("'{current}'")).with_remedy(remedy)
 }
@@ -191,25 +189,25 @@ fn check_clock_source(tree: &FileTree) -> CheckResult {
 /// Judges the cost of reading the clock: in fast user-space code 20 to 50 ns, with a system call
 /// hundreds.
 fn check_clock_cost(cost_ns: f64, resolution_ns: Option<u64>) -> CheckResult {
-    let state = match cost_ns {
+    let cost_state = match cost_ns {
         cost if cost > 1000.0 => CheckState::Bad,
         cost if cost > 150.0 => CheckState::Warning,
         _ => CheckState::Good,
     };
-    let state = state.max(match resolution_ns {
+    let resolution_state = match resolution_ns {
         Some(ns) if ns > 1_000 => CheckState::Bad,
         _ => CheckState::Good,
-    });
+    };
     let step = resolution_ns
         .map(|ns| format!(", resolution {ns} ns"))
         .unwrap_or_default();
     CheckResult::new(
         "clock cost",
-        state,
-        format!("{cost_ns:.0} ns a reading{step}"),
+        cost_state.max(resolution_state),
+        format!("{cost_ns:.0} ns per reading{step}"),
     )
     .with_remedy(format!(
-        "cat {CLOCK_FOLDER}/available_clocksource, and switch to tsc if it is there"
+        "cat {CLOCK_FOLDER}/available_clocksource, and switch to tsc if available"
     ))
 }
 
@@ -261,7 +259,7 @@ fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {
         .unwrap_or_default();
     let found = format!("a sleep ends {typical_us:.0} µs late, at worst {worst_us:.0} µs{slack}");
     CheckResult::new("timer lateness", state, found)
-        .with_remedy("stop other programs; on a virtual machine ask for dedicated processors")
+        .with_remedy("stop other programs; for a virtual machine, use dedicated processors")
 }
 
 #[cfg(test)]
@@ -325,7 +323,7 @@ mod tests {
         let cool = check_of("55000");
         assert_eq!(
             cool.found,
-            "x86_pkg_temp at 55 degrees Celsius, slowed down at 90"
+            "x86_pkg_temp at 55 degrees Celsius, throttles at 90"
         );
         assert_eq!(cool.state, CheckState::Good);
         assert_eq!(check_of("87000").state, CheckState::Warning);
@@ -390,7 +388,7 @@ mod tests {
         );
         assert_eq!(
             check_clock_cost(25.4, Some(1)).found,
-            "25 ns a reading, resolution 1 ns"
+            "25 ns per reading, resolution 1 ns"
         );
     }
 

@@ -25,17 +25,17 @@ fn check_address_layout(tree: &FileTree) -> CheckResult {
     match aslr_state(tree) {
         None => CheckResult::not_reported(NAME),
         Some(AslrState::Full) => {
-            CheckResult::new(NAME, CheckState::Good, "on: layouts are averaged over runs")
+            CheckResult::new(NAME, CheckState::Good, "on: layouts average out over runs")
         }
         Some(AslrState::OffHere) => CheckResult::new(
             NAME,
             CheckState::Warning,
-            "off for this shell: one layout is frozen",
+            "off for this shell: all runs have the same layout",
         )
         .with_remedy("start speedwell without 'setarch -R'"),
         Some(found @ (AslrState::Off | AslrState::Partial)) => {
             let found = match found {
-                AslrState::Off => "off: one layout is frozen and its luck with it",
+                AslrState::Off => "off: one fixed layout favours some code by chance",
                 _ => "partial: the heap is not randomised",
             };
             CheckResult::new(NAME, CheckState::Warning, found)
@@ -61,7 +61,7 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
     let is_lifted = capabilities & (CAP_SYS_ADMIN | CAP_PERFMON) != 0;
     let (state, found) = match level {
         None => {
-            return CheckResult::new(NAME, CheckState::Unknown, "the kernel has no such counters");
+            return CheckResult::new(NAME, CheckState::Unknown, "not supported by the kernel");
         }
         Some(level) if level <= 1 || is_lifted => (CheckState::Good, "allowed"),
         Some(2) => (CheckState::Warning, "allowed for user code only"),
@@ -75,7 +75,7 @@ fn check_performance_counters(tree: &FileTree) -> CheckResult {
     let hardware = if has_hardware {
         ""
     } else {
-        ", but the processor's own are not there"
+        ", but without the processor's own"
     };
     CheckResult::new(NAME, state, format!("{found}{hardware}"))
         .with_remedy("sudo sysctl kernel.perf_event_paranoid=1")
@@ -214,7 +214,7 @@ fn check_toolchain(tree: &FileTree, search: &OsStr, program: &str, install: Stri
             CheckResult::new(name, CheckState::Good, engine)
         }
         None => {
-            let found = format!("'{}' does not say its version", path.display());
+            let found = format!("'{}' does not report its version", path.display());
             CheckResult::new(name, CheckState::Warning, found)
                 .with_remedy(format!("{} --version", path.display()))
         }
@@ -272,7 +272,7 @@ mod tests {
     fn missing_hardware_counters_are_mentioned() {
         let machine = machine(&[("/proc/sys/kernel/perf_event_paranoid", "-1")]);
         let found = check_performance_counters(&machine).found;
-        assert_eq!(found, "allowed, but the processor's own are not there");
+        assert_eq!(found, "allowed, but without the processor's own");
         assert_eq!(
             check_performance_counters(&super::super::super::tree::fake::machine(&[])).state,
             CheckState::Unknown

@@ -64,7 +64,7 @@ fn check_steal(tree: &FileTree) -> CheckResult {
     let Some(percent) = activity::steal_percent(tree) else {
         return CheckResult::not_reported(NAME);
     };
-    let found = format!("{percent:.2} % of the processor time since the machine was started");
+    let found = format!("{percent:.2} % of the processor time since boot");
     CheckResult::new(NAME, judge_figure(percent, 0.5, 5.0), found).with_remedy(
         "move this virtual machine to a dedicated host or to a plan without shared processors",
     )
@@ -175,7 +175,7 @@ fn judge_noise(durations_ns: &[f64]) -> CheckResult {
         slowest / fastest
     );
     CheckResult::new("noise", state, found).with_remedy(
-        "mend the other findings first; then pin the benchmark with --pin to quiet processors",
+        "fix the other findings first; then pin the benchmark to idle processors with --pin",
     )
 }
 

@@ -26,13 +26,13 @@ use std::path::Path;
 pub fn run_all_checks(root: &Path) -> Vec<CheckResult> {
     let tree = &FileTree::with_root(root);
     // Read the load and measure noise before our own work increases them.
-    let load = load::run_checks(tree);
+    let load_checks = load::run_checks(tree);
     let noise = load::check_noise();
     let clock = hardware::clock_checks(tree);
     let search = std::env::var_os("PATH").unwrap_or_default();
     [
         processor::run_checks(tree),
-        load,
+        load_checks,
         vec![noise],
         clock,
         limits::run_checks(tree),

@@ -23,7 +23,7 @@ fn check_governor(tree: &FileTree) -> CheckResult {
     if governors.is_empty() {
         let found = match system::detect_hypervisor(tree) {
             Some(_) => "left to the host of this virtual machine",
-            None => "the system shows no frequency control",
+            None => "no frequency control available",
         };
         return CheckResult::new(NAME, CheckState::Unknown, found);
     }
@@ -121,7 +121,7 @@ fn check_quota(tree: &FileTree) -> CheckResult {
 fn check_virtual_machine(tree: &FileTree) -> CheckResult {
     const NAME: &str = "virtual machine";
     match system::detect_hypervisor(tree) {
-        None => CheckResult::new(NAME, CheckState::Good, "none seen"),
+        None => CheckResult::new(NAME, CheckState::Good, "none detected"),
         Some(kind) => CheckResult::new(
             NAME,
             CheckState::Warning,

@@ -41,7 +41,7 @@ impl CheckResult {
     }
 
     pub(super) fn not_reported(name: impl Into<String>) -> CheckResult {
-        CheckResult::new(name, CheckState::Unknown, "the system does not say")
+        CheckResult::new(name, CheckState::Unknown, "not reported by the system")
     }
 
     /// Adds a remedy, if the state requires one.

@@ -38,7 +38,7 @@ pub fn start_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<
         BufReader::new(output).read_line(&mut line)?;
         Ok(serde_json::from_str(&line)?)
     };
-    begin().context("cannot start the process that would put the settings back, and nothing is changed without it")
+    begin().context("cannot start the process that restores the settings, so nothing was changed")
 }
 
 /// Waits for the end of the tuner, the time limit, or a signal; then restores the settings if still
@@ -75,12 +75,13 @@ pub fn run_guard(machine: &TunableMachine, limit: Option<Duration>) -> Result<()
 /// Waits until one of these descriptors is ready, the deadline passes, or a signal arrives.
 fn wait_for_event(events: &mut [PollFd<'_>], deadline: Option<Instant>) {
     while !process::is_interrupt_requested() {
-        let left = deadline.map(|end| end.saturating_duration_since(Instant::now()));
-        let left = left.map(|left| Timespec {
-            tv_sec: left.as_secs() as i64,
-            tv_nsec: i64::from(left.subsec_nanos()),
-        });
-        if poll(events, left.as_ref()).is_ok() {
+        let timeout = deadline
+            .map(|end| end.saturating_duration_since(Instant::now()))
+            .map(|left| Timespec {
+                tv_sec: left.as_secs() as i64,
+                tv_nsec: i64::from(left.subsec_nanos()),
+            });
+        if poll(events, timeout.as_ref()).is_ok() {
             return;
         }
     }

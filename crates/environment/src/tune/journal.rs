@@ -100,13 +100,14 @@ impl TuneLock<'_> {
             .create(&folder);
         let shown = folder.display();
         made.with_context(|| {
-            format!("cannot make the folder '{shown}', and nothing is changed without it")
+            format!("cannot create the folder '{shown}', so nothing was changed")
         })?;
         let file = File::open(&folder).with_context(|| format!("cannot open '{shown}'"))?;
         let owner = file.metadata()?;
         if owner.uid() != geteuid().as_raw() || owner.mode() & 0o022 != 0 {
             bail!(
-                "others may write to '{shown}', and what lies there would be believed\nhint: sudo rm -r '{shown}'"
+                "'{shown}' is writable by other users, so its journal cannot be trusted\nhint: \
+                 sudo rm -r '{shown}'"
             );
         }
         // Make it readable for other users' sessions, regardless of the umask.
@@ -176,7 +177,8 @@ impl TuneJournal {
         };
         let journal = serde_json::from_slice(&text).with_context(|| {
             format!(
-                "cannot understand the journal '{0}'\nhint: sudo rm '{0}', and restart the machine to have its settings back",
+                "cannot parse the journal '{0}'\nhint: sudo rm '{0}', then reboot to restore the \
+                 settings",
                 file.display()
             )
         })?;
@@ -208,12 +210,12 @@ impl TuneJournal {
         match (is_gone(&self.tuner), is_gone(&self.guard)) {
             (false, _) => who,
             (true, false) if self.stays => {
-                format!("{who}, which has ended and let the settings stay")
+                format!("{who}, which has ended and left its settings in place")
             }
             (true, false) => {
-                format!("{who}, which was ended; its guard is putting the settings back")
+                format!("{who}, which died; its guard is restoring the settings")
             }
-            (true, true) => format!("{who}, which was ended together with its guard"),
+            (true, true) => format!("{who}, which died together with its guard"),
         }
     }
 

@@ -413,7 +413,7 @@ fn the_lowest_frequency_stays_where_it_is_as_long_as_turbo_is_on() {
     let state = turn(&folder, "minimum-frequency");
     assert_eq!(
         (state.outcome, &*state.note),
-        (KnobOutcome::Cannot, "with turbo off only")
+        (KnobOutcome::Cannot, "only with turbo off")
     );
     let alone = TuneRequest {
         knobs: vec!["minimum-frequency".into()],
@@ -424,7 +424,7 @@ fn the_lowest_frequency_stays_where_it_is_as_long_as_turbo_is_on() {
         .knobs
         .iter()
         .find(|one| one.knob.name == "minimum-frequency");
-    assert_eq!(found.unwrap().note, "with turbo off only");
+    assert_eq!(found.unwrap().note, "only with turbo off");
 }
 
 #[test]
@@ -539,7 +539,7 @@ fn a_partition_that_the_kernel_calls_invalid_is_a_failure() {
     let state = turn(&folder, "own-cpus");
     assert_eq!(
         state.note,
-        format!("1 of 4: it holds '{why}' instead of 'isolated'")
+        format!("1 of 4: its value is '{why}' instead of 'isolated'")
     );
     assert_eq!(reset(&folder), []);
 }

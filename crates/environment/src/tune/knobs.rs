@@ -96,7 +96,7 @@ pub const KNOBS: [TuneKnob; 14] = [
     },
     TuneKnob {
         name: "turbo",
-        effect: "the frequency no longer follows temperature and neighbours",
+        effect: "the frequency no longer depends on temperature and other cores",
         is_usual: true,
         find: turbo_setting,
     },
@@ -114,25 +114,25 @@ pub const KNOBS: [TuneKnob; 14] = [
     },
     TuneKnob {
         name: "aslr",
-        effect: "stays on: one layout for all runs would be precise and wrong",
+        effect: "stays on: a single layout would be precise but biased",
         is_usual: true,
         find: |machine, _| single_setting(machine, &format!("{KERNEL}/randomize_va_space"), "2"),
     },
     TuneKnob {
         name: "irq",
-        effect: "interrupts go to the processors that are not measured on",
+        effect: "interrupts go to processors outside --cpus",
         is_usual: true,
         find: interrupt_settings,
     },
     TuneKnob {
         name: "own-cpus",
-        effect: "the command has processors that the scheduler gives to nothing else",
+        effect: "the scheduler runs nothing else on the command's processors",
         is_usual: true,
         find: own_cpu_settings,
     },
     TuneKnob {
         name: "huge-pages",
-        effect: "only programs that ask for huge pages get them, not those that are lucky",
+        effect: "only programs that request huge pages get them, none by chance",
         is_usual: true,
         find: |machine, _| {
             single_setting(
@@ -144,7 +144,7 @@ pub const KNOBS: [TuneKnob; 14] = [
     },
     TuneKnob {
         name: "swap",
-        effect: "memory in use is written out last; swap stays available",
+        effect: "memory in use is swapped out last; swap stays available",
         is_usual: true,
         find: |machine, _| single_setting(machine, "/proc/sys/vm/swappiness", "1"),
     },
@@ -162,13 +162,13 @@ pub const KNOBS: [TuneKnob; 14] = [
     },
     TuneKnob {
         name: "watchdog",
-        effect: "no interrupt and no counter for the kernel's search for lock-ups",
+        effect: "the kernel's lockup detector uses no interrupts and no counter",
         is_usual: true,
         find: watchdog_settings,
     },
     TuneKnob {
         name: "perf-rate",
-        effect: "sampling by perf costs at most one interrupt a second; so --profile gets one sample a second",
+        effect: "perf interrupts at most once a second, so --profile gets one sample a second",
         is_usual: false,
         find: |machine, _| {
             single_setting(
@@ -180,7 +180,7 @@ pub const KNOBS: [TuneKnob; 14] = [
     },
     TuneKnob {
         name: "priority",
-        effect: "the command goes before ordinary work (nice -10)",
+        effect: "the command has priority over ordinary work (nice -10)",
         is_usual: true,
         // Not a setting of the machine: the tuner raises its own priority, and the command inherits
         // it.
@@ -280,7 +280,7 @@ pub(super) fn has_turbo(machine: &TunableMachine) -> bool {
     processors::turbo_state(&machine.tree).is_some_and(|turbo| turbo.on)
 }
 
-pub(super) const WITH_TURBO: &str = "with turbo off only";
+pub(super) const WITH_TURBO: &str = "only with turbo off";
 
 fn minimum_frequency(
     machine: &TunableMachine,
@@ -328,7 +328,7 @@ fn smt_settings(
     let control = format!("{CPU}/smt/control");
     match machine.current_value(&control).as_deref() {
         None | Some("notsupported" | "notimplemented") => return missing_setting(machine),
-        Some("off" | "forceoff") => return missing_here("off already"),
+        Some("off" | "forceoff") => return missing_here("already off"),
         Some(_) if keeps.len() < 2 => {
             return missing_here("fewer than two processors would be left");
         }
@@ -338,7 +338,7 @@ fn smt_settings(
         return Ok(vec![desired_text(control, "off")]);
     }
     if go.is_empty() {
-        return missing_here("no core of --cpus has a second thread that can go");
+        return missing_here("no core of --cpus has a second thread that can be switched off");
     }
     Ok(go
         .iter()
@@ -419,9 +419,7 @@ fn own_cpu_settings(
         .tree
         .read_text(format!("{CGROUP_ROOT}/cgroup.controllers"));
     if !controllers.is_some_and(|names| names.split(' ').any(|name| name == "cpuset")) {
-        return missing_here(
-            "needs control groups of version 2 with 'cpuset': measure with --pin instead",
-        );
+        return missing_here("needs cgroup v2 with 'cpuset': measure with --pin instead");
     }
     let file = |name: &str| format!("{TUNE_CGROUP}/{name}");
     let mut wishes = vec![

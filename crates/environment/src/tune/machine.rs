@@ -102,7 +102,7 @@ impl TunableMachine {
             Some(Errno::ACCESS | Errno::PERM) => "the kernel does not allow it".to_owned(),
             Some(Errno::IO) => "the device cannot do it".to_owned(),
             Some(Errno::BUSY) => "in use by something else".to_owned(),
-            Some(Errno::INVAL) => "the kernel does not know this value here".to_owned(),
+            Some(Errno::INVAL) => "the kernel does not accept this value here".to_owned(),
             _ => error.to_string(),
         }
     }
@@ -246,7 +246,11 @@ fn parse_answer(line: &str) -> io::Result<SimulatedAnswer> {
         [_, "refuses", value] => SimulatedResponse::Refuses(value.to_owned()),
         [_, "holds", ..] => SimulatedResponse::Holds(words[2..].join(" ")),
         [_, "also", other, text] => SimulatedResponse::Also(other.to_owned(), text.to_owned()),
-        _ => return Err(io::Error::other(format!("'{line}' is no answer"))),
+        _ => {
+            return Err(io::Error::other(format!(
+                "cannot parse simulated answer '{line}'"
+            )));
+        }
     };
     Ok(SimulatedAnswer {
         path: words[0].to_owned(),

@@ -86,11 +86,12 @@ pub struct TunePlan {
 /// Fails if a named knob requires an option that is missing.
 pub fn plan(machine: &TunableMachine, request: &TuneRequest) -> Result<TunePlan> {
     let is_shown = |knob: &&TuneKnob| request.knobs.is_empty() || request.includes_knob(knob);
-    let knobs = KNOBS.iter().filter(is_shown);
-    let knobs = knobs.map(|knob| find_knob(machine, request, knob));
-    Ok(TunePlan {
-        knobs: knobs.collect::<Result<_>>()?,
-    })
+    let knobs = KNOBS
+        .iter()
+        .filter(is_shown)
+        .map(|knob| find_knob(machine, request, knob))
+        .collect::<Result<_>>()?;
+    Ok(TunePlan { knobs })
 }
 
 fn find_knob(
@@ -169,7 +170,7 @@ impl DesiredValue {
         match self {
             DesiredValue::Text(text) => text.clone(),
             DesiredValue::SameAs(other) => machine.current_value(other).unwrap_or_default(),
-            DesiredValue::Group => "a group of its own".to_owned(),
+            DesiredValue::Group => "a separate group".to_owned(),
         }
     }
 }
@@ -392,7 +393,10 @@ fn read_back_mismatch(machine: &TunableMachine, setting: &mut KnobSetting) -> Op
         setting.after = held;
         return None;
     }
-    Some(format!("it holds '{held}' instead of '{}'", setting.after))
+    Some(format!(
+        "its value is '{held}' instead of '{}'",
+        setting.after
+    ))
 }
 
 /// Returns the current changes of a machine and who made them; `None` if there are none.
@@ -417,11 +421,12 @@ pub fn check_cpus(machine: &TunableMachine, cpus: &[u32]) -> Result<()> {
     let online = online_cpus(machine);
     let list = format_cpu_list(&online);
     if let Some(cpu) = cpus.iter().find(|cpu| !online.contains(cpu)) {
-        bail!("processor {cpu} of --cpus is not online\nhint: online are {list}");
+        bail!("processor {cpu} of --cpus is not online\nhint: the online processors are {list}");
     }
     if online.iter().all(|cpu| cpus.contains(cpu)) {
         bail!(
-            "--cpus names all processors, and none is left for everything else\nhint: online are {list}"
+            "--cpus includes all online processors, so none is left for everything else\nhint: \
+             the online processors are {list}"
         );
     }
     Ok(())
@@ -449,13 +454,14 @@ pub fn plan_warnings(machine: &TunableMachine, plan: &TunePlan) -> Vec<String> {
     let mut warnings = Vec::new();
     if plan.knobs.iter().any(moves_interrupts) && is_running("irqbalance") {
         warnings.push(
-            "'irqbalance' is running and moves interrupts back: --services stops it meanwhile."
+            "'irqbalance' is running and moves interrupts back: use --services to stop it for the \
+             duration."
                 .to_owned(),
         );
     }
     if check_battery(tree).is_some_and(|battery| battery.state == CheckState::Bad) {
         warnings.push(
-            "The machine runs on battery: its firmware lowers frequencies as it sees fit."
+            "The machine runs on battery: its firmware may lower frequencies at any time."
                 .to_owned(),
         );
     }
@@ -476,7 +482,10 @@ impl ThrottleCount {
     pub fn compare(self, machine: &TunableMachine) -> Option<String> {
         let more = throttle_count(&machine.tree)?.checked_sub(self.0?)?;
         (more > 0).then(|| {
-            format!("A core slowed itself down {more} times meanwhile because it was too hot: expect noisy figures.")
+            format!(
+                "A core was throttled {more} times because of its temperature: expect noisy \
+                     figures."
+            )
         })
     }
 }

@@ -105,7 +105,7 @@ fn what_cannot_be_read_has_a_status_that_says_so() {
         ("-col .unit old.txt", 1, "only allowed in filters"),
         ("-row /n@up old.txt", 1, "unknown order"),
         ("-alpha 2 old.txt", 2, "not a number from 0 to 1"),
-        ("-format html old.txt", 2, "neither text nor csv"),
+        ("-format html old.txt", 2, "must be text or csv"),
         ("", 2, "no file"),
     ] {
         let output = benchstat(&shell_words::split(line).unwrap());

@@ -198,7 +198,7 @@ fn a_test_says_how_commands_stand_to_each_other() {
         &["--debug-mode", "sleep 1", "sleep 2", "-r", "7"],
     );
     assert!(
-        text(&few.stdout).contains("too few runs to compare it with sleep 2: 8 of each"),
+        text(&few.stdout).contains("too few runs to compare with sleep 2: needs 8 of each"),
         "{few:?}"
     );
 }
@@ -268,7 +268,7 @@ fn what_setup_starts_stays_until_the_end_and_what_runs_leave_behind_does_not() {
     let output = hyperfine(folder.path(), &words);
     assert_eq!(output.status.code(), Some(0), "{output:?}");
     let said = text(&output.stderr);
-    let named = format!("'{command}' left processes behind, which were ended after each run: '");
+    let named = format!("'{command}' left processes behind, which were killed after each run: '");
     assert!(said.contains(&named), "{said}");
     assert!(!still_running("4321.5") && !still_running("4321.625"));
 }

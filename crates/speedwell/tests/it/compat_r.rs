@@ -278,7 +278,7 @@ fn an_input_without_results_is_named_instead_of_a_trace() {
     assert_eq!(outcome.status, 1);
     assert_eq!(
         outcome.stderr,
-        "scatter.R: there is no column 'size'; the file has n, chunkLen, inLen, encoding\n"
+        "scatter.R: unknown column 'size'; the file has n, chunkLen, inLen, encoding\n"
     );
 }
 

@@ -81,7 +81,7 @@ fn scatter_analyzes_without_r() {
     assert!(
         run("--analyze --xaxis size")
             .stderr
-            .contains("there is no column 'size'")
+            .contains("unknown column 'size'")
     );
 }
 

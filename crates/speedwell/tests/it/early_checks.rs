@@ -127,10 +127,7 @@ fn a_metric_that_no_case_reports_is_refused_and_nothing_is_kept() {
     ] {
         let words = [&["run", "g", "--metric", "throuput"], gate].concat();
         let answer = project.run(&words).expect_status(2);
-        answer.expect_stderr(&[
-            "there is no metric 'throuput'",
-            "did you mean 'throughput'?",
-        ]);
+        answer.expect_stderr(&["unknown metric 'throuput'", "did you mean 'throughput'?"]);
     }
     let answer = project.run(&["eval", "sh", "true", "--metric", "tim"]);
     answer
@@ -142,7 +139,10 @@ fn a_metric_that_no_case_reports_is_refused_and_nothing_is_kept() {
     for words in [&["report"][..], &["compare", "@1", "@2"]] {
         let answer = project.run(&[words, &["--metric", "latency"]].concat());
         let answer = answer.expect_status(2);
-        answer.expect_stderr(&["no metric 'latency'", "hint: there is only 'throughput'"]);
+        answer.expect_stderr(&[
+            "unknown metric 'latency'",
+            "hint: the only metric is 'throughput'",
+        ]);
     }
 }
 
@@ -153,8 +153,8 @@ fn a_session_without_results_has_no_metrics_to_list() {
     let answer = project
         .run(&["report", "--metric", "nope"])
         .expect_status(2);
-    assert!(!answer.stderr.contains("there are ."), "{answer:#?}");
-    answer.expect_stderr(&["there is no metric 'nope': there are no results"]);
+    assert!(!answer.stderr.contains("metrics are ."), "{answer:#?}");
+    answer.expect_stderr(&["unknown metric 'nope': there are no results"]);
 }
 
 #[test]

@@ -250,7 +250,7 @@ tool = "cpu-prof"
     answer.stdout = unwrapped(&answer.stdout);
     answer.expect_stdout(&[
         "http: checked against plain",
-        "There is no profile: the run failed at 'profile': V8's profiler records",
+        "No profile: the run failed at 'profile': V8's profiler records",
         "a server is recorded by perf only",
     ]);
 }
@@ -265,8 +265,7 @@ fn a_file_that_asks_for_perf_is_not_served_by_another_tool() {
     let mut answer =
         CommandResult::from(command.env("PATH", path).output().unwrap()).expect_status(0);
     answer.stdout = unwrapped(&answer.stdout);
-    answer
-        .expect_stdout(&["There is no profile: the run failed at 'profile': perf is not in PATH."]);
+    answer.expect_stdout(&["No profile: the run failed at 'profile': perf is not in PATH."]);
 }
 
 #[test]

@@ -209,11 +209,11 @@ fn an_unknown_metric_is_refused_with_those_that_there_are() {
     ] {
         for (metric, hint) in [
             ("throughptu", "hint: did you mean 'throughput'?"),
-            ("allocations", "hint: there is only 'throughput'"),
+            ("allocations", "hint: the only metric is 'throughput'"),
         ] {
             let answer = repository
                 .run(&[command, &["--metric", "throughput", "--metric", metric]].concat());
-            let why = format!("in --metric: there is no metric '{metric}'");
+            let why = format!("in --metric: unknown metric '{metric}'");
             answer.expect_status(2).expect_stderr(&[&why, hint]);
         }
     }

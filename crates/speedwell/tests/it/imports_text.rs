@@ -264,15 +264,15 @@ fn requests_of_ab_that_failed_are_warned_of() {
         ("ab/ab_reset.out", "40 of 40 requests failed (40 errors)."),
         (
             "ab/ab_non2xx.out",
-            "20 of 40 requests failed (20 answers other than 2xx)",
+            "20 of 40 requests failed (20 responses other than 2xx)",
         ),
         (
             "ab/ab_length_fail.out",
-            "32 of 40 requests failed by the length of the body alone",
+            "32 of 40 requests failed only by body length",
         ),
         (
             "ab/ab_pasted_22.txt",
-            "32 of 40 requests failed by the length of the body alone",
+            "32 of 40 requests failed only by body length",
         ),
         (
             "ab/ab_refused_r.out",

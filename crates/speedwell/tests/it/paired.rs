@@ -44,8 +44,8 @@ fn a_change_shows_in_the_ratios_of_pairs_whatever_their_level() {
 fn wall_clock_time_of_a_shared_processor_is_not_reported() {
     let words = [&TWO[..], &["--metric", "throughput"]].concat();
     run(FAKE, &words).expect_status(2).expect_stderr(&[
-        "there is no metric 'throughput'",
-        "hint: there is only 'cpu_time'",
+        "unknown metric 'throughput'",
+        "hint: the only metric is 'cpu_time'",
     ]);
 }
 

@@ -322,7 +322,7 @@ fn when_the_guard_is_killed_as_well_the_journal_is_enough() {
     tuner.wait().unwrap();
     assert_ne!(machine.settings(), before);
     machine.tune(&["swap"]).expect_status(2).expect_stderr(&[
-        "ended together with its guard",
+        "died together with its guard",
         "hint: sudo speedwell tune reset",
     ]);
     machine.tune(&["reset"]).expect_status(0);
@@ -393,7 +393,10 @@ fn wrong_words_are_answered_with_what_would_be_right() {
     wrong(&["irq"], &["'irq' needs --cpus CPUS"]);
     wrong(
         &["--cpus", "5"],
-        &["processor 5 of --cpus is not online", "online are 0-1"],
+        &[
+            "processor 5 of --cpus is not online",
+            "the online processors are 0-1",
+        ],
     );
     wrong(&["--cpus", "0,1"], &["none is left for everything else"]);
     wrong(

@@ -173,7 +173,7 @@ fn a_column_in_an_order_of_its_own_is_found_by_the_sizes_of_answers() {
         "-23 % for 'hapi'",
         "+32 % for 'express-with-middlewares'",
         "+2 % for 'express-route-prefix'",
-        "as if each had been sorted by itself",
+        "as if it had been sorted separately",
     ] {
         assert!(rows.says.contains(words), "{words}: {}", rows.says);
     }

@@ -167,14 +167,14 @@ pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     }
     let ranges = figures.lengths.map(|lengths| lengths.range);
     if let Some((least, greatest)) = ranges.filter(|(least, greatest)| least < greatest) {
-        let text = format!("{least} to {greatest} bytes, which is no failure");
+        let text = format!("{least} to {greatest} bytes, not counted as failures");
         lines.push(("Body lengths", text));
     }
     if let Some(lengths) = figures.lengths
         && report.request.shown.counts_lengths
     {
         let (others, all) = (lengths.others, figures.complete);
-        let text = format!("{others} of {all} (not as long as the first)");
+        let text = format!("{others} of {all} (length differs from the first)");
         lines.push(("Failed as ab counts", text));
     }
     let warnings = report_warnings(report).into_iter();
@@ -197,19 +197,21 @@ fn report_warnings(report: &AbReportContent) -> Vec<String> {
     let figures = &report.figures;
     let mut sentences = Vec::new();
     if let Some(reason) = report.cut_short.map(CutShort::reason) {
-        sentences.push(format!("This report is of a part of the test: {reason}."));
+        sentences.push(format!(
+            "This report covers only part of the test: {reason}."
+        ));
     }
     let failed = figures.complete - figures.success_count().min(figures.complete);
     if failed > 0 && report.cut_short.is_none() {
         sentences.push(format!(
-            "{failed} of {} requests failed or had another status than 2xx: the rate is not that of a \
-             working server.",
+            "{failed} of {} requests failed or had a status other than 2xx: the rate does not \
+             represent a working server.",
             figures.complete
         ));
     }
     if figures.lacks_concurrency() {
         sentences.push(format!(
-            "Less than {:.0} % of the requested concurrency: times are those of a lighter load.",
+            "Less than {:.0} % of the requested concurrency: the times belong to a lighter load.",
             MIN_CONCURRENCY_SHARE * 100.0
         ));
     }

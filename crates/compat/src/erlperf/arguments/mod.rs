@@ -203,7 +203,7 @@ impl ErlperfCommand {
             .unwrap_or(SampleOrder::Blocks);
         if isolated && order == SampleOrder::Parallel && snippets.len() > 1 {
             return Err(
-                "isolated snippets take turns, so -i is not compatible with --order parallel"
+                "isolated snippets run in turn, so -i is not compatible with --order parallel"
                     .to_owned(),
             );
         }
@@ -261,18 +261,18 @@ fn explain_mistake(mistake: ArgumentError<'_>) -> String {
             let dash = if name.starts_with('-') { "" } else { "-" };
             format!("required argument missing: the value of {dash}{name}")
         }
-        ArgumentError::TakesNoValue(name) => format!("{name} has no value"),
+        ArgumentError::TakesNoValue(name) => format!("{name} takes no value"),
         ArgumentError::UnknownLetter(_, word) => format!("unrecognised argument: {word}"),
         ArgumentError::UnknownName(typed) => {
             let name = typed[2..].replace('-', "_");
             let distance =
                 |known: &str| strsim::damerau_levenshtein(&known[2..].replace('-', "_"), &name);
-            let every = OPTION_NAMES
+            let near = OPTION_NAMES
                 .iter()
                 .map(|(names, _)| names[0])
-                .filter(|known| *known != "-pa");
-            let near = every.min_by_key(|known| distance(known));
-            let near = near.filter(|known| distance(known) * 3 <= name.len());
+                .filter(|known| *known != "-pa")
+                .min_by_key(|known| distance(known))
+                .filter(|known| distance(known) * 3 <= name.len());
             let hint = near.map(|known| format!("\nhint: did you mean '{known}'?"));
             format!("unrecognised argument: {typed}{}", hint.unwrap_or_default())
         }
@@ -287,11 +287,10 @@ impl TypedArguments<'_> {
         let Some(text) = self.0.value(option) else {
             return Ok(None);
         };
-        let count = text.parse::<u64>().ok();
-        let count = count.filter(|count| (least..=most).contains(count));
+        let count = (text.parse::<u64>().ok()).filter(|count| (least..=most).contains(count));
         count.map(Some).ok_or_else(|| {
             format!(
-                "invalid argument {text} for: {option}, which is a whole number from {least} on"
+                "invalid argument {text} for: {option}, expected a whole number of at least {least}"
             )
         })
     }
@@ -308,7 +307,7 @@ impl TypedArguments<'_> {
         let names: Vec<&str> = known.iter().map(|(name, _)| *name).collect();
         found.map(|(_, value)| Some(*value)).ok_or_else(|| {
             format!(
-                "invalid argument {text} for: {option}, which is one of {}",
+                "invalid argument {text} for: {option}, expected one of {}",
                 names.join(", ")
             )
         })
@@ -321,7 +320,7 @@ impl TypedArguments<'_> {
             clashing.map_or(Ok(()), |other| {
                 let hint = match *other {
                     "--concurrency" | "--warmup" if self.0.has("--loop") => {
-                        "\nhint: 'speedwell eval erlang CODE --iterations N' has both"
+                        "\nhint: 'speedwell eval erlang CODE --iterations N' supports both"
                     }
                     _ => "",
                 };
@@ -382,7 +381,7 @@ impl TypedArguments<'_> {
             count => format!("are {count} snippets"),
         };
         Err(format!(
-            "{option} '{surplus}' belongs to no snippet: it is number {} and there {there}",
+            "{option} '{surplus}' has no snippet: it is number {} and there {there}",
             count + 1
         ))
     }
@@ -410,12 +409,12 @@ impl TypedArguments<'_> {
         let Some(text) = self.0.value("--cv") else {
             return match (most_samples, most_time) {
                 (None, None) => Ok(None),
-                _ => Err("--max-samples and --max-time limit --cv, which is not there".to_owned()),
+                _ => Err("--max-samples and --max-time require --cv".to_owned()),
             };
         };
-        let variation = text.parse::<f64>().ok();
-        let variation = variation.filter(|share| share.is_finite() && *share >= 0.0);
-        let wrong = || format!("invalid argument {text} for: --cv, which is a share such as 0.05");
+        let variation =
+            (text.parse::<f64>().ok()).filter(|share| share.is_finite() && *share >= 0.0);
+        let wrong = || format!("invalid argument {text} for: --cv, expected a share such as 0.05");
         Ok(Some(SteadyCondition {
             variation: variation.ok_or_else(wrong)?,
             max_samples: most_samples
@@ -436,7 +435,8 @@ fn parse_iterations(text: &str) -> Result<u64, String> {
     let wrong = || {
         format!(
             "unsupported syntax for timed iteration count: {text}\n\
-             hint: a whole number from 1 on, and behind it K, M or G for thousands, millions, billions"
+             hint: use a positive whole number, optionally followed by K, M or G (thousand, \
+             million, billion)"
         )
     };
     let factor = match text.chars().last() {
@@ -459,9 +459,12 @@ fn parse_iterations(text: &str) -> Result<u64, String> {
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {
     let digits = text.strip_suffix('s').unwrap_or(text);
-    let time = digits.parse::<f64>().ok().filter(|seconds| *seconds > 0.0);
-    let time = time.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
-    time.ok_or_else(|| format!("invalid argument {text} for: --max-time, which is in seconds"))
+    let time = digits
+        .parse::<f64>()
+        .ok()
+        .filter(|seconds| *seconds > 0.0)
+        .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    time.ok_or_else(|| format!("invalid argument {text} for: --max-time, expected seconds"))
 }
 
 #[cfg(test)]

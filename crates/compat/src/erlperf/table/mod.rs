@@ -135,8 +135,10 @@ impl SnippetTable {
             .map(|l| to_single_line(&l.label))
             .collect();
         let least = CODE_HEADER.len() + 1;
-        let longest = labels.iter().map(|label| display_width(label) + 1);
-        let longest = longest.fold(least, usize::max);
+        let longest = labels
+            .iter()
+            .map(|label| display_width(label) + 1)
+            .fold(least, usize::max);
         let room = viewport
             .saturating_sub(widths.iter().sum())
             .max(least)
@@ -428,9 +430,11 @@ fn format_digits(value: f64) -> String {
     if is_whole || value.abs() >= 99.95 {
         return format!("{whole:.0}");
     }
-    let exponent = format!("{value:.2e}");
-    let exponent = exponent.split_once('e').map(|(_, exponent)| exponent);
-    let exponent: i32 = exponent.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let scientific = format!("{value:.2e}");
+    let exponent: i32 = scientific
+        .split_once('e')
+        .and_then(|(_, exponent)| exponent.parse().ok())
+        .unwrap_or(0);
     let behind = usize::try_from(2 - exponent).unwrap_or(0);
     format!("{value:.behind$}")
 }

@@ -110,12 +110,12 @@ fn lengths_that_vary_are_no_failures_and_ab_s_count_is_told_on_request() {
     assert_eq!(called.kinds(), None);
     assert_eq!(
         called.value("Body lengths"),
-        "1 to 5 bytes, which is no failure"
+        "1 to 5 bytes, not counted as failures"
     );
     // Of five lengths in turn, four differ from the first.
     assert_eq!(
         called.value("Failed as ab counts"),
-        "32 of 40 (not as long as the first)"
+        "32 of 40 (length differs from the first)"
     );
     let plain = as_ab("-k -l -n 40 -c 2", &server.url("/var"));
     assert_eq!(plain.value("Document Length"), "Variable");
@@ -179,7 +179,7 @@ fn a_reset_ends_the_test_and_r_goes_on() {
     assert!(
         called
             .stdout
-            .contains("\nWARNING:                This report is of a part of the test: ")
+            .contains("\nWARNING:                This report covers only part of the test: ")
     );
     assert!(
         called
@@ -189,7 +189,7 @@ fn a_reset_ends_the_test_and_r_goes_on() {
     assert!(
         called
             .stderr
-            .ends_with("\nhint: '-r' goes on after errors of connections\n")
+            .ends_with("\nhint: use '-r' to continue after connection errors\n")
     );
 }
 

@@ -107,6 +107,6 @@ fn a_version_that_was_insisted_on_and_not_agreed_to_is_refused() {
     assert_eq!(older.value("SSL/TLS Protocol"), agreed);
     let newer = as_ab("--insecure -f TLS1.3 -n 1", &url);
     assert_eq!(newer.status, 2);
-    let why = "ab: '-f' asks for TLSv1.3, but the server agreed to TLSv1.2";
+    let why = "ab: '-f' requires TLSv1.3, but the server negotiated TLSv1.2";
     assert!(newer.stderr.contains(why), "{}", newer.stderr);
 }

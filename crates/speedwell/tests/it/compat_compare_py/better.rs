@@ -68,11 +68,7 @@ fn units_are_converted() {
         &repetition("a", "ps", "2"),
         &repetition("a", "ns", "1"),
     );
-    assert!(
-        outcome
-            .stderr
-            .contains("their units have no common measure: a")
-    );
+    assert!(outcome.stderr.contains("their units are incompatible: a"));
 }
 
 #[test]
@@ -283,17 +279,17 @@ fn what_failed_or_was_skipped_is_told_below_the_table() {
 #[test]
 fn nothing_compared_is_no_success() {
     for (name, reason) in [
-        ("nobench", "there are no benchmarks in 'nobench.json'"),
-        ("nobench2", "there are no benchmarks in 'nobench.json'"),
+        ("nobench", "'nobench.json' has no benchmarks"),
+        ("nobench2", "'nobench.json' has no benchmarks"),
         (
             "filt_nomatch",
             "no name in 'in_copy_r1a.json' matches 'nope'",
         ),
         ("filt_empty", "a filter is empty, so both sides are all of"),
-        ("aggr_json", "there are no aggregates"),
+        ("aggr_json", "no aggregates"),
         (
             "kitchen_filters2",
-            "no benchmark with times is on both sides",
+            "the sides have no benchmark with times in common",
         ),
     ] {
         let (outcome, _) = call_case(&case(name), &[]);
@@ -305,6 +301,6 @@ fn nothing_compared_is_no_success() {
         repetition("a", "ns", "0").replace("\"time_unit", "\"error_occurred\": true, \"time_unit");
     let outcome = compare("", &failed, &repetition("a", "ns", "1"));
     assert_eq!(outcome.status, 2);
-    let reason = "nothing compared: what both sides have failed or was skipped";
+    let reason = "nothing compared: all common benchmarks failed or were skipped";
     assert!(outcome.stderr.contains(reason), "{}", outcome.stderr);
 }

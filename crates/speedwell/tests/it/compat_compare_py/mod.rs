@@ -224,9 +224,9 @@ fn the_dump_is_spelled_as_python_spells_it() {
 #[test]
 fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
     for (name, reason) in [
-        ("badmode", "'foo' is no mode; there are benchmarks"),
-        ("badalpha", "--alpha 'x' is no number"),
-        ("badinput", "'bad.txt' is neither a result file in JSON nor"),
+        ("badmode", "unknown mode 'foo'; expected benchmarks"),
+        ("badalpha", "--alpha 'x' is not a number"),
+        ("badinput", "'bad.txt' is neither a JSON result file nor"),
         ("emptyinput", "'empty.json' is empty"),
         ("dirin", "'DIR' is a folder"),
         ("nofile", "cannot open 'nonexist.json': No such file"),
@@ -238,7 +238,7 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
         ("listjson", "there is no 'benchmarks' in it"),
         (
             "optbefore",
-            "unknown option '--benchmark_filter'\nhint: options of the",
+            "unknown option '--benchmark_filter'\nhint: put options for the",
         ),
         (
             "filt_badre",

@@ -75,7 +75,7 @@ fn the_baseline_runs_first_and_each_line_comes_before_the_output_it_announces() 
     assert!(lines(&answer)[7].starts_with("BM_x_pvalue "), "{answer:#?}");
     assert_eq!(answer.status, 0);
     assert!(
-        answer.stderr.contains("hint: one process a side"),
+        answer.stderr.contains("hint: with one process per side"),
         "{answer:#?}"
     );
     assert!(
@@ -132,7 +132,7 @@ fn a_failing_program_is_shown_and_ends_the_comparison() {
     assert_eq!(answer.status, 2);
     assert!(
         answer.stderr.ends_with(
-            "no such flag\ncompare.py: './old' ended with status 7\nhint: repeat it with: ./old \
+            "no such flag\ncompare.py: './old' exited with status 7\nhint: repeat it with: ./old \
              '--bogus=1 2' --benchmark_out=/dev/null\n"
         ),
         "{answer:#?}"
@@ -147,8 +147,8 @@ fn a_program_without_results_is_an_error_in_one_line() {
     assert_eq!(answer.status, 2);
     assert!(
         answer.stderr.contains(
-            "compare.py: './old' wrote no results, so nothing compared\nhint: does any of its \
-             benchmarks match 'zzz'?\n"
+            "compare.py: './old' wrote no results, so nothing was compared\nhint: check that a \
+             benchmark matches 'zzz'\n"
         ),
         "{answer:#?}"
     );
@@ -179,7 +179,7 @@ fn own_options_behind_the_inputs_are_not_passed_to_programs() {
     assert!(
         answer
             .stderr
-            .contains("'--no-color' has no effect behind the inputs"),
+            .contains("'--no-color' has no effect after the inputs"),
         "{answer:#?}"
     );
     let answer = run(
@@ -200,7 +200,7 @@ fn what_would_fail_after_measuring_is_found_out_before() {
         (vec!["benchmarks", "./old", "broken.json"], "cut short"),
         (
             vec!["-d", "no/x.json", "benchmarks", "./old", "./new"],
-            "no such folder",
+            "the folder does not exist",
         ),
         (vec!["filters", "./old", "(", "x"], "unclosed group"),
     ] {

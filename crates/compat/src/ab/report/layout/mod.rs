@@ -25,8 +25,10 @@ const TIME_ROWS: [(&str, TimeSelector); 4] = [
 pub fn banner_lines() -> [String; 3] {
     [
         format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
-        "Not the original: Speedwell stands in for it and prints the same report.".to_owned(),
-        "What differs, and why: 'speedwell as ab -h' and docs/reference/ab.md.".to_owned(),
+        "Not the original: a drop-in replacement by Speedwell that prints the same \
+         report."
+            .to_owned(),
+        "Differences: 'speedwell as ab -h' and docs/reference/ab.md.".to_owned(),
     ]
 }
 

@@ -255,15 +255,15 @@ fn what_is_added_stands_below_and_says_what_became_of_every_request() {
     let expected = "\
 Account:                40 attempted = 20 ok + 20 eof.in-body
 Effective concurrency:  0.02 on average, 2 requested
-Failed as ab counts:    20 of 40 (not as long as the first)
-WARNING:                20 of 40 requests failed or had another status than 2xx: the rate is not that of a working server.
+Failed as ab counts:    20 of 40 (length differs from the first)
+WARNING:                20 of 40 requests failed or had a status other than 2xx: the rate does not represent a working server.
 ";
     assert_eq!(added, expected);
     let made = LoadBuilder::new().with_answers(5, 200);
     let part = print_report_with("-n 40 http://h/", made, |report| {
         report.cut_short = Some(CutShort::Failed(ErrorClass::ConnectRefused));
     });
-    let reason = "This report is of a part of the test: the server refused the connection.\n";
+    let reason = "This report covers only part of the test: the server refused the connection.\n";
     assert!(part.contains(reason), "{part}");
 }
 
