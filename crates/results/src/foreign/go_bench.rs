@@ -403,7 +403,7 @@ pub fn output_of_events(bytes: &[u8]) -> Result<String> {
             continue;
         }
         let event: TestEvent = serde_json::from_str(line).with_context(|| {
-            format!("line {number} is no event of go test -json\nhint: is the file cut short?")
+            format!("line {number} is not an event of go test -json\nhint: is the file cut short?")
         })?;
         packages
             .entry(event.package)

@@ -201,8 +201,8 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     {
         found.has_fixed_rate = true;
         found.remarks.push(format!(
-            "its {recorded} latencies belong to {requests} answers: autocannon made the others up to \
-             correct for a constant rate, in steps of 1 ms, which corrects too much"
+            "it has {recorded} latencies for {requests} responses: autocannon added the others to \
+             correct for a constant rate, in steps of 1 ms, which overcorrects"
         ));
     }
     let under_way = count("connections").unwrap_or(1.0) * count("pipelining").unwrap_or(1.0);
@@ -210,7 +210,7 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
         let lost = sent - requests - found.errors;
         if lost > under_way {
             found.remarks.push(format!(
-                "{lost} of {sent} requests were sent and neither answered nor counted as errors"
+                "{lost} of {sent} requests sent were neither answered nor counted as errors"
             ));
         }
     }

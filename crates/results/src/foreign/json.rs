@@ -135,8 +135,8 @@ fn explain_error(error: serde_json::Error) -> Error {
         anyhow!("{error}\nhint: is the file cut short?")
     } else if error.to_string().starts_with("trailing characters") {
         anyhow!(
-            "{error}\nhint: are there several JSON documents in it? save each in a file of its own; several files of one \
-             side are given as A.json,B.json"
+            "{error}\nhint: does the file contain several JSON documents? save each to its own file; pass several files of \
+             one side as A.json,B.json"
         )
     } else {
         error.into()
@@ -317,7 +317,9 @@ impl<'a> JsonNode<'a> {
     /// # Errors
     /// Fails if the value is not a string.
     pub fn text(&self) -> Result<&'a str> {
-        self.value.as_str().ok_or_else(|| self.type_error("a text"))
+        self.value
+            .as_str()
+            .ok_or_else(|| self.type_error("a string"))
     }
 
     /// Returns the value as a number.

@@ -146,7 +146,7 @@ impl EntriesReader<'_> {
         let is_own_choice = *self.said == MetricDirections::default();
         remarks.extend(self.rates.into_iter().filter(|_| is_own_choice).map(|tool| {
             format!(
-                "of a rate that '{tool}' prints, more is better; github-action-benchmark itself takes less"
+                "for rates of '{tool}', more is better; github-action-benchmark itself assumes less"
             )
         }));
         warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
@@ -334,7 +334,7 @@ fn spread_note(value: &JsonNode<'_>, unit: &str, bench: &JsonNode<'_>) -> Option
     let range = bench.get("range")?;
     let range = range.text().ok()?.trim();
     let (value, unit) = (value.value(), unit.trim());
-    (!range.is_empty()).then(|| format!("Its file gives {value} {unit} ({range})."))
+    (!range.is_empty()).then(|| format!("The file states {value} {unit} ({range})."))
 }
 
 #[cfg(test)]
@@ -380,7 +380,7 @@ mod tests {
         let unknown = read_text(&file_text("abacus", bench), &MetricDirections::default()).0;
         let unknown = format!("{:#}", unknown.unwrap_err());
         let place =
-            "'entries.S[0].benches[0]': the file does not say whether more or less of 'points'";
+            "'entries.S[0].benches[0]': the file does not state whether more or less of 'points'";
         assert!(unknown.starts_with(place), "{unknown}");
         let descendant = file_text("", bench).replace("\"tool\":\"\"", "\"bigger_is_better\":true");
         let sessions = read_text(&descendant, &MetricDirections::default())
@@ -402,7 +402,7 @@ mod tests {
             ]
         );
         assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].starts_with("'data.js': of a rate that 'jmh' prints, more is"));
+        assert!(warnings[0].starts_with("'data.js': for rates of 'jmh', more is"));
     }
 
     #[test]
@@ -416,7 +416,7 @@ mod tests {
             .map(|run| run.value_of("time"))
             .collect();
         assert_eq!(values, [Some(2e3), Some(3e6)]);
-        assert_eq!(session.runs[1].notes, ["Its file gives 3 ms (± 1)."]);
+        assert_eq!(session.runs[1].notes, ["The file states 3 ms (± 1)."]);
         assert_eq!(session.runs[0].case.id(), "S/a");
     }
 

@@ -139,17 +139,18 @@ pub fn read_file(
     let other = match reading.other_versions {
         0 => None,
         1 => Some(
-            "the results of a benchmark were left out, because its text was another one".to_owned(),
+            "the results of 1 benchmark were left out: they belong to another version of it"
+                .to_owned(),
         ),
         many => Some(format!(
-            "the results of {many} benchmarks were left out, because their texts were other ones"
+            "the results of {many} benchmarks were left out: they belong to other versions of them"
         )),
     };
     let left_out = reading.left_out.into_warning(imported.is_empty())?;
     let remarks = guesses.into_iter().chain(other).chain(left_out);
     warnings.extend(remarks.map(|remark| format!("'{}': {remark}", file.label)));
     let mut sessions = points.into_sessions(file.label)?;
-    let mut session = sessions.pop().context("there are no results in it")?;
+    let mut session = sessions.pop().context("it contains no results")?;
     session.design.work = work;
     Ok(session)
 }
@@ -162,7 +163,7 @@ fn point_key(root: &JsonNode<'_>, beside: &AsvMetadata, rows: &[AsvRow<'_>]) -> 
     if let (Some(own), Some(folder)) = (&machine, beside.machine_name()) {
         ensure!(
             own == folder,
-            "it is of the machine '{own}', not of '{folder}'"
+            "it is from machine '{own}', but its folder belongs to machine '{folder}'"
         );
     }
     let committed = root.number_of("date")?.map(|date| date as i64);
@@ -483,7 +484,7 @@ impl AsvReader<'_> {
                     );
                 }
                 Some(result) if result.is_not_finite() => {
-                    let reason = "as asv says".to_owned();
+                    let reason = "reported by asv".to_owned();
                     imported.add_failure(
                         &case,
                         FailureCause::Skipped { reason },
@@ -610,7 +611,7 @@ fn spread_note(row: &AsvRow<'_>, at: usize) -> Option<String> {
     let repeats = repeats.map(|repeats| format!(" of {repeats} repeats"));
     (!words.is_empty()).then(|| {
         format!(
-            "asv gives {}{}.",
+            "asv reports {}{}.",
             words.join(" and "),
             repeats.unwrap_or_default()
         )

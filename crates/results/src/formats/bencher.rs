@@ -38,7 +38,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     let mut remarks = Vec::new();
     if reports.unnamed > 0 {
         remarks.push(format!(
-            "reports without a commit ({}) are of the revisions 'version 0' and so on, as bencher counts them",
+            "reports without a commit ({}) get revisions 'version 0' and so on, as bencher numbers them",
             reports.unnamed
         ));
     }
@@ -255,7 +255,7 @@ fn read_figure(
     );
     let note = low.zip(high).map(|(low, high)| {
         format!(
-            "bencher gives '{}' values from {} to {}.",
+            "bencher reports '{}' between {} and {}.",
             metric.name,
             low * factor,
             high * factor

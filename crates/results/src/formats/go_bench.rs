@@ -120,7 +120,7 @@ impl<'a> GoOutputParser<'a> {
             }
             GoBenchLine::Panic(why) => {
                 self.remarks.push(format!(
-                    "a panic ended a package ('{why}'); what would have followed is missing"
+                    "a panic ended a package ('{why}'); later results are missing"
                 ));
                 self.is_in_panic = true;
             }
@@ -142,7 +142,7 @@ impl<'a> GoOutputParser<'a> {
             GoBenchLine::Result(..) | GoBenchLine::Begin(_) | GoBenchLine::Rest(_) => {
                 let shown: String = text.trim().chars().take(60).collect();
                 self.remarks.push(format!(
-                    "the last line has no line end, so it may be cut short; it was left out: \
+                    "the last line has no newline, so it may be cut short; it was left out: \
                      '{shown}'"
                 ));
                 self.begun = None;
@@ -181,7 +181,8 @@ impl<'a> GoOutputParser<'a> {
 
     fn abandon_pending(&mut self) {
         if let Some(name) = self.begun.take() {
-            let cause = failure_cause("has no result: it did not end, or its own output hides it");
+            let cause =
+                failure_cause("has no result: it did not finish, or its own output hides it");
             self.push_entry(name, GoBenchOutcome::Stopped(cause));
         }
     }
@@ -380,8 +381,8 @@ impl EntryAdder<'_> {
         let mut remarks: Vec<String> = Vec::new();
         if self.not_finite > 0 {
             remarks.push(match self.not_finite {
-                1 => "1 value that is not finite was left out".to_owned(),
-                count => format!("{count} values that are not finite were left out"),
+                1 => "1 non-finite value was left out".to_owned(),
+                count => format!("{count} non-finite values were left out"),
             });
         }
         remarks

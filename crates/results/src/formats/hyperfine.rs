@@ -60,8 +60,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         result.add_runs(case, &mut imported);
         if !result.times.is_empty() && result.times.iter().all(|&(time, _)| time == 0.0) {
             warnings.push(format!(
-                "'{label}': every time of '{}' is 0, as it takes less than the shell that \
-                 hyperfine subtracts; measure it with --shell=none",
+                "'{label}': every time of '{}' is 0, because it takes less time than the \
+                 shell, which hyperfine subtracts; measure it with --shell=none",
                 result.command
             ));
         }
@@ -323,11 +323,7 @@ mod tests {
             "{warnings:?}"
         );
         let alone = read_text(&format!(r#"{{"results":[{twice}]}}"#)).unwrap_err();
-        assert!(
-            alone
-                .to_string()
-                .contains("hint: give each a name of its own")
-        );
+        assert!(alone.to_string().contains("hint: give each a unique name"));
     }
 
     #[test]
@@ -365,7 +361,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let message = |text| format!("{:#}", read_text(text).unwrap_err());
-        assert_eq!(message(r#"{"results":[]}"#), "there are no results in it");
+        assert_eq!(message(r#"{"results":[]}"#), "it contains no results");
         assert_eq!(
             message(r#"{"results":[{"command":"a"}]}"#),
             "the key 'times' is missing in 'results[0]'"

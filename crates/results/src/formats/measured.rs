@@ -118,7 +118,7 @@ fn add_load(
     }
     if load.measured.totals.outcomes.succeeded() == 0 {
         let case = report.case();
-        let reason = "no request was answered well".to_owned();
+        let reason = "no request succeeded".to_owned();
         imported.add_failure(
             &case,
             FailureCause::Invalid { reason },
@@ -127,7 +127,7 @@ fn add_load(
         return Ok(());
     }
     report.add_to(imported, remarks);
-    let run = imported.last_run().context("a load is a run")?;
+    let run = imported.last_run().context("the load has no run")?;
     complete_run(run, load, names)
 }
 
@@ -170,7 +170,7 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Fails if the data are not JSON, or not a load report of a known version.
 pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
     let document: LoadDocument = json::read_lenient(bytes, |text| serde_json::from_str(text))?;
-    ensure!(!document.loads.is_empty(), "there are no loads in it");
+    ensure!(!document.loads.is_empty(), "it contains no loads");
     Ok(document.loads)
 }
 
@@ -192,7 +192,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 /// Fails if a load was written by an incompatible version.
 pub fn stored_loads(session: &Session) -> Result<Vec<LoadRun>> {
     let kept = session.runs.iter().filter_map(|run| run.load.as_deref());
-    kept.map(|text| serde_json::from_str(text).context("cannot read what is kept of a load"))
+    kept.map(|text| serde_json::from_str(text).context("cannot read a stored load"))
         .collect()
 }
 
@@ -292,7 +292,7 @@ fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
     let mut refusals = Vec::new();
     if verdict.is_generator_limited() {
         refusals.push(
-            "the generator itself was late, which is in the response times; those that it may have doubled are \
+            "the generator itself was late, which inflates response times; those that it may have doubled are \
              left out"
                 .to_owned(),
         );
@@ -372,7 +372,7 @@ pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
     for part in parts {
         ensure!(
             part.url == whole.url,
-            "a load of '{}' and one of '{}' are not parts of the same load",
+            "loads of '{}' and '{}' are not parts of the same load",
             whole.url,
             part.url
         );
@@ -430,7 +430,7 @@ fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
             *connections += other;
             *most_connections += other_most;
         }
-        _ => bail!("one was sent when it was due and another waited for answers"),
+        _ => bail!("one sent requests on a schedule, but another waited for responses"),
     }
     Ok(())
 }

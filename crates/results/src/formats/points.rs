@@ -101,7 +101,7 @@ impl FileSessions {
             })
         };
         let sessions: Vec<Session> = found.map(session).collect::<Result<_>>()?;
-        ensure!(!sessions.is_empty(), "there are no results in it");
+        ensure!(!sessions.is_empty(), "it contains no results");
         Ok(sessions)
     }
 }

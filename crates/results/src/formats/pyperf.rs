@@ -40,7 +40,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         let version = version.text()?;
         ensure!(
             version.split('.').next() == Some("1"),
-            "it is of format version {version}; version 1 is known"
+            "unsupported format version {version}: expected version 1"
         );
     }
     let mut listed = Vec::new();
@@ -264,10 +264,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        assert_eq!(
-            error_text(r#"{"benchmarks":[]}"#),
-            "there are no results in it"
-        );
+        assert_eq!(error_text(r#"{"benchmarks":[]}"#), "it contains no results");
         assert_eq!(
             error_text(r#"{"benchmarks":[{"runs":[]}]}"#),
             "the name of 'benchmarks[0]' is missing"
@@ -278,7 +275,7 @@ mod tests {
         );
         assert_eq!(
             error_text(r#"{"version":"2.0","benchmarks":[]}"#),
-            "it is of format version 2.0; version 1 is known"
+            "unsupported format version 2.0: expected version 1"
         );
         assert_eq!(
             error_text(r#"{"benchmarks":[{"metadata":{"name":"a"},"runs":[{"values":["x"]}]}]}"#),

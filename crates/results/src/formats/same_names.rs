@@ -49,7 +49,7 @@ pub fn distinguish_results<T>(
     let mut at = 0..;
     listed.retain(|_| !at.next().is_some_and(|at| left_out.contains(&at)));
     match ambiguous_results_warning(&same) {
-        Some(remark) if listed.is_empty() => bail!("{remark}\nhint: give each a name of its own"),
+        Some(remark) if listed.is_empty() => bail!("{remark}\nhint: give each a unique name"),
         remark => remarks.extend(remark),
     }
     Ok(listed)

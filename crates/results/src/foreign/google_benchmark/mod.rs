@@ -1,4 +1,4 @@
-//! JSON of google/benchmark programs, `json_schema_version` 1 of the library's JSON reporter.
+//! google/benchmark JSON programs, `json_schema_version` 1 of the library's JSON reporter.
 //!
 //! Decides the meaning of the keys of a row and of the context, for imported files and measured
 //! programs alike. Bounds the memory for large files by reading rows one by one. Start at
@@ -85,7 +85,7 @@ fn check_version(context: &Value) -> Result<()> {
     if let Some(version) = version {
         ensure!(
             version.number()? == SCHEMA_VERSION,
-            "its json_schema_version is {}; {SCHEMA_VERSION} is known",
+            "unsupported json_schema_version {}: expected {SCHEMA_VERSION}",
             version.value()
         );
     }

@@ -56,7 +56,7 @@ pub fn recognizes(beginning: &[u8]) -> bool {
 /// # Errors
 /// Fails if the JSON is invalid, or refers to a missing node.
 pub fn read(text: &str, names: &FrameNames) -> Result<StackProfile> {
-    let file: CpuProfileFile = serde_json::from_str(text).context("it is no profile of V8")?;
+    let file: CpuProfileFile = serde_json::from_str(text).context("it is not a V8 profile")?;
     let stacks = CallStacks::from_nodes(&file.nodes, &names.or_infer_home(own_files(&file.nodes)));
     let mut profile = StackProfile::new(ProfileTool::V8, WeightUnit::Microseconds);
     let mut samples = 0;
@@ -69,7 +69,7 @@ pub fn read(text: &str, names: &FrameNames) -> Result<StackProfile> {
         profile.add(frames, weight);
     }
     if samples == 0 {
-        bail!("it holds no samples");
+        bail!("it contains no samples");
     }
     profile.samples = Some(samples);
     Ok(profile)
@@ -126,13 +126,13 @@ impl CallStacks {
         let mut at = node;
         loop {
             let name = self.names.get(&at);
-            let name = name.with_context(|| format!("there is no node {at}"))?;
+            let name = name.with_context(|| format!("unknown node {at}"))?;
             let Some(parent) = self.parents.get(&at) else {
                 break;
             };
             frames.push(name.as_str());
             if frames.len() > self.names.len() {
-                bail!("node {at} is called by itself");
+                bail!("node {at} is its own ancestor");
             }
             at = *parent;
         }
@@ -190,14 +190,11 @@ mod tests {
     #[test]
     fn a_tree_that_is_none_is_an_error_and_no_endless_loop() {
         let broken = |text: String| fold_profile(&text).unwrap_err().to_string();
-        assert_eq!(
-            broken(profile_text("[9]", "[1]", "[2]")),
-            "there is no node 9"
-        );
-        assert!(broken(profile_text("[1]", "[1]", "[1,2]")).ends_with("is called by itself"));
+        assert_eq!(broken(profile_text("[9]", "[1]", "[2]")), "unknown node 9");
+        assert!(broken(profile_text("[1]", "[1]", "[1,2]")).ends_with("is its own ancestor"));
         assert_eq!(
             broken(profile_text("[]", "[]", "[2]")),
-            "it holds no samples"
+            "it contains no samples"
         );
     }
 }

@@ -56,7 +56,7 @@ pub fn read(mut text: impl BufRead, names: &FrameNames) -> Result<PerfScript> {
     loop {
         line.clear();
         let read = text.read_until(b'\n', &mut line);
-        if read.context("cannot read what perf wrote")? == 0 {
+        if read.context("cannot read the output of perf")? == 0 {
             break;
         }
         reader.read_line(&String::from_utf8_lossy(&line));
@@ -145,7 +145,7 @@ impl<'a> PerfReader<'a> {
         self.end_sample();
         if self.samples == 0 {
             bail!(
-                "it holds no samples\nhint: did the program use a processor while it was recorded?"
+                "it contains no samples\nhint: did the program use CPU time while it was recorded?"
             );
         }
         let event = self.event.unwrap_or_default();
@@ -154,12 +154,13 @@ impl<'a> PerfReader<'a> {
             self.profile.unit = WeightUnit::Nanoseconds;
         }
         if modifiers.contains('u') {
-            let remark = "Time in the kernel was not recorded (kernel.perf_event_paranoid does not allow it).";
+            let remark =
+                "Kernel time was not recorded (kernel.perf_event_paranoid does not allow it).";
             self.profile.remarks.push(remark.into());
         }
         if self.of_other_events > 0 {
             self.profile.remarks.push(format!(
-                "Only the event '{event}' is shown; {} samples of others were left out.",
+                "Only the event '{event}' is shown; {} samples of other events were left out.",
                 self.of_other_events
             ));
         }

@@ -12,7 +12,7 @@ use speedwell_model::{Case, FailureCause, ParameterValue};
 /// Note on all figures. Omits the number of samples, so that it is the same for every row and shown
 /// once.
 const MEDIAN_NOTE: &str =
-    "divan prints no single samples: the value is the median of the samples of one process.";
+    "divan prints no individual samples: the value is the median of one process's samples.";
 
 /// Drawing characters of a tree level.
 const BRANCHES: [&str; 4] = ["├─ ", "╰─ ", "│  ", "   "];
@@ -150,7 +150,7 @@ fn add_median(reported: &mut ReportedResult, figures: &[(String, &str)]) -> Resu
             .find(|(known, _)| known == name)
             .map(|(_, cell)| *cell)
     };
-    let median = cell("median").context("it has no column 'median'")?;
+    let median = cell("median").context("the column 'median' is missing")?;
     let (number, unit) = median
         .split_once(' ')
         .with_context(|| format!("'{median}' has no unit"))?;

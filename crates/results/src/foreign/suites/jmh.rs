@@ -66,7 +66,7 @@ fn add_iterations(
             let (mut sum, mut count) = (0.0, 0.0);
             for bin in iteration.elements()? {
                 let [value, times] = &bin.elements()?[..] else {
-                    bail!("'{}' is not a value and how often it was seen", bin.place());
+                    bail!("'{}' is not a pair of a value and its count", bin.place());
                 };
                 sum += value.number()? * times.number()?;
                 count += times.number()?;
@@ -131,7 +131,7 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
     let mut lines = text.lines().skip_while(|line| line.trim() != "Benchmarks:");
     lines.next().with_context(|| {
         let first = super::first_line(text);
-        format!("it is neither JSON of JMH nor its list of benchmarks; the first line is '{first}'")
+        format!("it is neither JMH JSON nor a JMH list of benchmarks; the first line is '{first}'")
     })?;
     let mut found: Vec<(&str, Vec<JmhParameter<'_>>)> = Vec::new();
     for line in lines.filter(|line| !line.trim().is_empty()) {
@@ -145,7 +145,7 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
             }
             (None, _) if !line.contains(char::is_whitespace) => found.push((line, Vec::new())),
             _ => bail!(
-                "the line '{}' of its list is neither a benchmark nor a parameter",
+                "the line '{}' of the list is neither a benchmark nor a parameter",
                 shorten_line(line)
             ),
         }
@@ -158,7 +158,7 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
             .product::<f64>();
         ensure!(
             count <= MAX_COMBINATIONS,
-            "'{name}' has {count} combinations of parameters, and {MAX_COMBINATIONS} at most are listed"
+            "'{name}' has {count} combinations of parameters; at most {MAX_COMBINATIONS} can be listed"
         );
         cases.extend(expand_cases(name, &parameters));
     }

@@ -208,7 +208,7 @@ impl RowsReader<'_> {
         }
         if self.has_only_aggregates {
             remarks.push(
-                "some benchmarks have aggregates only; their median or mean counts as one run"
+                "some benchmarks only have aggregates; their median or mean counts as one run"
                     .to_owned(),
             );
         }

@@ -48,11 +48,11 @@ pub fn parse_tables(text: &str) -> (Vec<MarkdownTable>, Option<String>) {
                 table.add_row(cells);
             }
             let what = if is_whole {
-                "the text may be cut short behind it"
+                "the text may be cut short after it"
             } else {
                 "it was left out"
             };
-            cut = (!has_end).then(|| format!("its last row '{line}' has no line end, so {what}"));
+            cut = (!has_end).then(|| format!("its last row '{line}' has no newline, so {what}"));
         } else if let Some(columns) = columns.filter(|columns| is_delimiter(columns, &cells)) {
             is_inside = true;
             tables.push(MarkdownTable {
@@ -225,10 +225,7 @@ mod tests {
         assert!(cut.unwrap().contains("'| y | 3'"));
         let (read, cut) = parse_tables("| a | b |\n|---|---|\n| x | 12 |");
         assert_eq!(read[0].rows.len(), 1);
-        assert!(
-            cut.unwrap()
-                .ends_with("the text may be cut short behind it")
-        );
+        assert!(cut.unwrap().ends_with("the text may be cut short after it"));
     }
 
     #[test]
