@@ -155,7 +155,8 @@ impl SpoolWriter {
             .write_all(&self.lines)
             .with_context(|| format!("cannot write the spool '{}'", path.display()))?;
         if let Some(copy) = &mut self.copy {
-            copy.write_all(&self.lines).context("nobody reads along")?;
+            copy.write_all(&self.lines)
+                .context("cannot send the spool to its reader")?;
         }
         self.lines.clear();
         Ok(())
@@ -164,11 +165,12 @@ impl SpoolWriter {
     fn sync_to_disk(&mut self) -> anyhow::Result<()> {
         self.flush_lines()?;
         if let Some(copy) = &mut self.copy {
-            copy.flush().context("nobody reads along")?;
+            copy.flush()
+                .context("cannot send the spool to its reader")?;
         }
         let path = &self.path;
         let kept = self.file.sync_data();
-        kept.with_context(|| format!("cannot keep the spool '{}'", path.display()))
+        kept.with_context(|| format!("cannot sync the spool '{}' to disk", path.display()))
     }
 
     fn close_block(&mut self, job: usize, block: u32) -> anyhow::Result<()> {

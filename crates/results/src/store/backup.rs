@@ -128,11 +128,13 @@ impl<R: BufRead> BackupLines<R> {
         lines.advance_line()?;
         let first = lines.next.as_deref().unwrap_or_default();
         let Ok(BackupLine::Backup { version, .. }) = serde_json::from_str(first) else {
-            bail!("it is no backup\nhint: speedwell import reads files with sessions alone")
+            bail!(
+                "it is not a backup\nhint: speedwell import reads files that only contain sessions"
+            )
         };
         ensure!(
             version <= BACKUP_VERSION,
-            "it was written by a newer speedwell (format {version}, this one knows {BACKUP_VERSION})\n\
+            "it was written by a newer speedwell (format {version}; this one reads up to {BACKUP_VERSION})\n\
              hint: update speedwell"
         );
         lines.version = version;
@@ -184,13 +186,13 @@ impl<R: BufRead> BackupLines<R> {
                 self.advance_line()?;
                 ensure!(
                     self.next.is_none(),
-                    "line {}: the backup ends before this line",
+                    "line {}: unexpected line after the end of the backup",
                     self.number
                 );
                 self.has_ended = true;
                 Ok(None)
             }
-            _ => bail!("line {}: a project was expected", self.number),
+            _ => bail!("line {}: expected a project", self.number),
         }
     }
 
@@ -356,7 +358,7 @@ impl Store {
             Ok(texts)
         })?;
         let [case, variant, name, unit, better]: [String; 5] =
-            read.with_context(|| format!("there is no series {number}"))?;
+            read.with_context(|| format!("series {number} does not exist"))?;
         let better = parse_direction(&better, &name)?;
         Ok(SeriesKey {
             case,
@@ -465,7 +467,7 @@ impl<R: BufRead> BackupLines<R> {
             BackupLine::Stored(stored) => stored.validate_digest()?,
             BackupLine::Branch { .. } | BackupLine::Change { .. } => {}
             BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {
-                bail!("it does not belong here")
+                bail!("unexpected line")
             }
         }
         self.advance_line()?;
@@ -480,7 +482,9 @@ impl<R: BufRead> BackupLines<R> {
         let mut turn = StreamingReader::default();
         let text = self.next_in_project().unwrap_or_default();
         let header = turn.read_line(text, 1).context("line 1")?.header;
-        take(BackupItem::Begins(header.context("there is no session")?))?;
+        take(BackupItem::Begins(
+            header.context("the header of a session is missing")?,
+        ))?;
         self.advance_line()?;
         let mut at = 1;
         while let Some(text) = self.next_in_session() {
@@ -503,7 +507,7 @@ impl SessionMetadata {
             .pushed
             .as_ref()
             .map(|pushed| SessionDigest::parse(&pushed.sha256));
-        ensure!(digest != Some(None), "the digest is none");
+        ensure!(digest != Some(None), "the digest is invalid");
         Ok(())
     }
 }
@@ -580,7 +584,7 @@ fn restore_metadata(
     stored: &SessionMetadata,
 ) -> anyhow::Result<()> {
     if let Some(pushed) = &stored.pushed {
-        let digest = SessionDigest::parse(&pushed.sha256).context("the digest is none")?;
+        let digest = SessionDigest::parse(&pushed.sha256).context("the digest is invalid")?;
         file.execute(
             sql!(
                 "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms,

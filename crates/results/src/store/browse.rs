@@ -470,7 +470,7 @@ mod tests {
             let before = viewer.data_version().unwrap();
             let refused = viewer.insert_session(&imported_session("x")).unwrap_err();
             assert!(
-                format!("{refused:#}").contains("cannot be written"),
+                format!("{refused:#}").contains("is not writable"),
                 "{refused:#}"
             );
             writer.insert_session(&imported_session("y")).unwrap();

@@ -49,7 +49,7 @@ impl Store {
                 sql!("DELETE FROM session WHERE number = $1"),
                 sql_params![number],
             )?;
-            ensure!(gone == 1, "there is no session @{number}");
+            ensure!(gone == 1, "session @{number} does not exist");
             file.execute(
                 sql!(
                     "INSERT INTO deleted (id, number, who, why, at_unix_ms, lines)
@@ -96,11 +96,11 @@ impl Store {
         let found = self.query_first(sql, sql_params![id], read)?;
         let packed = found
             .with_context(|| format!("no session '{id}' was deleted"))?
-            .with_context(|| format!("the lines of session '{id}' are no longer here"))?;
+            .with_context(|| format!("the lines of session '{id}' are no longer stored"))?;
         let mut text = String::new();
         GzDecoder::new(&packed[..]).read_to_string(&mut text)?;
         let session = json_lines::read(&text)?.pop();
-        let session = session.context("there is no session in its lines")?;
+        let session = session.context("its lines contain no session")?;
         self.transact(|file| {
             file.execute(sql!("DELETE FROM deleted WHERE id = $1"), sql_params![id])?;
             insert_whole(file, &session)

@@ -86,7 +86,7 @@ impl ParcelState {
     fn from_name(name: &str) -> anyhow::Result<ParcelState> {
         match PARCEL_STATE_NAMES.iter().find(|(_, known)| *known == name) {
             Some((state, _)) => Ok(*state),
-            None => bail!("'{name}' is not a state of a parcel"),
+            None => bail!("unknown parcel state '{name}'"),
         }
     }
 }

@@ -270,7 +270,7 @@ impl Store {
     pub fn find_machine(&self, number: i64) -> anyhow::Result<Machine> {
         let sql = sql!("SELECT id, name, label, class FROM machine WHERE number = $1");
         let found = self.query_first(sql, sql_params![number], |row| read_machine(row, 0))?;
-        found.with_context(|| format!("there is no machine {number}"))
+        found.with_context(|| format!("machine {number} does not exist"))
     }
 
     /// Returns the environment facts of a session, which can affect results.

@@ -140,7 +140,7 @@ fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
             return Ok(scratch);
         }
     }
-    bail!("somebody writes to it all the time\nhint: wait until that program has ended")
+    bail!("another program keeps writing to it\nhint: wait until that program has ended")
 }
 
 /// Returns the path of SQLite's auxiliary file with this suffix.

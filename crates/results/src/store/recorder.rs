@@ -43,7 +43,7 @@ impl Store {
     ) -> anyhow::Result<SessionRecorder<'_>> {
         ensure!(
             session.runs.is_empty(),
-            "a session that has runs cannot be begun"
+            "cannot begin a session that already has runs"
         );
         for tag in &session.tags {
             super::reference::validate_tag(tag)?;
@@ -207,7 +207,7 @@ impl SessionRecorder<'_> {
         })
         .with_context(|| {
             let slots: Vec<String> = slots.iter().map(u32::to_string).collect();
-            format!("cannot keep slot {}", slots.join(" and "))
+            format!("cannot store slot {}", slots.join(" and "))
         })
     }
 

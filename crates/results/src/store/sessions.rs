@@ -88,7 +88,7 @@ impl Store {
                 sql!("DELETE FROM session WHERE number = $1"),
                 sql_params![number],
             )?;
-            ensure!(gone == 1, "there is no session @{number}");
+            ensure!(gone == 1, "session @{number} does not exist");
             Ok(())
         })
     }

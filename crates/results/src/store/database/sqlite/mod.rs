@@ -333,16 +333,16 @@ pub(super) fn explain_error(error: rusqlite::Error) -> anyhow::Error {
             "wait until that program ends, or choose another file with --db FILE",
         ),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
-            "it cannot be written here",
-            "check the rights of the file and of its folder, or choose another file with --db FILE",
+            "it is not writable",
+            "check the permissions of the file and its folder, or choose another file with --db FILE",
         ),
         Some(ErrorCode::DiskFull) => (
             "the disk is full",
             "free some space, or choose another file with --db FILE",
         ),
         Some(ErrorCode::SystemIoFailure) => (
-            "the disk reports an error",
-            "see the kernel's messages with dmesg",
+            "the disk reported an error",
+            "check the kernel log with dmesg",
         ),
         _ => return error.into(),
     };
