@@ -29,8 +29,12 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
-    let project = root.get("project").map(|project| project.text_of("name"));
-    let project = project.transpose()?.flatten().unwrap_or_default();
+    let project = root
+        .get("project")
+        .map(|project| project.text_of("name"))
+        .transpose()?
+        .flatten()
+        .unwrap_or_default();
     let mut reports = BencherReports::default();
     for series in root.require("results")?.elements()? {
         reports.add_series(project, &series, file)?;

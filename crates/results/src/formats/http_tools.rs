@@ -55,13 +55,13 @@ pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Resul
     let text = String::from_utf8_lossy(bytes);
     let tool = detect_tool(&text).context("it contains no output of wrk or h2load")?;
     // These tools terminate every line; an unterminated last line may have lost digits.
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let output = HttpOutput::read(tool, whole).with_context(|| {
+    let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
+    let output = HttpOutput::read(tool, complete_lines).with_context(|| {
         format!("{tool} did not print its results\nhint: is the text cut short?")
     })?;
     ensure!(output.rate.is_some(), "the rate is missing");
     let mut load = into_load_report(output, 0.0);
-    if !text.ends_with('\n') && text.len() > whole.len() + 1 {
+    if !text.ends_with('\n') && text.len() > complete_lines.len() + 1 {
         load.remarks
             .push("its last line has no newline, so it was left out".to_owned());
     }
@@ -195,10 +195,10 @@ fn parse_hey_oha_line(line: &str, load: &mut LoadReport) {
         load.elapsed_ns = parse_duration_ns(total);
     } else if let Some((percent, time)) = line.split_once(" in ") {
         // hey prints the percent sign twice.
-        let percent = percent.trim_end_matches('%');
-        let is_number = percent.parse::<f64>().is_ok();
+        let number = percent.trim_end_matches('%');
+        let is_number = number.parse::<f64>().is_ok();
         if let Some(ns) = parse_duration_ns(time).filter(|_| is_number) {
-            load.times_ns.push((percentile_metric(percent), ns));
+            load.times_ns.push((percentile_metric(number), ns));
         }
     } else if let Some((number, words)) = line.strip_prefix('[').and_then(|l| l.split_once(']')) {
         let Ok(number) = number.parse::<f64>() else {

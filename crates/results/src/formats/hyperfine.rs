@@ -28,10 +28,9 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// its location.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
-    let results = JsonNode::from_root(&parsed)
+    let results: Vec<HyperfineResult> = JsonNode::from_root(&parsed)
         .require("results")?
-        .elements()?;
-    let results: Vec<HyperfineResult> = results
+        .elements()?
         .iter()
         .map(HyperfineResult::read)
         .collect::<Result<_>>()?;
@@ -100,10 +99,11 @@ impl HyperfineResult {
             .collect::<Result<_>>()?;
         let endings = exit_statuses(result, times_s.len())?;
         let parameters = result.get("parameters");
-        let parameters = parameters.iter().flat_map(JsonNode::members);
         Ok(HyperfineResult {
             command: result.require("command")?.text()?.to_owned(),
             parameters: parameters
+                .iter()
+                .flat_map(JsonNode::members)
                 .map(|(name, value)| (name.to_owned(), value_text(value)))
                 .collect(),
             times: times_s.into_iter().zip(endings).collect(),
@@ -212,12 +212,11 @@ fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>
         codes.place(),
         elements.len()
     );
-    let elements = elements
-        .iter()
-        .map(|node| (!node.is_null()).then_some(node));
-    let status =
-        |node: Option<&JsonNode<'_>>| node.map(|node| Ok(node.number()? as i32)).transpose();
-    elements.map(status).collect()
+    let status = |node: &JsonNode<'_>| {
+        let exited = (!node.is_null()).then_some(node);
+        exited.map(|node| Ok(node.number()? as i32)).transpose()
+    };
+    elements.iter().map(status).collect()
 }
 
 fn value_text(value: &serde_json::Value) -> String {

@@ -27,11 +27,11 @@ pub const REPETITIONS_WARNING: &str = "repetitions of one process are not indepe
 
 /// Returns a warning about metrics whose direction is unknown, if there are any.
 pub fn unknown_directions_warning(names: &BTreeSet<String>) -> Option<String> {
-    let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-    (!names.is_empty()).then(|| {
+    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    (!quoted.is_empty()).then(|| {
         format!(
             "it does not state whether more or less of {} is better, so changes have no verdict",
-            names.join(", ")
+            quoted.join(", ")
         )
     })
 }
@@ -279,12 +279,12 @@ fn merge_session(
             Some(_) => {}
         }
     }
-    let wanted = wanted.unwrap_or_else(|| session.design.baseline.clone());
-    let only = session.variants.len() < 2;
+    let variant = wanted.unwrap_or_else(|| session.design.baseline.clone());
+    let is_only = session.variants.len() < 2;
     let chosen = session
         .runs
         .into_iter()
-        .filter(|run| only || *run.variant == *wanted);
+        .filter(|run| is_only || *run.variant == *variant);
     for mut run in join_repetitions(chosen) {
         let count = counts.entry(run.case.id()).or_default();
         run.block = *count;
@@ -335,12 +335,12 @@ pub fn set_parameters(session: &mut Session, values: &[(String, ParameterValue)]
 }
 
 fn with_parameters(case: &Case, values: &[(String, ParameterValue)]) -> Case {
-    let mut case = case.clone();
+    let mut extended = case.clone();
     for (name, value) in values {
-        case.values.retain(|(known, _)| known != name);
-        case.values.push((name.clone(), value.clone()));
+        extended.values.retain(|(known, _)| known != name);
+        extended.values.push((name.clone(), value.clone()));
     }
-    case
+    extended
 }
 
 /// Maximum length of a quoted line.
@@ -414,12 +414,14 @@ impl DroppedEntries {
         if is_all {
             return Err(first);
         }
-        let first = format!("{first:#}");
-        let first = first.split("\nhint: ").next().unwrap_or_default();
+        let message = format!("{first:#}");
+        let reason = message.split("\nhint: ").next().unwrap_or_default();
         Ok(Some(match self.count {
-            1 => format!("an entry that cannot be read was left out: {first}"),
+            1 => format!("an entry that cannot be read was left out: {reason}"),
             count => {
-                format!("{count} entries that cannot be read were left out; the first one: {first}")
+                format!(
+                    "{count} entries that cannot be read were left out; the first one: {reason}"
+                )
             }
         }))
     }

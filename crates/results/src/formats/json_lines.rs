@@ -226,17 +226,17 @@ pub(crate) struct InternedNames {
 
 impl SessionsReader {
     fn read_line(&mut self, text: &str, number: usize) -> anyhow::Result<()> {
-        let said = self.turn.read_line(text, number)?;
-        if let Some(mut session) = said.header {
+        let parsed = self.turn.read_line(text, number)?;
+        if let Some(mut session) = parsed.header {
             // Do not allocate for more runs than the text can contain.
             let announced = self.turn.announced_runs().min(text.len());
             session.runs = Vec::with_capacity(announced);
             self.sessions.push(*session);
         }
         if let Some(session) = self.sessions.last_mut() {
-            session.runs.extend(said.run);
-            session.failures.extend(said.failure);
-            session.profiles.extend(said.profile);
+            session.runs.extend(parsed.run);
+            session.failures.extend(parsed.failure);
+            session.profiles.extend(parsed.profile);
         }
         Ok(())
     }
@@ -408,9 +408,9 @@ impl InternedNames {
 /// Parses one line. Omits the parser's line number, which is always 1.
 fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
     serde_json::from_str(line).map_err(|error| {
-        let words = error.to_string();
-        let words = words.split(" at line 1 column").next().unwrap_or_default();
-        anyhow!("{words} (column {})", error.column())
+        let message = error.to_string();
+        let reason = message.split(" at line 1 column").next();
+        anyhow!("{} (column {})", reason.unwrap_or_default(), error.column())
     })
 }
 

@@ -180,9 +180,12 @@ impl LoadReport {
     /// so by Little's law (rate times mean latency, Little 1961) a report with more requests than
     /// connections is corrupt. The mean may be rounded.
     fn warn_if_impossible(&mut self) {
-        let others = self.others.iter();
-        let by_length = others.filter(|(metric, _)| metric.name == "http_failed_length");
-        let by_length: f64 = by_length.map(|(_, count)| count).sum();
+        let by_length: f64 = self
+            .others
+            .iter()
+            .filter(|(metric, _)| metric.name == "http_failed_length")
+            .map(|(_, count)| count)
+            .sum();
         // Responses of a different length are still responses, although ab counts them as failed.
         let failed = self.errors.is_some_and(|errors| errors > by_length);
         let mean = self

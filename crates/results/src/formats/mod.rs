@@ -253,20 +253,20 @@ pub fn read_as_format(
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let label = input.label;
-    let bytes = &*match unpack(input.bytes, MAX_UNPACKED_BYTES) {
+    let unpacked = match unpack(input.bytes, MAX_UNPACKED_BYTES) {
         (bytes, None) => bytes,
         (_, Some(error)) => return Err(error).with_context(|| format!("cannot unpack '{label}'")),
     };
     // Windows editors and shells prepend a byte order mark.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let bytes = unpacked.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&unpacked);
     let Some(format) = format else {
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-        let told = UnreadableFile::diagnose(bytes);
+        let diagnosis = UnreadableFile::diagnose(bytes);
         bail!(
             "'{label}' {}; expected {}{}",
-            told.found,
+            diagnosis.found,
             names.join(", or "),
-            told.hint_line()
+            diagnosis.hint_line()
         );
     };
     (format.read)(&InputFile { bytes, ..*input }, warnings)
@@ -293,9 +293,8 @@ fn validate_names(sessions: &[Session]) -> Result<()> {
 /// Returns the first format that recognizes the beginning of a file; `None` if none does.
 pub fn detect_format(bytes: &[u8]) -> Option<&'static FileFormat> {
     // Unpacking a truncated beginning fails, which is expected.
-    let (bytes, _) = unpack(bytes, BEGINNING_BYTES);
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    let content = JsonContent::new(bytes);
+    let (unpacked, _) = unpack(bytes, BEGINNING_BYTES);
+    let content = JsonContent::new(unpacked.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&unpacked));
     FORMATS.iter().find(|format| (format.recognizes)(&content))
 }
 
@@ -307,9 +306,13 @@ fn is_json_lines(file: &JsonContent<'_>) -> bool {
     if !ours.iter().any(|key| file.has_key(1, key)) {
         return false;
     }
-    let line = file.bytes.trim_ascii_start();
-    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = JsonContent::new(line);
+    let first = file
+        .bytes
+        .trim_ascii_start()
+        .split(|&byte| byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let line = JsonContent::new(first);
     line.bytes.starts_with(b"{") && ours.iter().any(|key| line.has_key(1, key))
 }
 

@@ -52,24 +52,21 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = require_utf8(file.bytes)?;
     let mut remarks = Vec::new();
-    let (whole, rest) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
-    if !rest.trim().is_empty() {
+    let (complete_lines, last_line) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
+    if !last_line.trim().is_empty() {
         let cut = "its last line has no newline and was left out; it may be cut short";
         remarks.push(cut.to_owned());
     }
-    let mut columns = whole
+    let mut columns = complete_lines
         .lines()
         .next()
         .and_then(TableColumns::parse)
         .context("the header is missing")?;
-    let rows = RowIterator::new(whole, columns.separator).skip(1);
-    let rows: Vec<TableRow> = rows.collect::<Result<_>>()?;
+    let mut rows: Vec<TableRow> = RowIterator::new(complete_lines, columns.separator)
+        .skip(1)
+        .collect::<Result<_>>()?;
     let mut left_out = DroppedEntries::default();
-    let rows = rows.into_iter().filter_map(|row| {
-        let length = columns.check_length(&row);
-        left_out.ok_or_count(length).map(|()| row)
-    });
-    let rows: Vec<TableRow> = rows.collect();
+    rows.retain(|row| left_out.ok_or_count(columns.check_length(row)).is_some());
     columns.classify_columns(&rows, &mut remarks);
     let mut table = TableReader {
         metrics: columns.to_metrics(file)?,
@@ -176,8 +173,10 @@ impl TableColumns {
 
     fn parse_with_separator(line: &str, separator: char) -> Option<TableColumns> {
         let header = RowIterator::new(line, separator).next()?.ok()?.cells;
-        let names = header.iter().map(|name| name.trim().to_ascii_lowercase());
-        let names: Vec<String> = names.collect();
+        let names: Vec<String> = header
+            .iter()
+            .map(|name| name.trim().to_ascii_lowercase())
+            .collect();
         let find = |known: &[&str]| {
             let mut places = known
                 .iter()

@@ -123,11 +123,11 @@ fn add_benchmark(
         let iterations = iterations_per_value(&outer)?;
         let mut samples = Vec::new();
         for value in values.elements()? {
-            let value = value.number()? * factor;
+            let scaled = value.number()? * factor;
             samples.push(Sample {
-                elapsed_ns: is_time.then_some((value * iterations) as u64),
+                elapsed_ns: is_time.then_some((scaled * iterations) as u64),
                 iterations: is_time.then_some(iterations),
-                ..value_sample(&metric, value)
+                ..value_sample(&metric, scaled)
             });
         }
         if let Some(memory) = find_metadata(&outer, "mem_max_rss").filter(|_| is_time) {

@@ -33,8 +33,10 @@ pub struct FileEntries<'a> {
 impl ResultFile {
     /// Returns whether bytes could be JSON, judging by the first character.
     pub fn recognises(bytes: &[u8]) -> bool {
-        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let text = text.trim_ascii_start();
+        let text = bytes
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(bytes)
+            .trim_ascii_start();
         text.starts_with(b"{") || text.starts_with(b"[")
     }
 

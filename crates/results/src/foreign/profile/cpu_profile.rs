@@ -86,15 +86,15 @@ fn own_files(nodes: &[CpuProfileNode]) -> impl Iterator<Item = &str> {
 /// Returns how long the program stayed in the state of each sample: until the next sample, or the
 /// end. V8 stores the time since the previous sample, which is negative if the clock jumps back.
 fn sample_weights_us(file: &CpuProfileFile) -> impl Iterator<Item = u64> {
-    let whole = file.end_time.saturating_sub(file.start_time);
+    let total = file.end_time.saturating_sub(file.start_time);
     let sum = file
         .time_deltas
         .iter()
         .fold(0_i64, |a, b| a.saturating_add(*b));
-    let rest = whole.saturating_sub(sum);
+    let after_last = total.saturating_sub(sum);
     let following = file.time_deltas.iter().skip(1).copied();
     following
-        .chain([rest])
+        .chain([after_last])
         .map(|delta_us| u64::try_from(delta_us).unwrap_or(0))
 }
 
@@ -123,18 +123,20 @@ impl CallStacks {
     /// Returns the frames of a node, outermost first, without the root, which is not a function.
     fn frames_of_node(&self, node: u64) -> Result<Vec<&str>> {
         let mut frames = Vec::new();
-        let mut at = node;
+        let mut current = node;
         loop {
-            let name = self.names.get(&at);
-            let name = name.with_context(|| format!("unknown node {at}"))?;
-            let Some(parent) = self.parents.get(&at) else {
+            let name = self
+                .names
+                .get(&current)
+                .with_context(|| format!("unknown node {current}"))?;
+            let Some(parent) = self.parents.get(&current) else {
                 break;
             };
             frames.push(name.as_str());
             if frames.len() > self.names.len() {
-                bail!("node {at} is its own ancestor");
+                bail!("node {current} is its own ancestor");
             }
-            at = *parent;
+            current = *parent;
         }
         if frames.is_empty() {
             frames.extend(self.names.get(&node).map(String::as_str));

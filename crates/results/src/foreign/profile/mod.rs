@@ -48,8 +48,10 @@ pub fn read_profile(bytes: &[u8], names: &FrameNames) -> Result<Option<StackProf
 /// Returns the beginning of the bytes, cut after a whole line if possible.
 fn beginning_lines(bytes: &[u8]) -> &[u8] {
     let start = file_beginning(bytes);
-    let end = start.iter().rposition(|&byte| byte == b'\n');
-    let end = end.filter(|_| start.len() < bytes.len());
+    let end = start
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .filter(|_| start.len() < bytes.len());
     &start[..end.unwrap_or(start.len())]
 }
 

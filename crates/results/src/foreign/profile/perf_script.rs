@@ -175,13 +175,14 @@ impl<'a> PerfReader<'a> {
 /// Parses the function and the file of a frame: `\t   8e2a do_lookup_x (/usr/lib/ld-linux.so.2)`.
 /// Both may contain blanks and brackets.
 fn parse_frame(line: &str) -> Option<(&str, &str)> {
-    let (address, rest) = line.trim().split_once(' ')?;
+    let (address, location) = line.trim().split_once(' ')?;
     if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    let rest = rest.trim().strip_suffix(')')?;
-    let rest = rest.strip_suffix(" (deleted)").unwrap_or(rest);
-    rest.rsplit_once(" (")
+    let location = location.trim().strip_suffix(')')?;
+    let present = location.strip_suffix(" (deleted)").unwrap_or(location);
+    present
+        .rsplit_once(" (")
         .map(|(symbol, module)| (symbol.trim(), module))
 }
 

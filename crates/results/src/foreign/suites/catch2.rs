@@ -51,21 +51,21 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
 }
 
 fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<ReportedResult> {
-    let own = |node: &Node<'_, '_>| node.attribute("name").unwrap_or_default().to_owned();
+    let name_of = |node: &Node<'_, '_>| node.attribute("name").unwrap_or_default().to_owned();
     // Several sections may contain benchmarks with the same name.
     let sections = node
         .ancestors()
         .skip(1)
         .take_while(|above| *above != parent);
-    let mut path = vec![own(&node)];
-    path.extend(
+    let mut names = vec![name_of(&node)];
+    names.extend(
         sections
             .filter(|above| above.has_tag_name("Section"))
-            .map(|above| own(&above)),
+            .map(|above| name_of(&above)),
     );
-    path.push(test.to_owned());
-    path.reverse();
-    let path = path.join("/");
+    names.push(test.to_owned());
+    names.reverse();
+    let path = names.join("/");
     let mut reported = ReportedResult {
         case: Some(Case::new(&path, Vec::new())),
         ..ReportedResult::new(Some(test.to_owned()))

@@ -197,21 +197,21 @@ fn section_headings(table: &MarkdownTable) -> Vec<String> {
 }
 
 fn heading_kind(words: &str) -> Option<HeadingKind> {
-    let words = words.to_lowercase();
-    let mut parts: Vec<&str> = words
+    let heading = words.to_lowercase();
+    let mut parts: Vec<&str> = heading
         .split(SEPARATORS)
         .filter(|part| !part.is_empty())
         .collect();
-    if words.contains("latency") {
+    if heading.contains("latency") {
         let found = parts.iter().find_map(|part| statistic_metric(part));
         return Some(HeadingKind::Latency(
             found.unwrap_or("latency_mean".to_owned()),
         ));
     }
-    if words.contains("throughput") {
+    if heading.contains("throughput") {
         return Some(HeadingKind::Throughput);
     }
-    if words.starts_with("request") || words == "rps" || words.starts_with("req/s") {
+    if heading.starts_with("request") || heading == "rps" || heading.starts_with("req/s") {
         return Some(HeadingKind::Requests);
     }
     // A statistic alone refers to latency.
@@ -227,14 +227,14 @@ const SEPARATORS: [char; 7] = [' ', '(', ')', '[', ']', ',', ':'];
 
 /// Returns the metric for a word such as `p99.9`, `90%`, `75th`, `median` or `max`.
 fn statistic_metric(word: &str) -> Option<String> {
-    let word = word.strip_prefix("latency_").unwrap_or(word);
-    let name = match word {
+    let statistic = word.strip_prefix("latency_").unwrap_or(word);
+    let name = match statistic {
         "min" | "minimum" | "least" | "fastest" | "shortest" => "latency_min",
         "max" | "maximum" | "slowest" | "longest" | "worst" => "latency_max",
         "mean" | "avg" | "average" => "latency_mean",
         "median" => "latency_p50",
         "sd" | "+/-sd" | "stdev" | "stddev" | "std" | "±" => "latency_sd",
-        _ => return parse_percentile(word),
+        _ => return parse_percentile(statistic),
     };
     Some(name.to_owned())
 }
