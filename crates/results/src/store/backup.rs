@@ -303,8 +303,9 @@ impl Store {
                  WHERE line.project = $1 AND branch = $2 ORDER BY position"
             );
             let revisions = self.query_rows(sql, sql_params![PROJECT, &branch], |row| {
-                let parents = row.text_or_null(2)?;
-                let parents = parents.and_then(|parents| serde_json::from_str(parents).ok());
+                let parents = row
+                    .text_or_null(2)?
+                    .and_then(|parents| serde_json::from_str(parents).ok());
                 Ok(Revision {
                     id: row.get(0)?,
                     tree: row.get(1)?,
@@ -486,13 +487,13 @@ impl<R: BufRead> BackupLines<R> {
             header.context("the header of a session is missing")?,
         ))?;
         self.advance_line()?;
-        let mut at = 1;
+        let mut number = 1;
         while let Some(text) = self.next_in_session() {
-            at += 1;
-            let said = turn
-                .read_line(text, at)
-                .with_context(|| format!("line {at}"))?;
-            take(BackupItem::Says(Box::new(said)))?;
+            number += 1;
+            let parsed = turn
+                .read_line(text, number)
+                .with_context(|| format!("line {number}"))?;
+            take(BackupItem::Says(Box::new(parsed)))?;
             self.advance_line()?;
         }
         turn.check_complete()?;
@@ -622,14 +623,14 @@ fn restore_metadata(
 /// Burns the numbers before `wanted`, so that a session keeps the number users know. A number is
 /// never assigned twice.
 fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Result<()> {
-    let newest = sql!("SELECT coalesce(max(number), 0) FROM session");
-    let newest: i64 = file.query_value(newest, sql_params![])?;
+    let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
+    let newest: i64 = file.query_value(sql, sql_params![])?;
     if wanted - newest > MAX_NUMBER_GAP {
         return Ok(());
     }
-    let mut given = newest;
-    while given + 1 < wanted {
-        given = file.query_value(
+    let mut last = newest;
+    while last + 1 < wanted {
+        last = file.query_value(
             sql!(
                 "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
                                       environment)
@@ -639,7 +640,7 @@ fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Resu
         )?;
         file.execute(
             sql!("DELETE FROM session WHERE number = $1"),
-            sql_params![given],
+            sql_params![last],
         )?;
     }
     Ok(())
@@ -647,9 +648,9 @@ fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Resu
 
 /// Restores a line, unless one of that name exists, which may have grown since.
 fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
-    let known = sql!("SELECT revision FROM line WHERE project = $1 AND branch = $2 LIMIT 1");
-    let known = file.query_first(known, sql_params![PROJECT, branch], |row| row.get::<i64>(0))?;
-    if known.is_some() {
+    let sql = sql!("SELECT revision FROM line WHERE project = $1 AND branch = $2 LIMIT 1");
+    let first = file.query_first(sql, sql_params![PROJECT, branch], |row| row.get::<i64>(0))?;
+    if first.is_some() {
         return Ok(());
     }
     for (position, revision) in (0_i64..).zip(revisions) {
@@ -677,14 +678,14 @@ fn restore_change(
         upsert_revision(file, &revision)?;
     }
     let series = upsert_series(file, series, usize::MAX >> 1)?;
-    let known = sql!(
+    let sql = sql!(
         "SELECT change.number FROM change JOIN revision ON revision.number = after
          WHERE series = $1 AND branch = $2 AND revision.id = $3"
     );
-    let known = file.query_first(known, sql_params![series, branch, &change.after], |row| {
+    let existing = file.query_first(sql, sql_params![series, branch, &change.after], |row| {
         row.get::<i64>(0)
     })?;
-    if known.is_some() {
+    if existing.is_some() {
         return Ok(());
     }
     change.confirmed_by = match confirmed_by {
@@ -693,13 +694,13 @@ fn restore_change(
     };
     let wanted = std::mem::take(&mut change.number);
     loop {
-        let given = insert_change(file, series, branch, &change)?;
-        if given >= wanted || wanted - given > MAX_NUMBER_GAP {
+        let number = insert_change(file, series, branch, &change)?;
+        if number >= wanted || wanted - number > MAX_NUMBER_GAP {
             return Ok(());
         }
         file.execute(
             sql!("DELETE FROM change WHERE number = $1"),
-            sql_params![given],
+            sql_params![number],
         )?;
     }
 }

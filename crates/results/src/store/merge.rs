@@ -379,11 +379,14 @@ fn insert_block(
         return Ok(());
     };
     writer.seek_to_slot(*first);
-    let runs = block.runs.iter().map(|run| Run {
-        machine: Some(machine),
-        ..run.clone()
-    });
-    let runs: Vec<Run> = runs.collect();
+    let runs: Vec<Run> = block
+        .runs
+        .iter()
+        .map(|run| Run {
+            machine: Some(machine),
+            ..run.clone()
+        })
+        .collect();
     writer.insert_runs(file, &runs.iter().collect::<Vec<&Run>>(), true)?;
     for failure in &block.failures {
         writer.insert_failure(file, failure, true)?;

@@ -147,15 +147,17 @@ fn address_of_schema(address: &str, schema: &str) -> String {
         return format!("{address}?options={option}");
     };
     let mut has_options = false;
-    let parts = options.split('&').map(|part| {
-        if part.starts_with("options=") {
-            has_options = true;
-            format!("{part}%20{option}")
-        } else {
-            part.to_owned()
-        }
-    });
-    let mut parts: Vec<String> = parts.collect();
+    let mut parts: Vec<String> = options
+        .split('&')
+        .map(|part| {
+            if part.starts_with("options=") {
+                has_options = true;
+                format!("{part}%20{option}")
+            } else {
+                part.to_owned()
+            }
+        })
+        .collect();
     if !has_options {
         parts.push(format!("options={option}"));
     }

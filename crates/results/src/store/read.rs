@@ -384,9 +384,9 @@ impl<'a> RunReader<'a> {
         visit: &mut dyn FnMut(i64, Run) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let file = self.names.file;
-        let mut samples = file.prepare(samples)?;
-        let mut samples = samples.query(given)?;
-        let mut sample_row = samples.next()?;
+        let mut samples_statement = file.prepare(samples)?;
+        let mut sample_rows = samples_statement.query(given)?;
+        let mut sample_row = sample_rows.next()?;
         let mut statement = file.prepare(runs)?;
         let mut rows = statement.query(given)?;
         while let Some(row) = rows.next()? {
@@ -398,7 +398,7 @@ impl<'a> RunReader<'a> {
                 if sample.get::<i64>(0)? == place {
                     unpack_samples(&sample, &self.metrics, &mut self.unpacking)?;
                 }
-                sample_row = samples.next()?;
+                sample_row = sample_rows.next()?;
             }
             visit(
                 place,
@@ -435,8 +435,8 @@ fn unpack_samples(
     let place: i64 = row.get(1)?;
     let metric = usize::try_from(place)
         .ok()
-        .and_then(|place| metrics.get(place));
-    let metric = metric.ok_or_else(|| anyhow!("samples of an unknown metric {place}"))?;
+        .and_then(|place| metrics.get(place))
+        .ok_or_else(|| anyhow!("samples of an unknown metric {place}"))?;
     let stored = StoredArrays {
         readings: row.bytes_or_null(2)?.unwrap_or_default(),
         elapsed_ns: row.bytes_or_null(3)?,

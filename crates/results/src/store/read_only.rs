@@ -66,8 +66,8 @@ impl Store {
 fn is_writable(path: &Path) -> bool {
     let folder = path
         .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     !path.is_file() || (can_write(path) && can_write(folder))
 }
 

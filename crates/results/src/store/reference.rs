@@ -56,18 +56,19 @@ impl FromStr for SessionReference {
             "latest" => Ok(SessionReference::Latest),
             "prev" => Ok(SessionReference::Previous),
             "base" => Ok(SessionReference::Base(None)),
-            _ if let Some((kind @ ("rev" | "branch" | "base"), of)) = name.split_once(':') => {
-                if of.is_empty() {
+            _ if let Some((kind @ ("rev" | "branch" | "base"), argument)) =
+                name.split_once(':') =>
+            {
+                if argument.is_empty() {
                     return Err(ReferenceError::BadName(
                         name.to_owned(),
                         "nothing follows the colon",
                     ));
                 }
-                let of = of.to_owned();
                 Ok(match kind {
-                    "rev" => SessionReference::Revision(of),
-                    "branch" => SessionReference::Branch(of),
-                    _ => SessionReference::Base(Some(of)),
+                    "rev" => SessionReference::Revision(argument.to_owned()),
+                    "branch" => SessionReference::Branch(argument.to_owned()),
+                    _ => SessionReference::Base(Some(argument.to_owned())),
                 })
             }
             _ if is_number(name) => name

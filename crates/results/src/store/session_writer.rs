@@ -319,8 +319,10 @@ impl SessionWriter {
         runs: &[&Run],
         done: bool,
     ) -> anyhow::Result<()> {
-        let texts = runs.iter().map(|run| RunJson::from_run(run));
-        let texts: Vec<RunJson> = texts.collect::<anyhow::Result<_>>()?;
+        let texts: Vec<RunJson> = runs
+            .iter()
+            .map(|run| RunJson::from_run(run))
+            .collect::<anyhow::Result<_>>()?;
         let mut rows = Vec::with_capacity(runs.len());
         for (place, (run, texts)) in (self.runs..).zip(runs.iter().zip(&texts)) {
             let case = self.case_number(file, &run.case)?;

@@ -155,8 +155,8 @@ impl SessionInserter {
     }
 
     fn flush_runs(&mut self, file: &Database) -> anyhow::Result<()> {
-        let runs = std::mem::take(&mut self.waiting);
-        let runs: Vec<&Run> = runs.iter().collect();
+        let waiting = std::mem::take(&mut self.waiting);
+        let runs: Vec<&Run> = waiting.iter().collect();
         self.writer.insert_runs(file, &runs, true)
     }
 

@@ -86,11 +86,13 @@ impl SqliteConnection {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let path = fs::canonicalize(path)?;
-        let escaped = path.to_string_lossy().replace('%', "%25");
-        let escaped = escaped.replace('?', "%3f").replace('#', "%23");
-        let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags);
-        let connection = connection.map_err(explain_error)?;
+        let escaped = fs::canonicalize(path)?
+            .to_string_lossy()
+            .replace('%', "%25")
+            .replace('?', "%3f")
+            .replace('#', "%23");
+        let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags)
+            .map_err(explain_error)?;
         connection
             .busy_timeout(LOCK_TIMEOUT)
             .map_err(explain_error)?;
