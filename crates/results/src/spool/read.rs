@@ -154,7 +154,7 @@ impl SpoolReader {
     fn accept_header(&mut self, header: SpoolHeader) -> SpoolItem {
         if header.version != VERSION {
             return SpoolItem::LeftOut(format!(
-                "unsupported spool version {}: expected {VERSION}",
+                "its speedwell writes spool version {}; this one reads version {VERSION}",
                 header.version
             ));
         }
@@ -225,7 +225,7 @@ impl ParcelSlots {
                 }
                 Some(_) if run.block != block.block || run.machine.is_some() => {
                     return Some(format!(
-                        "the run of slot {} belongs to another block or machine",
+                        "the run of slot {} states another block, or a machine",
                         run.slot
                     ));
                 }
@@ -375,9 +375,9 @@ mod tests {
             variant.contains("slot 4 belongs to variant 'a', not 'c'"),
             "{variant}"
         );
-        assert!(reason(&|run| run.block = 9).contains("belongs to another block or machine"));
+        assert!(reason(&|run| run.block = 9).contains("states another block, or a machine"));
         assert!(
-            reason(&|run| run.machine = Some(1)).contains("belongs to another block or machine")
+            reason(&|run| run.machine = Some(1)).contains("states another block, or a machine")
         );
     }
 

@@ -109,7 +109,7 @@ fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
         .runs
         .iter()
         .find(|run| run.case.id() == "time_ci_big");
-    let note = "asv gives quartiles 0.5 and 2.5 and a 99 % interval from 0.5 to 2.5.";
+    let note = "asv reports quartiles 0.5 and 2.5 and a 99 % interval from 0.5 to 2.5.";
     assert_eq!(big.unwrap().notes, [note]);
 }
 
