@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check("data.js of github-action-benchmark", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check("github-action-benchmark data.js", bytes));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check("JSON of autocannon", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check("autocannon JSON", bytes));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check("text of go test -bench", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check("go test -bench output", bytes));

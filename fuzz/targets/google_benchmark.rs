@@ -1,6 +1,6 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check(
-    "JSON of google/benchmark",
+    "google/benchmark JSON",
     bytes
 ));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check("log of HdrHistogram", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check("HdrHistogram log", bytes));

@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check("JSON lines of Speedwell", bytes));
+libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check("Speedwell JSON lines", bytes));

@@ -1,6 +1,6 @@
 #![no_main]
 
 libfuzzer_sys::fuzz_target!(|bytes: &[u8]| speedwell_fuzz::check(
-    "CSV of Node.js run.js, compare.js or scatter.js",
+    "Node.js CSV (run.js, compare.js or scatter.js)",
     bytes
 ));

@@ -132,7 +132,7 @@ pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
             .find(|earlier| earlier.writes(&output.path) || output.writes(&earlier.path));
         if let Some(earlier) = earlier {
             bail!(
-                "'{}' and '{}' would be written to one file\nhint: name two files",
+                "'{}' and '{}' would be written to the same file\nhint: name two files",
                 earlier.words,
                 output.words
             );
@@ -165,7 +165,7 @@ pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow:
 pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
     if let Some(output) = outputs.iter().find(|output| output.writes(input)) {
         bail!(
-            "'{}' would replace '{}', which is read\nhint: name another file",
+            "'{}' would overwrite the input '{}'\nhint: name another file",
             output.words,
             input.display()
         );

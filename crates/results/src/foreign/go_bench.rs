@@ -264,11 +264,11 @@ pub struct ProcessorSuffixes(BTreeSet<u32>);
 impl ProcessorSuffixes {
     /// Infers the numbers from the names of all results of a package.
     pub fn from_names<'n>(names: impl IntoIterator<Item = &'n str>) -> ProcessorSuffixes {
-        let names: BTreeSet<&str> = names.into_iter().collect();
+        let distinct: BTreeSet<&str> = names.into_iter().collect();
         // Results per benchmark, assuming that every number is GOMAXPROCS.
         let mut results: HashMap<&str, usize> = HashMap::new();
         let mut with_number: BTreeMap<u32, Vec<(&str, &str)>> = BTreeMap::new();
-        for name in &names {
+        for name in &distinct {
             let end = number_at_end(name);
             let benchmark = end.map_or(*name, |(benchmark, _)| benchmark);
             *results.entry(benchmark).or_default() += 1;
@@ -285,7 +285,7 @@ impl ProcessorSuffixes {
         numbers.sort_by_key(|(_, own)| {
             let beside = own
                 .iter()
-                .filter(|(_, benchmark)| names.contains(benchmark));
+                .filter(|(_, benchmark)| distinct.contains(benchmark));
             (own.len(), beside.count())
         });
         let mut first = numbers.len();
@@ -386,8 +386,10 @@ struct TestEvent {
 
 /// Returns whether the data are events.
 pub fn is_events(bytes: &[u8]) -> bool {
-    let first = bytes.split(|&byte| byte == b'\n').next();
-    let first = first.unwrap_or_default();
+    let first = bytes
+        .split(|&byte| byte == b'\n')
+        .next()
+        .unwrap_or_default();
     // Cheap check first: the line may be a whole file.
     first.trim_ascii_start().starts_with(b"{") && JsonContent::new(first).has_key(1, "Action")
 }
@@ -403,7 +405,7 @@ pub fn output_of_events(bytes: &[u8]) -> Result<String> {
             continue;
         }
         let event: TestEvent = serde_json::from_str(line).with_context(|| {
-            format!("line {number} is no event of go test -json\nhint: is the file cut short?")
+            format!("line {number} is not an event of go test -json\nhint: is the file cut short?")
         })?;
         packages
             .entry(event.package)

@@ -52,8 +52,9 @@ impl HttpOutput {
 
     /// Returns latency and errors in the format that our Node.js package reports.
     pub fn to_report(&self) -> Json {
-        let latency = self.latency_ms.iter();
-        let latency: Map<String, Json> = latency
+        let latency: Map<String, Json> = self
+            .latency_ms
+            .iter()
             .map(|(name, ms)| (name.clone(), json!(ms)))
             .collect();
         json!({
@@ -201,8 +202,8 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     {
         found.has_fixed_rate = true;
         found.remarks.push(format!(
-            "its {recorded} latencies belong to {requests} answers: autocannon made the others up to \
-             correct for a constant rate, in steps of 1 ms, which corrects too much"
+            "it has {recorded} latencies for {requests} responses: autocannon added the others to \
+             correct for a constant rate, in steps of 1 ms, which overcorrects"
         ));
     }
     let under_way = count("connections").unwrap_or(1.0) * count("pipelining").unwrap_or(1.0);
@@ -210,7 +211,7 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
         let lost = sent - requests - found.errors;
         if lost > under_way {
             found.remarks.push(format!(
-                "{lost} of {sent} requests were sent and neither answered nor counted as errors"
+                "{lost} of {sent} requests sent were neither answered nor counted as errors"
             ));
         }
     }
@@ -251,11 +252,13 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
         .unwrap_or_default()
         .split(", ")
         .collect();
-    let clients = output.lines().filter_map(|line| {
-        let (before, _) = line.split_once(" total client(s)")?;
-        before.rsplit(' ').next()?.parse::<f64>().ok()
-    });
-    let clients: f64 = clients.sum();
+    let clients: f64 = output
+        .lines()
+        .filter_map(|line| {
+            let (before, _) = line.split_once(" total client(s)")?;
+            before.rsplit(' ').next()?.parse::<f64>().ok()
+        })
+        .sum();
     let rate = finished.get(1).and_then(|text| text.strip_suffix(" req/s"));
     let bandwidth = finished.get(2).and_then(|text| text.strip_suffix("/s"));
     let mut found = HttpOutput {
@@ -276,8 +279,10 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
             .fold(0.0, |sum, count| sum + count),
         ..HttpOutput::default()
     };
-    let times = line("time for request:").unwrap_or_default();
-    let times: Vec<&str> = times.split_whitespace().collect();
+    let times: Vec<&str> = line("time for request:")
+        .unwrap_or_default()
+        .split_whitespace()
+        .collect();
     for (name, at) in [("min", 0), ("mean", 2), ("max", 1)] {
         let ms = times.get(at).and_then(|text| parse_milliseconds(text));
         found.add_latency(name, ms);

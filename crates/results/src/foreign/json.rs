@@ -107,8 +107,7 @@ pub const NOT_FINITE: &str = "\0not finite";
 /// # Errors
 /// As for [`parse`].
 pub fn parse_marking_not_finite(bytes: &[u8]) -> Result<Value> {
-    let text = super::require_utf8(bytes)?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = require_text(bytes)?;
     let mark = Value::from(NOT_FINITE).to_string();
     serde_json::from_str(text)
         .or_else(|_| serde_json::from_str(&to_strict_json(text, &mark)))
@@ -123,11 +122,16 @@ pub fn read_lenient<T>(
     bytes: &[u8],
     mut read: impl FnMut(&str) -> serde_json::Result<T>,
 ) -> Result<T> {
-    let text = super::require_utf8(bytes)?;
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let text = require_text(bytes)?;
     read(text)
         .or_else(|_| read(&to_strict_json(text, "null")))
         .map_err(explain_error)
+}
+
+/// Returns the text without its byte order mark.
+fn require_text(bytes: &[u8]) -> Result<&str> {
+    let text = super::require_utf8(bytes)?;
+    Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
 }
 
 fn explain_error(error: serde_json::Error) -> Error {
@@ -135,8 +139,8 @@ fn explain_error(error: serde_json::Error) -> Error {
         anyhow!("{error}\nhint: is the file cut short?")
     } else if error.to_string().starts_with("trailing characters") {
         anyhow!(
-            "{error}\nhint: are there several JSON documents in it? save each in a file of its own; several files of one \
-             side are given as A.json,B.json"
+            "{error}\nhint: does the file contain several JSON documents? save each to its own file; pass several files of \
+             one side as A.json,B.json"
         )
     } else {
         error.into()
@@ -201,8 +205,9 @@ fn to_strict_json(text: &str, not_finite: &str) -> String {
                 end
             }
             '-' | 'a'..='z' | 'A'..='Z' => {
-                let end = rest[1..].find(|c: char| !c.is_ascii_alphabetic());
-                let end = end.map_or(rest.len(), |end| end + 1);
+                let end = rest[1..]
+                    .find(|c: char| !c.is_ascii_alphabetic())
+                    .map_or(rest.len(), |end| end + 1);
                 out.push_str(if is_not_finite(&rest[..end]) {
                     not_finite
                 } else {
@@ -221,8 +226,8 @@ fn to_strict_json(text: &str, not_finite: &str) -> String {
 }
 
 fn is_not_finite(word: &str) -> bool {
-    let word = word.trim_start_matches('-').to_ascii_lowercase();
-    ["nan", "inf", "infinity"].contains(&word.as_str())
+    let unsigned = word.trim_start_matches('-').to_ascii_lowercase();
+    ["nan", "inf", "infinity"].contains(&unsigned.as_str())
 }
 
 fn escape_control(character: char) -> String {
@@ -317,7 +322,9 @@ impl<'a> JsonNode<'a> {
     /// # Errors
     /// Fails if the value is not a string.
     pub fn text(&self) -> Result<&'a str> {
-        self.value.as_str().ok_or_else(|| self.type_error("a text"))
+        self.value
+            .as_str()
+            .ok_or_else(|| self.type_error("a string"))
     }
 
     /// Returns the value as a number.

@@ -24,7 +24,9 @@ pub fn require_utf8(bytes: &[u8]) -> Result<&str> {
         let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
         match error.error_len() {
             Some(_) => anyhow!("line {line} is not UTF-8"),
-            None => anyhow!("line {line} ends within a letter\nhint: is the file cut short?"),
+            None => {
+                anyhow!("line {line} ends inside a UTF-8 character\nhint: is the file cut short?")
+            }
         }
     })
 }

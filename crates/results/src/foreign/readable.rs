@@ -115,7 +115,10 @@ impl UnreadableFile {
             hint,
         };
         if bytes.trim_ascii().is_empty() {
-            return said("is empty", "did the program that wrote it end well?");
+            return said(
+                "is empty",
+                "did the program that wrote it exit successfully?",
+            );
         }
         if is_utf16(bytes) {
             // PowerShell's `>` writes UTF-16.
@@ -127,16 +130,19 @@ impl UnreadableFile {
         }
         let text = String::from_utf8_lossy(bytes);
         if let Some(line) = find_json_below_text(&text) {
-            let found = format!("has other text above its JSON, which begins at line {line}");
-            let hint = "write standard output alone into the file (no '2>&1'); google/benchmark has --benchmark_out=FILE";
+            let found = format!("has other text before its JSON, which begins at line {line}");
+            let hint = "redirect only standard output to the file (no '2>&1'); google/benchmark has --benchmark_out=FILE";
             return said(&found, hint);
         }
         let printed = PRINTED_OUTPUTS
             .iter()
             .find(|(is_line, ..)| text.lines().any(is_line));
         match printed {
-            Some((_, program, hint)) => said(&format!("is what {program} prints for people"), hint),
-            None => said("is of no known kind", ""),
+            Some((_, program, hint)) => said(
+                &format!("is output that {program} formats for people"),
+                hint,
+            ),
+            None => said("has an unknown format", ""),
         }
     }
 
@@ -193,21 +199,21 @@ mod tests {
         for (text, found, hint) in [
             (
                 "-----\nBenchmark        Time             CPU   Iterations\n-----\nBM_x  1 ns  1 ns  7\n",
-                "is what google/benchmark prints for people",
+                "is output that google/benchmark formats for people",
                 "--benchmark_out=",
             ),
             (
                 "Benchmark 1: sleep 1\n  Time (mean ± σ):     1.0 s ±  0.1 s\n",
-                "is what hyperfine prints for people",
+                "is output that hyperfine formats for people",
                 "--export-json",
             ),
             (
                 "Run on (2 X 2400 MHz CPU s)\n***WARNING*** CPU scaling\n{\n  \"context\": {\n",
-                "has other text above its JSON, which begins at line 3",
+                "has other text before its JSON, which begins at line 3",
                 "2>&1",
             ),
-            (" \n", "is empty", "end well"),
-            ("hello\n", "is of no known kind", ""),
+            (" \n", "is empty", "exit successfully"),
+            ("hello\n", "has an unknown format", ""),
         ] {
             let told = UnreadableFile::diagnose(text.as_bytes());
             assert_eq!(told.found, found);

@@ -53,8 +53,8 @@ impl MeasuredUnit {
     /// Parses the symbol of a unit.
     pub fn parse(symbol: &str) -> Option<MeasuredUnit> {
         use MeasuredQuantity::{Bandwidth, Derived, Rate, Size, Time};
-        let symbol = symbol.trim().replace("/sec", "/s").replace("/second", "/s");
-        Some(match symbol.as_str() {
+        let shortened = symbol.trim().replace("/sec", "/s").replace("/second", "/s");
+        Some(match shortened.as_str() {
             "ns" => new_unit(Time, 0, 0),
             "us" | "µs" | "μs" => new_unit(Time, 3, 0),
             "ms" => MeasuredUnit::MS,

@@ -60,11 +60,11 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     }
     ensure!(
         !imported.is_empty(),
-        "{}\nhint: ab gives no report when it stops early, for example at a refused connection; see \
-         what it printed on stderr, and try 'ab -r'",
+        "{}\nhint: ab prints no report when it stops early, for example on a refused connection; check \
+         its stderr, and try 'ab -r'",
         remarks
             .first()
-            .map_or("there is no report in it", String::as_str)
+            .map_or("it contains no report", String::as_str)
     );
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     imported.into_session(label, environment, None)
@@ -347,7 +347,7 @@ pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -
         load.remarks
             .push("the table is cut short, so percentages at its end are missing".to_owned());
     }
-    ensure!(!load.times_ns.is_empty(), "there are no rows in it");
+    ensure!(!load.times_ns.is_empty(), "it contains no rows");
     load.into_session(label, warnings)
 }
 
@@ -358,7 +358,7 @@ pub fn read_percentages(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -
 /// Fails if a row is invalid; the message names its line.
 pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let table = DelimitedTable::read(bytes, REQUESTS_HEADER, '\t')?;
-    ensure!(!table.rows.is_empty(), "there are no rows in it");
+    ensure!(!table.rows.is_empty(), "it contains no rows");
     let mut imported = SessionBuilder::default();
     let mut samples = Vec::new();
     let mut zeros = 0;
@@ -384,14 +384,14 @@ pub fn read_requests(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> R
     imported.add_run(Case::new(DEFAULT_BENCHMARK, Vec::new()), process);
     if zeros > 0 {
         warnings.push(format!(
-            "'{label}': {zeros} of {} requests took less than the millisecond that ab can tell; they \
-             count as 0",
+            "'{label}': {zeros} of {} requests took less than 1 ms, the resolution of ab; they count \
+             as 0",
             table.rows.len()
         ));
     }
     if table.is_cut {
         warnings.push(format!(
-            "'{label}': its last line has no line end, so it may be cut short; it was left out"
+            "'{label}': its last line has no newline, so it may be cut short; it was left out"
         ));
     }
     imported.into_session(
@@ -439,7 +439,7 @@ impl<'a> DelimitedTable<'a> {
             let at = self.rows.iter().position(|known| known == row);
             // The header is line 1.
             format!(
-                "line {}: '{}' is no number",
+                "line {}: '{}' is not a number",
                 at.unwrap_or_default() + 2,
                 row[column]
             )

@@ -106,8 +106,9 @@ impl EntriesReader<'_> {
             let Some(figure) = self.left_out.ok_or_count(BenchFigure::read(&bench)) else {
                 continue;
             };
-            let better = kind.metric_direction(&figure.measure, self.said);
-            let better = better.with_context(|| format!("'{}'", bench.place()))?;
+            let better = kind
+                .metric_direction(&figure.measure, self.said)
+                .with_context(|| format!("'{}'", bench.place()))?;
             if kind.is_by_unit && kind.better != Some(better) {
                 self.rates.extend(kind.tool.clone());
             }
@@ -146,7 +147,7 @@ impl EntriesReader<'_> {
         let is_own_choice = *self.said == MetricDirections::default();
         remarks.extend(self.rates.into_iter().filter(|_| is_own_choice).map(|tool| {
             format!(
-                "of a rate that '{tool}' prints, more is better; github-action-benchmark itself takes less"
+                "for rates of '{tool}', more is better; github-action-benchmark itself assumes less"
             )
         }));
         warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
@@ -187,9 +188,10 @@ fn point_key(suite: &str, entry: &JsonNode<'_>) -> Result<PointKey> {
 fn read_origin(commit: &JsonNode<'_>) -> Result<CodeOrigin> {
     let id = commit.require("id")?.text()?;
     ensure!(!id.is_empty(), "'{}.id' is empty", commit.place());
-    let committed = commit.text_of("timestamp")?;
     // For a pull request the event has another value here, which may not be a time.
-    let committed = committed.and_then(|text| text.parse::<Timestamp>().ok());
+    let committed = commit
+        .text_of("timestamp")?
+        .and_then(|text| text.parse::<Timestamp>().ok());
     Ok(CodeOrigin {
         tree: commit.text_of("tree_id")?.map(str::to_owned),
         committed_unix_ms: committed.map(Timestamp::as_millisecond),
@@ -269,10 +271,10 @@ struct BenchFigure {
 
 impl BenchFigure {
     fn read(bench: &JsonNode<'_>) -> Result<BenchFigure> {
-        let unit = bench.text_of("unit")?.unwrap_or_default();
+        let written = bench.text_of("unit")?.unwrap_or_default();
         // For Go lines with several figures, older versions took the rest of the line as the unit
         // of the first figure.
-        let unit = unit.split('\t').next().unwrap_or_default();
+        let unit = written.split('\t').next().unwrap_or_default();
         let measure = UnitMeasure::from_unit(unit);
         let node = bench.require("value")?;
         let value = node.number()? * measure.factor;
@@ -331,10 +333,9 @@ fn setup_lines(extra: &JsonNode<'_>) -> String {
 /// Returns what the file says about the spread of a figure, as a sentence: `± 30`, `±1.12%`,
 /// `stddev: 0.0012`.
 fn spread_note(value: &JsonNode<'_>, unit: &str, bench: &JsonNode<'_>) -> Option<String> {
-    let range = bench.get("range")?;
-    let range = range.text().ok()?.trim();
+    let range = bench.get("range")?.text().ok()?.trim();
     let (value, unit) = (value.value(), unit.trim());
-    (!range.is_empty()).then(|| format!("Its file gives {value} {unit} ({range})."))
+    (!range.is_empty()).then(|| format!("The file states {value} {unit} ({range})."))
 }
 
 #[cfg(test)]
@@ -380,7 +381,7 @@ mod tests {
         let unknown = read_text(&file_text("abacus", bench), &MetricDirections::default()).0;
         let unknown = format!("{:#}", unknown.unwrap_err());
         let place =
-            "'entries.S[0].benches[0]': the file does not say whether more or less of 'points'";
+            "'entries.S[0].benches[0]': the file does not state whether more or less of 'points'";
         assert!(unknown.starts_with(place), "{unknown}");
         let descendant = file_text("", bench).replace("\"tool\":\"\"", "\"bigger_is_better\":true");
         let sessions = read_text(&descendant, &MetricDirections::default())
@@ -402,7 +403,7 @@ mod tests {
             ]
         );
         assert_eq!(warnings.len(), 1);
-        assert!(warnings[0].starts_with("'data.js': of a rate that 'jmh' prints, more is"));
+        assert!(warnings[0].starts_with("'data.js': for rates of 'jmh', more is"));
     }
 
     #[test]
@@ -416,7 +417,7 @@ mod tests {
             .map(|run| run.value_of("time"))
             .collect();
         assert_eq!(values, [Some(2e3), Some(3e6)]);
-        assert_eq!(session.runs[1].notes, ["Its file gives 3 ms (± 1)."]);
+        assert_eq!(session.runs[1].notes, ["The file states 3 ms (± 1)."]);
         assert_eq!(session.runs[0].case.id(), "S/a");
     }
 

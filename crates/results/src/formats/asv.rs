@@ -58,8 +58,9 @@ impl AsvMetadata {
             let text = |key: &str| -> Result<String> {
                 Ok(node.text_of(key)?.unwrap_or_default().to_owned())
             };
-            let parameters = node.get("param_names");
-            let parameters = parameters.map_or(Ok(Vec::new()), |names| read_texts(&names))?;
+            let parameters = node
+                .get("param_names")
+                .map_or(Ok(Vec::new()), |names| read_texts(&names))?;
             let benchmark = AsvBenchmark {
                 kind: text("type")?,
                 unit: text("unit")?,
@@ -129,9 +130,10 @@ pub fn read_file(
     for row in &rows {
         if reading.add_results(row, imported) {
             // Like asv, assume the current version for a result without one.
-            let described = beside.benchmarks.get(row.name);
-            let described = described.and_then(|benchmark| benchmark.version.as_ref());
-            let version = row.version.as_ref().or(described);
+            let version = row.version.as_ref().or_else(|| {
+                let described = beside.benchmarks.get(row.name)?;
+                described.version.as_ref()
+            });
             work.extend(version.map(|version| (row.name.to_owned(), version.clone())));
         }
     }
@@ -139,17 +141,18 @@ pub fn read_file(
     let other = match reading.other_versions {
         0 => None,
         1 => Some(
-            "the results of a benchmark were left out, because its text was another one".to_owned(),
+            "the results of 1 benchmark were left out: they belong to another version of it"
+                .to_owned(),
         ),
         many => Some(format!(
-            "the results of {many} benchmarks were left out, because their texts were other ones"
+            "the results of {many} benchmarks were left out: they belong to other versions of them"
         )),
     };
     let left_out = reading.left_out.into_warning(imported.is_empty())?;
     let remarks = guesses.into_iter().chain(other).chain(left_out);
     warnings.extend(remarks.map(|remark| format!("'{}': {remark}", file.label)));
     let mut sessions = points.into_sessions(file.label)?;
-    let mut session = sessions.pop().context("there are no results in it")?;
+    let mut session = sessions.pop().context("it contains no results")?;
     session.design.work = work;
     Ok(session)
 }
@@ -159,10 +162,10 @@ fn point_key(root: &JsonNode<'_>, beside: &AsvMetadata, rows: &[AsvRow<'_>]) -> 
     let mut facts = beside.machine.clone();
     facts.extend(self::read_facts(&root.require("params")?));
     let machine = facts.remove("machine");
-    if let (Some(own), Some(folder)) = (&machine, beside.machine_name()) {
+    if let (Some(name), Some(folder)) = (&machine, beside.machine_name()) {
         ensure!(
-            own == folder,
-            "it is of the machine '{own}', not of '{folder}'"
+            name == folder,
+            "it is from machine '{name}', but its folder belongs to machine '{folder}'"
         );
     }
     let committed = root.number_of("date")?.map(|date| date as i64);
@@ -272,8 +275,10 @@ struct AsvRow<'a> {
 
 /// Returns all readable benchmarks of a file, in file order.
 fn read_rows<'a>(root: &JsonNode<'a>, left_out: &mut DroppedEntries) -> Result<Vec<AsvRow<'a>>> {
-    let columns = root.get("result_columns").map(|node| read_texts(&node));
-    let columns = columns.transpose()?;
+    let columns = root
+        .get("result_columns")
+        .map(|node| read_texts(&node))
+        .transpose()?;
     let results = root.require("results")?;
     let row = |(name, value): (&'a str, &'a Json)| {
         let node = JsonNode::from_place(format!("results.{name}"), value);
@@ -291,11 +296,13 @@ impl<'a> AsvRow<'a> {
     /// missing.
     fn from_columns(name: &'a str, node: &JsonNode<'a>, columns: &[String]) -> Result<AsvRow<'a>> {
         let elements = node.elements()?;
-        let named = columns.iter().zip(elements);
-        let named = named.filter(|(_, element)| !element.is_null());
-        let of: HashMap<&str, JsonNode<'a>> =
-            named.map(|(key, node)| (key.as_str(), node)).collect();
-        let list = |key: &str| of.get(key).map(JsonNode::elements).transpose();
+        let by_column: HashMap<&str, JsonNode<'a>> = columns
+            .iter()
+            .zip(elements)
+            .filter(|(_, element)| !element.is_null())
+            .map(|(key, node)| (key.as_str(), node))
+            .collect();
+        let list = |key: &str| by_column.get(key).map(JsonNode::elements).transpose();
         let mut statistics = Vec::new();
         for column in columns {
             let Some(key) = column.strip_prefix("stats_") else {
@@ -308,12 +315,15 @@ impl<'a> AsvRow<'a> {
         Ok(AsvRow {
             name,
             results: list("result")?,
-            parameters: read_parameters(of.get("params"))?,
-            version: of
+            parameters: read_parameters(by_column.get("params"))?,
+            version: by_column
                 .get("version")
                 .map(|node| Ok::<_, anyhow::Error>(node.text()?.to_owned()))
                 .transpose()?,
-            started: of.get("started_at").map(JsonNode::number).transpose()?,
+            started: by_column
+                .get("started_at")
+                .map(JsonNode::number)
+                .transpose()?,
             statistics,
             samples: list("samples")?.unwrap_or_default(),
         })
@@ -385,19 +395,22 @@ fn one_or_more<'a>(node: &JsonNode<'a>) -> Vec<JsonNode<'a>> {
 /// Converts the statistics of API 1, one object per combination, into lists by name.
 fn statistics_by_name<'a>(statistics: &[JsonNode<'a>]) -> Vec<(String, Vec<JsonNode<'a>>)> {
     let ends = [("ci_99_a", 0), ("ci_99_b", 1)];
-    let of = |find: &dyn Fn(&JsonNode<'a>) -> Option<JsonNode<'a>>| -> Vec<JsonNode<'a>> {
-        let nothing = || JsonNode::from_place(String::new(), &Json::Null);
-        let found = statistics
+    let collect = |find: &dyn Fn(&JsonNode<'a>) -> Option<JsonNode<'a>>| -> Vec<JsonNode<'a>> {
+        let null = || JsonNode::from_place(String::new(), &Json::Null);
+        statistics
             .iter()
-            .map(|one| find(one).unwrap_or_else(nothing));
-        found.collect()
+            .map(|combination| find(combination).unwrap_or_else(null))
+            .collect()
     };
     let interval = |(name, end): (&str, usize)| {
-        let values = of(&|one| one.get("ci_99")?.elements().ok()?.get(end).cloned());
+        let values = collect(&|combination| {
+            let ends = combination.get("ci_99")?.elements().ok()?;
+            ends.get(end).cloned()
+        });
         (name.to_owned(), values)
     };
-    let plain = ["q_25", "q_75", "number", "repeat"];
-    let plain = plain.map(|key| (key.to_owned(), of(&|one| one.get(key))));
+    let plain = ["q_25", "q_75", "number", "repeat"]
+        .map(|key| (key.to_owned(), collect(&|combination| combination.get(key))));
     ends.map(interval).into_iter().chain(plain).collect()
 }
 
@@ -483,7 +496,7 @@ impl AsvReader<'_> {
                     );
                 }
                 Some(result) if result.is_not_finite() => {
-                    let reason = "as asv says".to_owned();
+                    let reason = "reported by asv".to_owned();
                     imported.add_failure(
                         &case,
                         FailureCause::Skipped { reason },
@@ -572,8 +585,12 @@ fn build_process(
     };
     let value = scaled(result)?;
     let metric = imported.declare_metric(measure.metric.clone());
-    let single = row.samples.get(at).filter(|node| !node.is_null());
-    let single = single.map(|node| node.elements()).transpose()?;
+    let single = row
+        .samples
+        .get(at)
+        .filter(|node| !node.is_null())
+        .map(|node| node.elements())
+        .transpose()?;
     let number = row.statistic("number", at).filter(|number| *number > 0.0);
     let is_time = measure.metric.unit == "ns";
     let of_loop = |value: f64| Sample {
@@ -600,18 +617,21 @@ fn build_process(
 /// Returns what asv reports about the spread of a result, as a sentence.
 fn spread_note(row: &AsvRow<'_>, at: usize) -> Option<String> {
     let pair = |low: &str, high: &str| Some((row.statistic(low, at)?, row.statistic(high, at)?));
-    let words = [
+    let ranges: Vec<String> = [
         pair("q_25", "q_75").map(|(low, high)| format!("quartiles {low} and {high}")),
         pair("ci_99_a", "ci_99_b")
             .map(|(low, high)| format!("a 99 % interval from {low} to {high}")),
-    ];
-    let words: Vec<String> = words.into_iter().flatten().collect();
-    let repeats = row.statistic("repeat", at);
-    let repeats = repeats.map(|repeats| format!(" of {repeats} repeats"));
-    (!words.is_empty()).then(|| {
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
+    let repeats = row
+        .statistic("repeat", at)
+        .map(|repeats| format!(" of {repeats} repeats"));
+    (!ranges.is_empty()).then(|| {
         format!(
-            "asv gives {}{}.",
-            words.join(" and "),
+            "asv reports {}{}.",
+            ranges.join(" and "),
             repeats.unwrap_or_default()
         )
     })

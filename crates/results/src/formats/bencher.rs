@@ -29,8 +29,12 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
-    let project = root.get("project").map(|project| project.text_of("name"));
-    let project = project.transpose()?.flatten().unwrap_or_default();
+    let project = root
+        .get("project")
+        .map(|project| project.text_of("name"))
+        .transpose()?
+        .flatten()
+        .unwrap_or_default();
     let mut reports = BencherReports::default();
     for series in root.require("results")?.elements()? {
         reports.add_series(project, &series, file)?;
@@ -38,7 +42,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     let mut remarks = Vec::new();
     if reports.unnamed > 0 {
         remarks.push(format!(
-            "reports without a commit ({}) are of the revisions 'version 0' and so on, as bencher counts them",
+            "reports without a commit ({}) get revisions 'version 0' and so on, as bencher numbers them",
             reports.unnamed
         ));
     }
@@ -255,7 +259,7 @@ fn read_figure(
     );
     let note = low.zip(high).map(|(low, high)| {
         format!(
-            "bencher gives '{}' values from {} to {}.",
+            "bencher reports '{}' between {} and {}.",
             metric.name,
             low * factor,
             high * factor

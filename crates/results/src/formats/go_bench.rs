@@ -35,12 +35,12 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 /// # Errors
 /// Fails if the text has no results, or an event that wraps it is invalid.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
-    let text = if line::is_events(bytes) {
+    let output = if line::is_events(bytes) {
         line::output_of_events(bytes)?.into()
     } else {
         String::from_utf8_lossy(bytes)
     };
-    let text = text.strip_prefix('\u{feff}').unwrap_or(&text);
+    let text = output.strip_prefix('\u{feff}').unwrap_or(&output);
     let mut reading = GoOutputParser::default();
     for line in text.split_inclusive('\n') {
         let Some(line) = line.strip_suffix('\n') else {
@@ -112,15 +112,15 @@ impl<'a> GoOutputParser<'a> {
             GoBenchLine::End(package, is_good) => {
                 self.end_package(package);
                 if !is_good {
-                    let package = package.unwrap_or_default();
                     self.remarks.push(format!(
-                        "'{package}' ended with FAIL, so results may be missing"
+                        "'{}' ended with FAIL, so results may be missing",
+                        package.unwrap_or_default()
                     ));
                 }
             }
             GoBenchLine::Panic(why) => {
                 self.remarks.push(format!(
-                    "a panic ended a package ('{why}'); what would have followed is missing"
+                    "a panic ended a package ('{why}'); later results are missing"
                 ));
                 self.is_in_panic = true;
             }
@@ -142,7 +142,7 @@ impl<'a> GoOutputParser<'a> {
             GoBenchLine::Result(..) | GoBenchLine::Begin(_) | GoBenchLine::Rest(_) => {
                 let shown: String = text.trim().chars().take(60).collect();
                 self.remarks.push(format!(
-                    "the last line has no line end, so it may be cut short; it was left out: \
+                    "the last line has no newline, so it may be cut short; it was left out: \
                      '{shown}'"
                 ));
                 self.begun = None;
@@ -181,7 +181,8 @@ impl<'a> GoOutputParser<'a> {
 
     fn abandon_pending(&mut self) {
         if let Some(name) = self.begun.take() {
-            let cause = failure_cause("has no result: it did not end, or its own output hides it");
+            let cause =
+                failure_cause("has no result: it did not finish, or its own output hides it");
             self.push_entry(name, GoBenchOutcome::Stopped(cause));
         }
     }
@@ -296,8 +297,8 @@ fn add_entries(
     let none = ProcessorSuffixes::default();
     let cases: Vec<(&str, Case)> = (entries.iter())
         .map(|entry| {
-            let own = processors.get(&entry.package).unwrap_or(&none);
-            let (name, count) = entry.split_name(own);
+            let suffixes = processors.get(&entry.package).unwrap_or(&none);
+            let (name, count) = entry.split_name(suffixes);
             (name, line::case_from_name(entry.package, name, Some(count)))
         })
         .collect();
@@ -361,8 +362,8 @@ impl EntryAdder<'_> {
             }
             let measure = line::measure_for_unit(unit, self.directions.get(unit).copied());
             let is_time = measure.metric.name == "time";
-            let value = value * measure.factor;
-            let total_ns = value * figures.iterations;
+            let scaled = value * measure.factor;
+            let total_ns = scaled * figures.iterations;
             if is_time {
                 process.wall_ns = total_ns;
             }
@@ -370,7 +371,7 @@ impl EntryAdder<'_> {
             process.samples.push(Sample {
                 elapsed_ns: is_time.then_some(total_ns as u64),
                 iterations: is_time.then_some(figures.iterations),
-                ..value_sample(&metric, value)
+                ..value_sample(&metric, scaled)
             });
         }
         process
@@ -380,8 +381,8 @@ impl EntryAdder<'_> {
         let mut remarks: Vec<String> = Vec::new();
         if self.not_finite > 0 {
             remarks.push(match self.not_finite {
-                1 => "1 value that is not finite was left out".to_owned(),
-                count => format!("{count} values that are not finite were left out"),
+                1 => "1 non-finite value was left out".to_owned(),
+                count => format!("{count} non-finite values were left out"),
             });
         }
         remarks

@@ -1,4 +1,4 @@
-//! Output of wrk, wrk2 and h2load, JSON of autocannon, and the similar output of hey and oha (also
+//! Output of wrk, wrk2 and h2load, autocannon JSON, and the similar output of hey and oha (also
 //! oha's JSON).
 //!
 //! Decides how these are recognized and mapped. The output of the first four is parsed in
@@ -39,7 +39,7 @@ fn detect_tool(text: &str) -> Option<&'static str> {
         .map(|(tool, _)| *tool)
 }
 
-/// Returns whether the data are JSON of autocannon.
+/// Returns whether the data are autocannon JSON.
 pub fn recognizes_autocannon(file: &JsonContent<'_>) -> bool {
     // `sampleInt` was added in 2020.
     ["connections", "pipelining", "non2xx", "latency", "requests"]
@@ -53,17 +53,17 @@ pub fn recognizes_autocannon(file: &JsonContent<'_>) -> bool {
 /// Fails if the text is not the output of a finished test.
 pub fn read_text(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let text = String::from_utf8_lossy(bytes);
-    let tool = detect_tool(&text).context("there is no output of wrk or h2load in it")?;
+    let tool = detect_tool(&text).context("it contains no output of wrk or h2load")?;
     // These tools terminate every line; an unterminated last line may have lost digits.
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    let output = HttpOutput::read(tool, whole).with_context(|| {
+    let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
+    let output = HttpOutput::read(tool, complete_lines).with_context(|| {
         format!("{tool} did not print its results\nhint: is the text cut short?")
     })?;
     ensure!(output.rate.is_some(), "the rate is missing");
     let mut load = into_load_report(output, 0.0);
-    if !text.ends_with('\n') && text.len() > whole.len() + 1 {
+    if !text.ends_with('\n') && text.len() > complete_lines.len() + 1 {
         load.remarks
-            .push("its last line has no line end, so it was left out".to_owned());
+            .push("its last line has no newline, so it was left out".to_owned());
     }
     load.into_session(label, warnings)
 }
@@ -82,12 +82,12 @@ pub fn read_autocannon(label: &str, bytes: &[u8], warnings: &mut Vec<String>) ->
     let duration = root.require("duration")?;
     ensure!(
         duration.number()? > 0.0,
-        "'{}' is {}, so there is no rate",
+        "'{}' is {}, so the rate is undefined",
         duration.place(),
         duration.value()
     );
     root.require("latency")?;
-    let output = parse_autocannon(&parsed).context("it has no results")?;
+    let output = parse_autocannon(&parsed).context("it contains no results")?;
     into_load_report(output, AUTOCANNON_RESOLUTION_NS).into_session(label, warnings)
 }
 
@@ -136,7 +136,7 @@ pub fn recognizes_hey_oha(bytes: &[u8]) -> bool {
     has("Summary:") && text.lines().any(|line| line.trim().starts_with("Slowest:"))
 }
 
-/// Returns whether the data are JSON of oha.
+/// Returns whether the data are oha JSON.
 pub fn recognizes_oha(file: &JsonContent<'_>) -> bool {
     file.begins_with_key("summary") && file.has_key(2, "requestsPerSec")
 }
@@ -195,10 +195,10 @@ fn parse_hey_oha_line(line: &str, load: &mut LoadReport) {
         load.elapsed_ns = parse_duration_ns(total);
     } else if let Some((percent, time)) = line.split_once(" in ") {
         // hey prints the percent sign twice.
-        let percent = percent.trim_end_matches('%');
-        let is_number = percent.parse::<f64>().is_ok();
+        let number = percent.trim_end_matches('%');
+        let is_number = number.parse::<f64>().is_ok();
         if let Some(ns) = parse_duration_ns(time).filter(|_| is_number) {
-            load.times_ns.push((percentile_metric(percent), ns));
+            load.times_ns.push((percentile_metric(number), ns));
         }
     } else if let Some((number, words)) = line.strip_prefix('[').and_then(|l| l.split_once(']')) {
         let Ok(number) = number.parse::<f64>() else {
@@ -302,7 +302,7 @@ mod tests {
         assert!(session.runs.is_empty());
         assert_eq!(
             session.failures[0].cause.to_string(),
-            "none of its requests was answered (20 errors)"
+            "no request was answered (20 errors)"
         );
         assert_eq!(warnings, [""; 0]);
     }

@@ -28,10 +28,9 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// its location.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let parsed = json::parse(bytes)?;
-    let results = JsonNode::from_root(&parsed)
+    let results: Vec<HyperfineResult> = JsonNode::from_root(&parsed)
         .require("results")?
-        .elements()?;
-    let results: Vec<HyperfineResult> = results
+        .elements()?
         .iter()
         .map(HyperfineResult::read)
         .collect::<Result<_>>()?;
@@ -60,8 +59,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         result.add_runs(case, &mut imported);
         if !result.times.is_empty() && result.times.iter().all(|&(time, _)| time == 0.0) {
             warnings.push(format!(
-                "'{label}': every time of '{}' is 0, as it takes less than the shell that \
-                 hyperfine subtracts; measure it with --shell=none",
+                "'{label}': every time of '{}' is 0, because it takes less time than the \
+                 shell, which hyperfine subtracts; measure it with --shell=none",
                 result.command
             ));
         }
@@ -100,10 +99,11 @@ impl HyperfineResult {
             .collect::<Result<_>>()?;
         let endings = exit_statuses(result, times_s.len())?;
         let parameters = result.get("parameters");
-        let parameters = parameters.iter().flat_map(JsonNode::members);
         Ok(HyperfineResult {
             command: result.require("command")?.text()?.to_owned(),
             parameters: parameters
+                .iter()
+                .flat_map(JsonNode::members)
                 .map(|(name, value)| (name.to_owned(), value_text(value)))
                 .collect(),
             times: times_s.into_iter().zip(endings).collect(),
@@ -212,12 +212,11 @@ fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>
         codes.place(),
         elements.len()
     );
-    let elements = elements
-        .iter()
-        .map(|node| (!node.is_null()).then_some(node));
-    let status =
-        |node: Option<&JsonNode<'_>>| node.map(|node| Ok(node.number()? as i32)).transpose();
-    elements.map(status).collect()
+    let status = |node: &JsonNode<'_>| {
+        let exited = (!node.is_null()).then_some(node);
+        exited.map(|node| Ok(node.number()? as i32)).transpose()
+    };
+    elements.iter().map(status).collect()
 }
 
 fn value_text(value: &serde_json::Value) -> String {
@@ -323,11 +322,7 @@ mod tests {
             "{warnings:?}"
         );
         let alone = read_text(&format!(r#"{{"results":[{twice}]}}"#)).unwrap_err();
-        assert!(
-            alone
-                .to_string()
-                .contains("hint: give each a name of its own")
-        );
+        assert!(alone.to_string().contains("hint: give each a unique name"));
     }
 
     #[test]
@@ -365,7 +360,7 @@ mod tests {
     #[test]
     fn what_is_wrong_is_named() {
         let message = |text| format!("{:#}", read_text(text).unwrap_err());
-        assert_eq!(message(r#"{"results":[]}"#), "there are no results in it");
+        assert_eq!(message(r#"{"results":[]}"#), "it contains no results");
         assert_eq!(
             message(r#"{"results":[{"command":"a"}]}"#),
             "the key 'times' is missing in 'results[0]'"

@@ -23,15 +23,15 @@ pub use speedwell_model::REPETITION as NOTE_ON_REPETITIONS;
 
 /// Warning about a file with such repetitions.
 pub const REPETITIONS_WARNING: &str = "repetitions of one process are not independent; they \
-    count as runs here, and a change counts only beyond what they differ by";
+    count as runs here, and a change only counts if it exceeds their range";
 
 /// Returns a warning about metrics whose direction is unknown, if there are any.
 pub fn unknown_directions_warning(names: &BTreeSet<String>) -> Option<String> {
-    let names: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
-    (!names.is_empty()).then(|| {
+    let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();
+    (!quoted.is_empty()).then(|| {
         format!(
-            "it does not tell whether more or less of {} is better, so that a change of it has no verdict",
-            names.join(", ")
+            "it does not state whether more or less of {} is better, so changes have no verdict",
+            quoted.join(", ")
         )
     })
 }
@@ -142,7 +142,7 @@ impl SessionBuilder {
         environment: Environment,
         started_unix_ms: Option<i64>,
     ) -> Result<Session> {
-        ensure!(!self.is_empty(), "there are no results in it");
+        ensure!(!self.is_empty(), "it contains no results");
         self.validate_values()?;
         let session = Session {
             metrics: self.metrics,
@@ -168,7 +168,7 @@ impl SessionBuilder {
                 let is_finite = |number: f64| number.is_finite();
                 ensure!(
                     is_finite(sample.value) && sample.iterations.is_none_or(is_finite),
-                    "a figure of '{}' of '{}' is too large",
+                    "a value of '{}' of '{}' is too large",
                     sample.metric,
                     run.case.id()
                 );
@@ -233,7 +233,7 @@ pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
 pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
     let mut parts = sessions.into_iter();
     let Some((first, wanted)) = parts.next() else {
-        bail!("'{label}' holds no results");
+        bail!("'{label}' contains no results");
     };
     let mut merged = Session {
         runs: Vec::new(),
@@ -271,7 +271,7 @@ fn merge_session(
         match merged.metric(&metric.name) {
             None => merged.metrics.push(metric.clone()),
             Some(known) if known.unit != metric.unit => bail!(
-                "its files give '{}' in '{}' and in '{}'",
+                "its files have different units for '{}': '{}' and '{}'",
                 metric.name,
                 known.unit,
                 metric.unit
@@ -279,12 +279,12 @@ fn merge_session(
             Some(_) => {}
         }
     }
-    let wanted = wanted.unwrap_or_else(|| session.design.baseline.clone());
-    let only = session.variants.len() < 2;
+    let variant = wanted.unwrap_or_else(|| session.design.baseline.clone());
+    let is_only = session.variants.len() < 2;
     let chosen = session
         .runs
         .into_iter()
-        .filter(|run| only || *run.variant == *wanted);
+        .filter(|run| is_only || *run.variant == *variant);
     for mut run in join_repetitions(chosen) {
         let count = counts.entry(run.case.id()).or_default();
         run.block = *count;
@@ -335,12 +335,12 @@ pub fn set_parameters(session: &mut Session, values: &[(String, ParameterValue)]
 }
 
 fn with_parameters(case: &Case, values: &[(String, ParameterValue)]) -> Case {
-    let mut case = case.clone();
+    let mut extended = case.clone();
     for (name, value) in values {
-        case.values.retain(|(known, _)| known != name);
-        case.values.push((name.clone(), value.clone()));
+        extended.values.retain(|(known, _)| known != name);
+        extended.values.push((name.clone(), value.clone()));
     }
-    case
+    extended
 }
 
 /// Maximum length of a quoted line.
@@ -372,12 +372,12 @@ impl SkippedLines {
     /// Returns a warning for the user, if lines were skipped.
     pub fn warning(&self) -> Option<String> {
         let first = self.first.as_deref()?;
-        let (lines, is, was) = match self.lines {
-            1 => ("line", "is", "was"),
-            _ => ("lines", "are", "were"),
+        let (lines, were) = match self.lines {
+            1 => ("line", "was"),
+            _ => ("lines", "were"),
         };
         Some(format!(
-            "{} {lines} that {is} no result {was} left out; the first is '{first}'",
+            "{} {lines} without a result {were} left out; the first is '{first}'",
             self.lines
         ))
     }
@@ -414,11 +414,13 @@ impl DroppedEntries {
         if is_all {
             return Err(first);
         }
-        let first = ErrorText::from_error(&first).message;
+        let reason = ErrorText::from_error(&first).message;
         Ok(Some(match self.count {
-            1 => format!("an entry that cannot be read was left out: {first}"),
+            1 => format!("an entry that cannot be read was left out: {reason}"),
             count => {
-                format!("{count} entries that cannot be read were left out; the first one: {first}")
+                format!(
+                    "{count} entries that cannot be read were left out; the first one: {reason}"
+                )
             }
         }))
     }
@@ -470,7 +472,7 @@ mod tests {
             merge_sessions("old", vec![(imported_file(&[1.0]), None), (other, None)]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "its files give 'real_time' in 'ns' and in 's'"
+            "its files have different units for 'real_time': 'ns' and 's'"
         );
     }
 

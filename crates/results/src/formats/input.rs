@@ -46,7 +46,7 @@ impl MetricDirections {
             "less" => MetricDirection::Lower,
             "more" => MetricDirection::Higher,
             other => {
-                bail!("'{other}' is no direction\nhint: --set {name}=less, or --set {name}=more")
+                bail!("unknown direction '{other}'\nhint: --set {name}=less, or --set {name}=more")
             }
         };
         match metric {
@@ -68,7 +68,7 @@ impl MetricDirections {
     pub fn require_direction(&self, metric: &str) -> Result<MetricDirection> {
         self.direction_of(metric).with_context(|| {
             format!(
-                "the file does not say whether more or less of '{metric}' is better\n\
+                "the file does not state whether more or less of '{metric}' is better\n\
                  hint: speedwell import FILE --set better=less, or --set 'better.{metric}=more' for this metric alone"
             )
         })
@@ -95,6 +95,9 @@ mod tests {
             .set_direction("better", "up")
             .unwrap_err()
             .to_string();
-        assert!(wrong.starts_with("'up' is no direction\nhint: "), "{wrong}");
+        assert!(
+            wrong.starts_with("unknown direction 'up'\nhint: "),
+            "{wrong}"
+        );
     }
 }

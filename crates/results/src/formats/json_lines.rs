@@ -172,7 +172,7 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
             .with_context(|| format!("line {number}"))?;
     }
     reading.turn.check_complete()?;
-    ensure!(!reading.sessions.is_empty(), "there is no session in it");
+    ensure!(!reading.sessions.is_empty(), "it contains no session");
     Ok(reading.sessions)
 }
 
@@ -184,7 +184,7 @@ pub fn read_header(line: &str) -> anyhow::Result<Session> {
     let mut reading = SessionsReader::default();
     reading.read_line(line.trim_end(), 1).context("line 1")?;
     let session = reading.sessions.pop();
-    session.context("line 1: there is no session in it")
+    session.context("line 1: the header of a session is missing")
 }
 
 /// The sessions read so far.
@@ -226,17 +226,17 @@ pub(crate) struct InternedNames {
 
 impl SessionsReader {
     fn read_line(&mut self, text: &str, number: usize) -> anyhow::Result<()> {
-        let said = self.turn.read_line(text, number)?;
-        if let Some(mut session) = said.header {
+        let parsed = self.turn.read_line(text, number)?;
+        if let Some(mut session) = parsed.header {
             // Do not allocate for more runs than the text can contain.
             let announced = self.turn.announced_runs().min(text.len());
             session.runs = Vec::with_capacity(announced);
             self.sessions.push(*session);
         }
         if let Some(session) = self.sessions.last_mut() {
-            session.runs.extend(said.run);
-            session.failures.extend(said.failure);
-            session.profiles.extend(said.profile);
+            session.runs.extend(parsed.run);
+            session.failures.extend(parsed.failure);
+            session.profiles.extend(parsed.profile);
         }
         Ok(())
     }
@@ -291,12 +291,12 @@ impl StreamingReader {
     ) -> anyhow::Result<Session> {
         ensure!(
             kind == "session",
-            "'{kind}' is not a kind of data that can be read here"
+            "unknown kind of data '{kind}': expected 'session'"
         );
         let version = version.context("the version is missing")?;
         ensure!(
             version <= MAX_VERSION,
-            "it was written by a newer speedwell (format {version}, this one knows {MAX_VERSION})\n\
+            "it was written by a newer speedwell (format {version}; this one reads up to {MAX_VERSION})\n\
              hint: update speedwell"
         );
         let header: HeaderLine = parse_line(text)?;
@@ -337,7 +337,7 @@ impl StreamingReader {
         };
         if let Some(slot) = self.stray {
             bail!(
-                "line {header_line}: the session has {} machines, and the run of slot {slot} is of none of them",
+                "line {header_line}: the session has {} machines, but the run of slot {slot} belongs to none of them",
                 self.machines
             );
         }
@@ -345,7 +345,7 @@ impl StreamingReader {
         for ((what, announced), found) in kinds.zip(self.found) {
             if let Some(announced) = announced.filter(|&announced| announced != found) {
                 bail!(
-                    "line {header_line}: the session has {announced} {what}, but {found} follow\n\
+                    "line {header_line} announces {announced} {what}, but {found} follow\n\
                      hint: is the file cut short?"
                 );
             }
@@ -408,9 +408,9 @@ impl InternedNames {
 /// Parses one line. Omits the parser's line number, which is always 1.
 fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
     serde_json::from_str(line).map_err(|error| {
-        let words = error.to_string();
-        let words = words.split(" at line 1 column").next().unwrap_or_default();
-        anyhow!("{words} (column {})", error.column())
+        let message = error.to_string();
+        let reason = message.split(" at line 1 column").next();
+        anyhow!("{} (column {})", reason.unwrap_or_default(), error.column())
     })
 }
 
@@ -663,7 +663,7 @@ mod tests {
         let header = HEADER.replace(r#""id""#, r#""runs":2,"failures":0,"id""#);
         let words = error_text(&format!("{HEADER}\n{header}"));
         assert!(
-            words.contains("line 2: the session has 2 runs, but 0 follow"),
+            words.contains("line 2 announces 2 runs, but 0 follow"),
             "{words}"
         );
     }

@@ -46,7 +46,7 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
                 let seconds = point.number()?;
                 ensure!(
                     seconds > 0.0,
-                    "'{}' is {seconds}, and a time is above zero",
+                    "'{}' is {seconds}: expected a time above 0",
                     point.place()
                 );
                 Ok(Sample {
@@ -71,9 +71,9 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
 fn parse_case(key: &str) -> Result<Case> {
     let parts: Vec<&str> = key.split(':').collect();
     let [benchmark, vm, variant] = parts[..] else {
-        anyhow::bail!("it is not of the form BENCHMARK:VM:VARIANT");
+        anyhow::bail!("expected BENCHMARK:VM:VARIANT");
     };
-    ensure!(!benchmark.is_empty(), "the benchmark has no name");
+    ensure!(!benchmark.is_empty(), "the name of the benchmark is empty");
     let value = |name: &str, text: &str| (name.to_owned(), ParameterValue::Text(text.to_owned()));
     Ok(Case::new(
         benchmark,
@@ -115,9 +115,9 @@ mod tests {
         };
         assert_eq!(
             told("{\"a:b\": []}"),
-            "'a:b' in 'wallclock_times': it is not of the form BENCHMARK:VM:VARIANT"
+            "'a:b' in 'wallclock_times': expected BENCHMARK:VM:VARIANT"
         );
-        assert!(told("{\"a:b:c\": [[1, -2]]}").contains("is -2, and a time is above zero"));
-        assert_eq!(told("{}"), "there are no results in it");
+        assert!(told("{\"a:b:c\": [[1, -2]]}").contains("is -2: expected a time above 0"));
+        assert_eq!(told("{}"), "it contains no results");
     }
 }

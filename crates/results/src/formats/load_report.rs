@@ -73,7 +73,7 @@ impl LoadReport {
     /// `remarks`.
     pub fn add_to(mut self, imported: &mut SessionBuilder, remarks: &mut Vec<String>) {
         if let (Some(0.0), Some(failed @ 1.0..)) = (self.requests, self.errors) {
-            let reason = format!("none of its requests was answered ({failed} errors)");
+            let reason = format!("no request was answered ({failed} errors)");
             let cause = FailureCause::Invalid { reason };
             imported.add_failure(&self.case(), cause, String::new());
             return;
@@ -180,9 +180,12 @@ impl LoadReport {
     /// so by Little's law (rate times mean latency, Little 1961) a report with more requests than
     /// connections is corrupt. The mean may be rounded.
     fn warn_if_impossible(&mut self) {
-        let others = self.others.iter();
-        let by_length = others.filter(|(metric, _)| metric.name == "http_failed_length");
-        let by_length: f64 = by_length.map(|(_, count)| count).sum();
+        let by_length: f64 = self
+            .others
+            .iter()
+            .filter(|(metric, _)| metric.name == "http_failed_length")
+            .map(|(_, count)| count)
+            .sum();
         // Responses of a different length are still responses, although ab counts them as failed.
         let failed = self.errors.is_some_and(|errors| errors > by_length);
         let mean = self
@@ -198,8 +201,8 @@ impl LoadReport {
         let is_plain = self.has_single_requests && !self.has_fixed_rate && !failed;
         if is_plain && least > concurrency * MAX_REQUESTS_PER_CONNECTION {
             self.remarks.push(format!(
-                "{least:.1} requests would have been in flight on {concurrency} connections (rate \
-                 times mean latency), so its figures do not belong together"
+                "rate times mean latency implies {least:.1} requests in flight on {concurrency} \
+                 connections, so the figures are inconsistent"
             ));
         }
     }

@@ -40,8 +40,11 @@ pub fn load_session(label: &str, loads: &[LoadRun], warnings: &mut Vec<String>) 
         add_load(load, &names, &mut imported, &mut remarks)?;
     }
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
-    let began = loads.iter().map(|load| load.measured.began_epoch_ms).min();
-    let began = began.and_then(|ms| i64::try_from(ms).ok());
+    let began = loads
+        .iter()
+        .map(|load| load.measured.began_epoch_ms)
+        .min()
+        .and_then(|ms| i64::try_from(ms).ok());
     let mut session = imported.into_session(label, Environment::default(), began)?;
     let is_interrupted = loads.iter().any(|load| load.measured.is_interrupted);
     session.state = if is_interrupted {
@@ -118,7 +121,7 @@ fn add_load(
     }
     if load.measured.totals.outcomes.succeeded() == 0 {
         let case = report.case();
-        let reason = "no request was answered well".to_owned();
+        let reason = "no request succeeded".to_owned();
         imported.add_failure(
             &case,
             FailureCause::Invalid { reason },
@@ -127,7 +130,7 @@ fn add_load(
         return Ok(());
     }
     report.add_to(imported, remarks);
-    let run = imported.last_run().context("a load is a run")?;
+    let run = imported.last_run().context("the load has no run")?;
     complete_run(run, load, names)
 }
 
@@ -170,7 +173,7 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Fails if the data are not JSON, or not a load report of a known version.
 pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
     let document: LoadDocument = json::read_lenient(bytes, |text| serde_json::from_str(text))?;
-    ensure!(!document.loads.is_empty(), "there are no loads in it");
+    ensure!(!document.loads.is_empty(), "it contains no loads");
     Ok(document.loads)
 }
 
@@ -191,8 +194,9 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 /// # Errors
 /// Fails if a load was written by an incompatible version.
 pub fn stored_loads(session: &Session) -> Result<Vec<LoadRun>> {
-    let kept = session.runs.iter().filter_map(|run| run.load.as_deref());
-    kept.map(|text| serde_json::from_str(text).context("cannot read what is kept of a load"))
+    let stored = session.runs.iter().filter_map(|run| run.load.as_deref());
+    stored
+        .map(|text| serde_json::from_str(text).context("cannot read a stored load"))
         .collect()
 }
 
@@ -230,19 +234,20 @@ fn load_figures(load: &LoadRun) -> LoadReport {
         remarks: load_warnings(verdict.as_ref()),
         ..LoadReport::default()
     };
-    let all = match &measured.totals.latency {
+    let all_requests = match &measured.totals.latency {
         LoadLatency::Open(open) => Some(open.requests.merge_all()),
         LoadLatency::Closed(_) => None,
     };
-    let is_shown = |ppm: u32| is_shown(ppm, verdict.as_ref(), all.as_ref());
+    let is_shown = |ppm: u32| is_shown(ppm, verdict.as_ref(), all_requests.as_ref());
     report.times_ns = time_metrics("latency", measured.totals.latency.service_times(), is_shown);
     let mut others = Vec::new();
-    if let (LoadLatency::Open(open), Some(all)) = (&measured.totals.latency, &all) {
-        others.extend(time_metrics("response", &all.response, is_shown));
+    if let (LoadLatency::Open(open), Some(all_requests)) = (&measured.totals.latency, &all_requests)
+    {
+        others.extend(time_metrics("response", &all_requests.response, is_shown));
         others.extend(time_metrics("lag", &open.lag, |_| true));
     }
-    let others = others.into_iter();
     report.others = others
+        .into_iter()
         .map(|(name, ns)| (Metric::new(name, "ns", MetricDirection::Lower), ns))
         .collect();
     let seconds = measured.elapsed_ns as f64 / 1e9;
@@ -263,10 +268,13 @@ pub(super) fn time_metrics<K: TimeQuantity>(
         "100" => format!("{quantity}_max"),
         _ => percentile_metric(percent).replacen("latency", quantity, 1),
     };
-    let mean = times.mean_ns().filter(|_| is_shown(0));
-    let mean = mean.map(|ns| (format!("{quantity}_mean"), ns));
-    let percentiles = PERCENTILES.iter().filter(|(_, ppm)| is_shown(*ppm));
-    let percentiles = percentiles
+    let mean = times
+        .mean_ns()
+        .filter(|_| is_shown(0))
+        .map(|ns| (format!("{quantity}_mean"), ns));
+    let percentiles = PERCENTILES
+        .iter()
+        .filter(|(_, ppm)| is_shown(*ppm))
         .filter_map(|(percent, ppm)| Some((named(percent), times.quantile(*ppm)?.ns as f64)));
     mean.into_iter().chain(percentiles).collect()
 }
@@ -292,7 +300,7 @@ fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
     let mut refusals = Vec::new();
     if verdict.is_generator_limited() {
         refusals.push(
-            "the generator itself was late, which is in the response times; those that it may have doubled are \
+            "the generator itself was late, which inflates response times; those that it may have doubled are \
              left out"
                 .to_owned(),
         );
@@ -322,8 +330,8 @@ fn load_parameters(load: &LoadRun) -> Vec<(String, ParameterValue)> {
                 say("rate", ParameterValue::Number(stage.to_per_s));
             }
             stages => {
-                let stages: Vec<String> = stages.iter().map(format_stage).collect();
-                say("rate", ParameterValue::Text(stages.join(",")));
+                let shown: Vec<String> = stages.iter().map(format_stage).collect();
+                say("rate", ParameterValue::Text(shown.join(",")));
             }
         },
     }
@@ -349,8 +357,10 @@ fn load_parameters(load: &LoadRun) -> Vec<(String, ParameterValue)> {
 
 /// Formats a stage as on the command line: `0-5000:30s`.
 fn format_stage(stage: &StageFacts) -> String {
-    let length = stage.duration_ns.map(|ns| format!(":{}s", ns as f64 / 1e9));
-    let length = length.unwrap_or_default();
+    let length = stage
+        .duration_ns
+        .map(|ns| format!(":{}s", ns as f64 / 1e9))
+        .unwrap_or_default();
     if stage.from_per_s == stage.to_per_s {
         format!("{}{length}", stage.to_per_s)
     } else {
@@ -365,33 +375,33 @@ fn format_stage(stage: &StageFacts) -> String {
 /// Fails if there are no parts, or they are not parts of the same load: their addresses or the
 /// kinds of their schedules differ.
 pub fn merge_load_parts(parts: Vec<LoadRun>) -> Result<LoadRun> {
-    let mut parts = parts.into_iter();
-    let Some(mut whole) = parts.next() else {
+    let mut remaining = parts.into_iter();
+    let Some(mut merged) = remaining.next() else {
         bail!("there are no loads to merge");
     };
-    for part in parts {
+    for part in remaining {
         ensure!(
-            part.url == whole.url,
-            "a load of '{}' and one of '{}' are not parts of the same load",
-            whole.url,
+            part.url == merged.url,
+            "loads of '{}' and '{}' are not parts of the same load",
+            merged.url,
             part.url
         );
-        add_schedule(&mut whole.requested.pace, &part.requested.pace)?;
-        whole.requested.requests = whole
+        add_schedule(&mut merged.requested.pace, &part.requested.pace)?;
+        merged.requested.requests = merged
             .requested
             .requests
             .zip(part.requested.requests)
             .map(|(one, other)| one + other);
-        whole.requested.processes += part.requested.processes;
-        whole.is_partial |= part.is_partial;
+        merged.requested.processes += part.requested.processes;
+        merged.is_partial |= part.is_partial;
         for warning in part.warnings {
-            if !whole.warnings.contains(&warning) {
-                whole.warnings.push(warning);
+            if !merged.warnings.contains(&warning) {
+                merged.warnings.push(warning);
             }
         }
-        whole.measured.merge(part.measured);
+        merged.measured.merge(part.measured);
     }
-    Ok(whole)
+    Ok(merged)
 }
 
 /// Adds clients or rates: each generator only had its share.
@@ -430,7 +440,7 @@ fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
             *connections += other;
             *most_connections += other_most;
         }
-        _ => bail!("one was sent when it was due and another waited for answers"),
+        _ => bail!("one sent requests on a schedule, but another waited for responses"),
     }
     Ok(())
 }

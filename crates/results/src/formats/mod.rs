@@ -58,17 +58,17 @@ pub type ReadFn = fn(&InputFile<'_>, &mut Vec<String>) -> Result<Vec<Session>>;
 /// single line, so it is tried before JSON Lines.
 pub const FORMATS: &[FileFormat] = &[
     FileFormat {
-        name: "JSON of pyperf",
+        name: "pyperf JSON",
         recognizes: pyperf::recognizes,
         read: |file, warnings| single(pyperf::read(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "JSON of Krun",
+        name: "Krun JSON",
         recognizes: krun::recognizes,
         read: |file, _| single(krun::read(file.label, file.bytes)),
     },
     FileFormat {
-        name: "JSON of pytest-benchmark",
+        name: "pytest-benchmark JSON",
         recognizes: suites::recognizes_pytest_benchmark,
         read: |file, warnings| {
             single(suites::read_pytest_benchmark(
@@ -77,37 +77,37 @@ pub const FORMATS: &[FileFormat] = &[
         },
     },
     FileFormat {
-        name: "JSON of vitest",
+        name: "vitest JSON",
         recognizes: suites::recognizes_vitest,
         read: |file, warnings| single(suites::read_vitest(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "JSON of google/benchmark",
+        name: "google/benchmark JSON",
         recognizes: google_benchmark::recognizes,
         read: |file, warnings| single(google_benchmark::read(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "JSON of asv",
+        name: "asv JSON",
         recognizes: asv::recognizes,
         read: asv::read,
     },
     FileFormat {
-        name: "data.js of github-action-benchmark",
+        name: "github-action-benchmark data.js",
         recognizes: action_benchmark::recognizes,
         read: action_benchmark::read,
     },
     FileFormat {
-        name: "JSON of bencher",
+        name: "bencher JSON",
         recognizes: bencher::recognizes,
         read: bencher::read,
     },
     FileFormat {
-        name: "JSON of hyperfine",
+        name: "hyperfine JSON",
         recognizes: hyperfine::recognizes,
         read: |file, warnings| single(hyperfine::read(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "JSON of autocannon",
+        name: "autocannon JSON",
         recognizes: http_tools::recognizes_autocannon,
         read: |file, warnings| {
             single(http_tools::read_autocannon(
@@ -116,22 +116,22 @@ pub const FORMATS: &[FileFormat] = &[
         },
     },
     FileFormat {
-        name: "JSON of oha",
+        name: "oha JSON",
         recognizes: http_tools::recognizes_oha,
         read: |file, warnings| single(http_tools::read_oha(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "JSON of speedwell load",
+        name: "speedwell load JSON",
         recognizes: measured::recognizes,
         read: |file, warnings| single(measured::read(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "JSON lines of Speedwell",
+        name: "Speedwell JSON lines",
         recognizes: is_json_lines,
         read: |file, _| json_lines::read(require_utf8(file.bytes)?),
     },
     FileFormat {
-        name: "CSV of Node.js run.js, compare.js or scatter.js",
+        name: "Node.js CSV (run.js, compare.js or scatter.js)",
         recognizes: |file| node_csv::find_header(file_beginning(file.bytes)).is_some(),
         read: |file, warnings| single(node_csv::sessions::read(file.label, file.bytes, warnings)),
     },
@@ -141,48 +141,48 @@ pub const FORMATS: &[FileFormat] = &[
         read: point_table::read,
     },
     FileFormat {
-        name: "XML of Catch2",
+        name: "Catch2 XML",
         recognizes: |file| suites::recognizes_catch2(file.bytes),
         read: |file, warnings| single(suites::read_catch2(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "text of ab",
+        name: "ab output",
         recognizes: |file| ab::recognizes(file.bytes),
         read: |file, warnings| single(ab::read(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "CSV of ab -e",
+        name: "ab -e CSV",
         recognizes: |file| ab::recognizes_percentages(file.bytes),
         read: |file, warnings| single(ab::read_percentages(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "TSV of ab -g",
+        name: "ab -g TSV",
         recognizes: |file| ab::recognizes_requests(file.bytes),
         read: |file, warnings| single(ab::read_requests(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "text of wrk or h2load",
+        name: "wrk or h2load output",
         recognizes: |file| http_tools::recognizes_text(file.bytes),
         read: |file, warnings| single(http_tools::read_text(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "text of hey or oha",
+        name: "hey or oha output",
         recognizes: |file| http_tools::recognizes_hey_oha(file.bytes),
         read: |file, warnings| single(http_tools::read_hey_oha(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "log of HdrHistogram",
+        name: "HdrHistogram log",
         recognizes: |file| hdr_log::recognizes(file.bytes),
         read: |file, warnings| single(hdr_log::read(file.label, file.bytes, warnings)),
     },
     FileFormat {
-        name: "text of go test -bench",
+        name: "go test -bench output",
         recognizes: |file| go_bench::recognizes(file.bytes),
         read: |file, warnings| single(go_bench::read(file.label, file.bytes, warnings)),
     },
     // Last, because a document may contain any of the others.
     FileFormat {
-        name: "tables of figures in Markdown",
+        name: "Markdown tables of figures",
         recognizes: |file| markdown_tables::recognizes(file.bytes),
         read: |file, warnings| markdown_tables::read(file.label, file.bytes, warnings),
     },
@@ -253,20 +253,20 @@ pub fn read_as_format(
     warnings: &mut Vec<String>,
 ) -> Result<Vec<Session>> {
     let label = input.label;
-    let bytes = &*match unpack(input.bytes, MAX_UNPACKED_BYTES) {
+    let unpacked = match unpack(input.bytes, MAX_UNPACKED_BYTES) {
         (bytes, None) => bytes,
         (_, Some(error)) => return Err(error).with_context(|| format!("cannot unpack '{label}'")),
     };
     // Windows editors and shells prepend a byte order mark.
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    let bytes = unpacked.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&unpacked);
     let Some(format) = format else {
         let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
-        let told = UnreadableFile::diagnose(bytes);
+        let diagnosis = UnreadableFile::diagnose(bytes);
         bail!(
             "'{label}' {}; expected {}{}",
-            told.found,
+            diagnosis.found,
             names.join(", or "),
-            told.hint_line()
+            diagnosis.hint_line()
         );
     };
     (format.read)(&InputFile { bytes, ..*input }, warnings)
@@ -280,7 +280,7 @@ fn validate_names(sessions: &[Session]) -> Result<()> {
         for (name, _) in &run.case.values {
             if let Some(reason) = Case::refuses_name(name) {
                 bail!(
-                    "'{}' has a parameter '{}': {reason}\nhint: rename it in the file",
+                    "'{}' has an invalid parameter '{}': {reason}\nhint: rename it in the file",
                     run.case.benchmark,
                     name.escape_debug()
                 );
@@ -293,9 +293,8 @@ fn validate_names(sessions: &[Session]) -> Result<()> {
 /// Returns the first format that recognizes the beginning of a file; `None` if none does.
 pub fn detect_format(bytes: &[u8]) -> Option<&'static FileFormat> {
     // Unpacking a truncated beginning fails, which is expected.
-    let (bytes, _) = unpack(bytes, BEGINNING_BYTES);
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
-    let content = JsonContent::new(bytes);
+    let (unpacked, _) = unpack(bytes, BEGINNING_BYTES);
+    let content = JsonContent::new(unpacked.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&unpacked));
     FORMATS.iter().find(|format| (format.recognizes)(&content))
 }
 
@@ -307,9 +306,13 @@ fn is_json_lines(file: &JsonContent<'_>) -> bool {
     if !ours.iter().any(|key| file.has_key(1, key)) {
         return false;
     }
-    let line = file.bytes.trim_ascii_start();
-    let line = line.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    let line = JsonContent::new(line);
+    let first = file
+        .bytes
+        .trim_ascii_start()
+        .split(|&byte| byte == b'\n')
+        .next()
+        .unwrap_or_default();
+    let line = JsonContent::new(first);
     line.bytes.starts_with(b"{") && ours.iter().any(|key| line.has_key(1, key))
 }
 
@@ -321,11 +324,11 @@ mod tests {
     fn an_unknown_kind_is_answered_with_the_known_ones() {
         let error = read("notes.txt", b"hello\n").unwrap_err().to_string();
         assert!(
-            error.starts_with("'notes.txt' is of no known kind; expected JSON of pyperf, or "),
+            error.starts_with("'notes.txt' has an unknown format; expected pyperf JSON, or "),
             "{error}"
         );
         assert!(
-            error.ends_with(", or tables of figures in Markdown"),
+            error.ends_with(", or Markdown tables of figures"),
             "{error}"
         );
         assert!(
@@ -345,7 +348,7 @@ mod tests {
         assert_eq!(sessions[0].runs[0].case.id(), "g/a.js n=1");
         assert_eq!(
             warnings,
-            ["'run.csv': 1 line that is no result was left out; the first is '> node compare.js'"]
+            ["'run.csv': 1 line without a result was left out; the first is '> node compare.js'"]
         );
     }
 }

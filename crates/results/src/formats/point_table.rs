@@ -52,24 +52,21 @@ pub fn recognizes(bytes: &[u8]) -> bool {
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let text = require_utf8(file.bytes)?;
     let mut remarks = Vec::new();
-    let (whole, rest) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
-    if !rest.trim().is_empty() {
-        let cut = "its last line has no end and was left out; it may be cut short";
+    let (complete_lines, last_line) = text.split_at(text.rfind('\n').map_or(0, |end| end + 1));
+    if !last_line.trim().is_empty() {
+        let cut = "its last line has no newline and was left out; it may be cut short";
         remarks.push(cut.to_owned());
     }
-    let mut columns = whole
+    let mut columns = complete_lines
         .lines()
         .next()
         .and_then(TableColumns::parse)
         .context("the header is missing")?;
-    let rows = RowIterator::new(whole, columns.separator).skip(1);
-    let rows: Vec<TableRow> = rows.collect::<Result<_>>()?;
+    let mut rows: Vec<TableRow> = RowIterator::new(complete_lines, columns.separator)
+        .skip(1)
+        .collect::<Result<_>>()?;
     let mut left_out = DroppedEntries::default();
-    let rows = rows.into_iter().filter_map(|row| {
-        let length = columns.check_length(&row);
-        left_out.ok_or_count(length).map(|()| row)
-    });
-    let rows: Vec<TableRow> = rows.collect();
+    rows.retain(|row| left_out.ok_or_count(columns.check_length(row)).is_some());
     columns.classify_columns(&rows, &mut remarks);
     let mut table = TableReader {
         metrics: columns.to_metrics(file)?,
@@ -89,8 +86,8 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     remarks.extend(left_out.into_warning(is_all)?);
     remarks.extend(match missing {
         0 => None,
-        1 => Some("a cell holds no number and gives no point".to_owned()),
-        many => Some(format!("{many} cells hold no number and give no point")),
+        1 => Some("1 cell without a number gives no point".to_owned()),
+        many => Some(format!("{many} cells without a number give no point")),
     });
     warnings.extend(
         remarks
@@ -176,8 +173,10 @@ impl TableColumns {
 
     fn parse_with_separator(line: &str, separator: char) -> Option<TableColumns> {
         let header = RowIterator::new(line, separator).next()?.ok()?.cells;
-        let names = header.iter().map(|name| name.trim().to_ascii_lowercase());
-        let names: Vec<String> = names.collect();
+        let names: Vec<String> = header
+            .iter()
+            .map(|name| name.trim().to_ascii_lowercase())
+            .collect();
         let find = |known: &[&str]| {
             let mut places = known
                 .iter()
@@ -239,7 +238,7 @@ impl TableColumns {
                 continue;
             }
             remarks.push(format!(
-                "the column '{name}' holds no numbers and was left out"
+                "the column '{name}' contains no numbers and was left out"
             ));
             let distinct: HashSet<&str> = cells().collect();
             if 2 * distinct.len() <= rows.len() {
@@ -349,7 +348,7 @@ impl TableReader {
         let written = cell(columns.time);
         let started = parse_time(written).with_context(|| {
             format!(
-                "line {}: '{}' is no time that can be read\nhint: write it as 2026-01-31T12:00:00Z, or as seconds since 1970",
+                "line {}: cannot parse time '{}'\nhint: write it as 2026-01-31T12:00:00Z, or as seconds since 1970",
                 row.line,
                 written.escape_debug()
             )
@@ -505,7 +504,7 @@ impl<'a> RowIterator<'a> {
         loop {
             let (cell, after) = match self.rest.trim_start_matches(' ').strip_prefix('"') {
                 Some(quoted) => parse_quoted(quoted).with_context(|| {
-                    format!("line {line}: a quote has no end\nhint: is the file cut short?")
+                    format!("line {line}: a quote is not closed\nhint: is the file cut short?")
                 })?,
                 None => {
                     let end = self.rest.find([self.separator, '\n']);
@@ -523,7 +522,7 @@ impl<'a> RowIterator<'a> {
                     self.line += 1;
                     return Ok(TableRow { line, cells });
                 }
-                Some(_) => bail!("line {line}: something stands behind a closing quote"),
+                Some(_) => bail!("line {line}: unexpected text after a closing quote"),
             }
         }
     }
@@ -616,8 +615,8 @@ mod tests {
         assert_eq!(
             warnings,
             [
-                "'out/join.csv': the column 'note' holds no numbers and was left out",
-                "'out/join.csv': a cell holds no number and gives no point"
+                "'out/join.csv': the column 'note' contains no numbers and was left out",
+                "'out/join.csv': 1 cell without a number gives no point"
             ]
         );
     }
@@ -667,17 +666,20 @@ mod tests {
                 "line 3: 'fast' in the column 'ops' is not a number",
             ),
             ("2026-01-31,,5", "line 3: the commit is missing"),
-            ("soon,c2,5", "line 3: 'soon' is no time that can be read"),
+            ("soon,c2,5", "line 3: cannot parse time 'soon'"),
         ] {
             let expected =
                 format!("'out/join.csv': an entry that cannot be read was left out: {mistake}");
             assert_eq!(told(row), expected);
         }
         // After an unclosed quote, no later line can be parsed.
-        assert!(error_text(&table("2026-01-31,\"c2,5")).starts_with("line 3: a quote has no end"));
-        assert!(error_text(&table("2026-01-31,\"c2\"x,5")).starts_with("line 3: something stands"));
         assert!(
-            error_text("time,commit,ops\nsoon,c2,5\n").starts_with("line 2: 'soon' is no time")
+            error_text(&table("2026-01-31,\"c2,5")).starts_with("line 3: a quote is not closed")
+        );
+        assert!(error_text(&table("2026-01-31,\"c2\"x,5")).starts_with("line 3: unexpected text"));
+        assert!(
+            error_text("time,commit,ops\nsoon,c2,5\n")
+                .starts_with("line 2: cannot parse time 'soon'")
         );
         assert!(error_text("time,commit,ops\n").starts_with("has a header but no results"));
     }
@@ -749,7 +751,7 @@ mod tests {
         let (sessions, warnings) = read_text("time,commit,ops\n2026-01-31,c1,5\n2026-02-01,c2,6");
         assert_eq!(sessions.unwrap().len(), 1);
         assert!(
-            warnings[0].contains("has no end and was left out"),
+            warnings[0].contains("has no newline and was left out"),
             "{warnings:?}"
         );
     }

@@ -89,8 +89,10 @@ impl FileSessions {
     /// # Errors
     /// Fails if there are none.
     pub fn into_sessions(self, label: &str) -> Result<Vec<Session>> {
-        let found = self.sessions.into_iter();
-        let found = found.filter(|(_, (_, imported))| !imported.is_empty());
+        let non_empty = self
+            .sessions
+            .into_iter()
+            .filter(|(_, (_, imported))| !imported.is_empty());
         let session = |(id, (place, imported)): (String, (PointKey, SessionBuilder))| {
             let session = imported.into_session(label, place.environment, place.started_unix_ms)?;
             let origin = Some(place.origin).filter(|origin| !origin.revision.is_empty());
@@ -100,8 +102,8 @@ impl FileSessions {
                 ..session
             })
         };
-        let sessions: Vec<Session> = found.map(session).collect::<Result<_>>()?;
-        ensure!(!sessions.is_empty(), "there are no results in it");
+        let sessions: Vec<Session> = non_empty.map(session).collect::<Result<_>>()?;
+        ensure!(!sessions.is_empty(), "it contains no results");
         Ok(sessions)
     }
 }

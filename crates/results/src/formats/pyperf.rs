@@ -40,7 +40,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         let version = version.text()?;
         ensure!(
             version.split('.').next() == Some("1"),
-            "it is of format version {version}; version 1 is known"
+            "unsupported format version {version}: expected version 1"
         );
     }
     let mut listed = Vec::new();
@@ -123,11 +123,11 @@ fn add_benchmark(
         let iterations = iterations_per_value(&outer)?;
         let mut samples = Vec::new();
         for value in values.elements()? {
-            let value = value.number()? * factor;
+            let scaled = value.number()? * factor;
             samples.push(Sample {
-                elapsed_ns: is_time.then_some((value * iterations) as u64),
+                elapsed_ns: is_time.then_some((scaled * iterations) as u64),
                 iterations: is_time.then_some(iterations),
-                ..value_sample(&metric, value)
+                ..value_sample(&metric, scaled)
             });
         }
         if let Some(memory) = find_metadata(&outer, "mem_max_rss").filter(|_| is_time) {
@@ -264,10 +264,7 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named() {
-        assert_eq!(
-            error_text(r#"{"benchmarks":[]}"#),
-            "there are no results in it"
-        );
+        assert_eq!(error_text(r#"{"benchmarks":[]}"#), "it contains no results");
         assert_eq!(
             error_text(r#"{"benchmarks":[{"runs":[]}]}"#),
             "the name of 'benchmarks[0]' is missing"
@@ -278,7 +275,7 @@ mod tests {
         );
         assert_eq!(
             error_text(r#"{"version":"2.0","benchmarks":[]}"#),
-            "it is of format version 2.0; version 1 is known"
+            "unsupported format version 2.0: expected version 1"
         );
         assert_eq!(
             error_text(r#"{"benchmarks":[{"metadata":{"name":"a"},"runs":[{"values":["x"]}]}]}"#),

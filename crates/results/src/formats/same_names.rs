@@ -49,7 +49,7 @@ pub fn distinguish_results<T>(
     let mut at = 0..;
     listed.retain(|_| !at.next().is_some_and(|at| left_out.contains(&at)));
     match ambiguous_results_warning(&same) {
-        Some(remark) if listed.is_empty() => bail!("{remark}\nhint: give each a name of its own"),
+        Some(remark) if listed.is_empty() => bail!("{remark}\nhint: give each a unique name"),
         remark => remarks.extend(remark),
     }
     Ok(listed)
@@ -75,10 +75,10 @@ pub fn add_distinguishing_parameters<T>(
         }
         for key in distinguishing_details(listed, &places) {
             for &at in &places {
-                let own = &mut listed[at];
-                let value = own.details.iter().find(|(known, _)| *known == key);
-                let value = value.map(|(_, text)| (key.clone(), typed_value(text)));
-                own.case.values.extend(value);
+                let result = &mut listed[at];
+                let detail = result.details.iter().find(|(known, _)| *known == key);
+                let value = detail.map(|(_, text)| (key.clone(), typed_value(text)));
+                result.case.values.extend(value);
             }
         }
         let counts = count_by_case(listed, &places);
@@ -129,8 +129,10 @@ fn distinguishing_details<T>(listed: &[ListedResult<T>], places: &[usize]) -> Ve
         }
         seen.values().any(|values| values.len() > 1)
     };
-    let keys = keys.into_iter().filter(|key| differs(key));
-    keys.map(str::to_owned).collect()
+    keys.into_iter()
+        .filter(|key| differs(key))
+        .map(str::to_owned)
+        .collect()
 }
 
 fn ambiguous_results_warning(same: &[(String, Vec<usize>)]) -> Option<String> {
@@ -141,8 +143,11 @@ fn ambiguous_results_warning(same: &[(String, Vec<usize>)]) -> Option<String> {
             places.len()
         ));
     }
-    let names = same.iter().take(MAX_NAMES_IN_WARNING);
-    let names: Vec<String> = names.map(|(name, _)| format!("'{name}'")).collect();
+    let names: Vec<String> = same
+        .iter()
+        .take(MAX_NAMES_IN_WARNING)
+        .map(|(name, _)| format!("'{name}'"))
+        .collect();
     let more = match same.len().saturating_sub(MAX_NAMES_IN_WARNING) {
         0 => String::new(),
         more => format!(" and {more} more names"),

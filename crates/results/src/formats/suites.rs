@@ -1,4 +1,4 @@
-//! Result files of benchmark frameworks for one process: JSON of pytest-benchmark and vitest, XML
+//! Result files of benchmark frameworks for one process: pytest-benchmark JSON and vitest, XML
 //! of Catch2.
 //!
 //! Decides that each benchmark in such a file is one run, because one process executed it. The
@@ -12,23 +12,23 @@ use crate::foreign::suites::{ReportedResult, catch2, pytest_benchmark, vitest};
 use anyhow::Result;
 use speedwell_model::{Case, Environment, FailureCause, MeasuredProgram, Session};
 
-/// Returns whether the data are JSON of pytest-benchmark.
+/// Returns whether the data are pytest-benchmark JSON.
 pub fn recognizes_pytest_benchmark(file: &JsonContent<'_>) -> bool {
     file.has_key(1, "benchmarks") && (file.has_key(1, "commit_info") || file.has_key(3, "fullname"))
 }
 
-/// Returns whether the data are JSON of vitest.
+/// Returns whether the data are vitest JSON.
 pub fn recognizes_vitest(file: &JsonContent<'_>) -> bool {
     file.begins_with_key("files") && file.has_key(3, "groups")
 }
 
-/// Returns whether the data are XML of Catch2.
+/// Returns whether the data are Catch2 XML.
 pub fn recognizes_catch2(bytes: &[u8]) -> bool {
     let text = String::from_utf8_lossy(crate::foreign::file_beginning(bytes));
     text.contains("<?xml") && (text.contains("<Catch2TestRun") || text.contains("<Catch "))
 }
 
-/// Reads JSON of pytest-benchmark. A test is named by its file and its name. Adds messages for the
+/// Reads pytest-benchmark JSON. A test is named by its file and its name. Adds messages for the
 /// user to `warnings`.
 ///
 /// # Errors
@@ -78,16 +78,16 @@ pub fn read_pytest_benchmark(
     build_session(label, found, environment, began, warnings)
 }
 
-/// Reads JSON of vitest. Adds messages for the user to `warnings`.
+/// Reads vitest JSON. Adds messages for the user to `warnings`.
 ///
 /// # Errors
-/// Fails if the file is not JSON of vitest; the message names the location.
+/// Fails if the file is not vitest JSON; the message names the location.
 pub fn read_vitest(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let reported = vitest::read(bytes)?;
     build_session(label, reported, Environment::default(), None, warnings)
 }
 
-/// Reads XML of Catch2. Adds messages for the user to `warnings`.
+/// Reads Catch2 XML. Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if the file is not well-formed, or a figure is not a number.
@@ -122,7 +122,7 @@ fn build_session(
             continue;
         }
         if content.samples.is_empty() {
-            let reason = "there are no figures of it".to_owned();
+            let reason = "no figures were reported".to_owned();
             imported.add_failure(&case, FailureCause::Invalid { reason }, String::new());
             continue;
         }

@@ -122,7 +122,7 @@ impl SpoolReader {
             SpoolLine::Decided(line) => {
                 let is_sound = line == DecisionLine::new(line.job, line.after, line.saved);
                 if !is_sound || self.has_gap || self.fault.is_some() {
-                    let why = "a decision is left out: it, or what it rests on, is damaged";
+                    let why = "a decision is left out: it is damaged, or a block before it is";
                     return Some(SpoolItem::LeftOut(why.to_owned()));
                 }
                 self.decisions += 1;
@@ -154,7 +154,7 @@ impl SpoolReader {
     fn accept_header(&mut self, header: SpoolHeader) -> SpoolItem {
         if header.version != VERSION {
             return SpoolItem::LeftOut(format!(
-                "its speedwell writes spools of version {}, this one reads {VERSION}",
+                "its speedwell writes spool version {}; this one reads version {VERSION}",
                 header.version
             ));
         }
@@ -168,10 +168,10 @@ impl SpoolReader {
         let crc = std::mem::take(&mut self.crc).finalize();
         let fault = self.fault.take().or_else(|| {
             if !self.has_header {
-                return Some("nobody has said whose it is".to_owned());
+                return Some("the header of the spool is missing".to_owned());
             }
             if self.has_gap {
-                return Some("what came before it is damaged".to_owned());
+                return Some("an earlier block was left out".to_owned());
             }
             if crc != end.crc || block.runs.len() != end.runs as usize {
                 return Some("it is damaged".to_owned());
@@ -210,7 +210,7 @@ impl ParcelSlots {
             let known = self.0.get(&slot);
             known.filter(|(job, number, _)| (*job, *number) == (block.job, block.block))
         };
-        let foreign = |slot: u32| format!("slot {slot} is not one of its slots");
+        let foreign = |slot: u32| format!("slot {slot} does not belong to it");
         if let Some(&slot) = block.slots.iter().find(|&&slot| of_slot(slot).is_none()) {
             return Some(foreign(slot));
         }
@@ -219,12 +219,15 @@ impl ParcelSlots {
                 None => return Some(foreign(run.slot)),
                 Some((_, _, variant)) if *variant != *run.variant => {
                     return Some(format!(
-                        "slot {} is of variant '{variant}' and not of '{}'",
+                        "slot {} belongs to variant '{variant}', not '{}'",
                         run.slot, run.variant
                     ));
                 }
                 Some(_) if run.block != block.block || run.machine.is_some() => {
-                    return Some(format!("the run of slot {} says otherwise", run.slot));
+                    return Some(format!(
+                        "the run of slot {} states another block, or a machine",
+                        run.slot
+                    ));
                 }
                 Some(_) => {}
             }
@@ -366,14 +369,16 @@ mod tests {
     #[test]
     fn what_does_not_belong_to_the_parcel_is_left_out_and_named() {
         let reason = |change: &dyn Fn(&mut Run)| drop_reason(&read_spool(change)).to_owned();
-        assert!(reason(&|run| run.slot += 7).contains("slot 11 is not one of its slots"));
+        assert!(reason(&|run| run.slot += 7).contains("slot 11 does not belong to it"));
         let variant = reason(&|run| run.variant = "c".into());
         assert!(
-            variant.contains("slot 4 is of variant 'a' and not of 'c'"),
+            variant.contains("slot 4 belongs to variant 'a', not 'c'"),
             "{variant}"
         );
-        assert!(reason(&|run| run.block = 9).contains("says otherwise"));
-        assert!(reason(&|run| run.machine = Some(1)).contains("says otherwise"));
+        assert!(reason(&|run| run.block = 9).contains("states another block, or a machine"));
+        assert!(
+            reason(&|run| run.machine = Some(1)).contains("states another block, or a machine")
+        );
     }
 
     #[test]

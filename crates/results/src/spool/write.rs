@@ -58,9 +58,12 @@ impl SpoolWriter {
         jobs: Vec<(u32, String)>,
         copy: Option<Box<dyn Write + Send>>,
     ) -> anyhow::Result<SpoolWriter> {
-        let mut options = OpenOptions::new();
-        let file = options.write(true).create_new(true).mode(0o600).open(path);
-        let file = file.with_context(|| format!("cannot create the spool '{}'", path.display()))?;
+        let file = OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .mode(0o600)
+            .open(path)
+            .with_context(|| format!("cannot create the spool '{}'", path.display()))?;
         let mut spool = SpoolWriter {
             file,
             path: path.to_owned(),
@@ -155,7 +158,8 @@ impl SpoolWriter {
             .write_all(&self.lines)
             .with_context(|| format!("cannot write the spool '{}'", path.display()))?;
         if let Some(copy) = &mut self.copy {
-            copy.write_all(&self.lines).context("nobody reads along")?;
+            copy.write_all(&self.lines)
+                .context("cannot send the spool to its reader")?;
         }
         self.lines.clear();
         Ok(())
@@ -164,11 +168,12 @@ impl SpoolWriter {
     fn sync_to_disk(&mut self) -> anyhow::Result<()> {
         self.flush_lines()?;
         if let Some(copy) = &mut self.copy {
-            copy.flush().context("nobody reads along")?;
+            copy.flush()
+                .context("cannot send the spool to its reader")?;
         }
         let path = &self.path;
         let kept = self.file.sync_data();
-        kept.with_context(|| format!("cannot keep the spool '{}'", path.display()))
+        kept.with_context(|| format!("cannot sync the spool '{}' to disk", path.display()))
     }
 
     fn close_block(&mut self, job: usize, block: u32) -> anyhow::Result<()> {

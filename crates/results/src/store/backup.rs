@@ -128,11 +128,13 @@ impl<R: BufRead> BackupLines<R> {
         lines.advance_line()?;
         let first = lines.next.as_deref().unwrap_or_default();
         let Ok(BackupLine::Backup { version, .. }) = serde_json::from_str(first) else {
-            bail!("it is no backup\nhint: speedwell import reads files with sessions alone")
+            bail!(
+                "it is not a backup\nhint: speedwell import reads files that only contain sessions"
+            )
         };
         ensure!(
             version <= BACKUP_VERSION,
-            "it was written by a newer speedwell (format {version}, this one knows {BACKUP_VERSION})\n\
+            "it was written by a newer speedwell (format {version}; this one reads up to {BACKUP_VERSION})\n\
              hint: update speedwell"
         );
         lines.version = version;
@@ -184,13 +186,13 @@ impl<R: BufRead> BackupLines<R> {
                 self.advance_line()?;
                 ensure!(
                     self.next.is_none(),
-                    "line {}: the backup ends before this line",
+                    "line {}: unexpected line after the end of the backup",
                     self.number
                 );
                 self.has_ended = true;
                 Ok(None)
             }
-            _ => bail!("line {}: a project was expected", self.number),
+            _ => bail!("line {}: expected a project", self.number),
         }
     }
 
@@ -301,8 +303,9 @@ impl Store {
                  WHERE line.project = $1 AND branch = $2 ORDER BY position"
             );
             let revisions = self.query_rows(sql, sql_params![PROJECT, &branch], |row| {
-                let parents = row.text_or_null(2)?;
-                let parents = parents.and_then(|parents| serde_json::from_str(parents).ok());
+                let parents = row
+                    .text_or_null(2)?
+                    .and_then(|parents| serde_json::from_str(parents).ok());
                 Ok(Revision {
                     id: row.get(0)?,
                     tree: row.get(1)?,
@@ -356,7 +359,7 @@ impl Store {
             Ok(texts)
         })?;
         let [case, variant, name, unit, better]: [String; 5] =
-            read.with_context(|| format!("there is no series {number}"))?;
+            read.with_context(|| format!("series {number} does not exist"))?;
         let better = parse_direction(&better, &name)?;
         Ok(SeriesKey {
             case,
@@ -465,7 +468,7 @@ impl<R: BufRead> BackupLines<R> {
             BackupLine::Stored(stored) => stored.validate_digest()?,
             BackupLine::Branch { .. } | BackupLine::Change { .. } => {}
             BackupLine::Backup { .. } | BackupLine::Project { .. } | BackupLine::End { .. } => {
-                bail!("it does not belong here")
+                bail!("unexpected line")
             }
         }
         self.advance_line()?;
@@ -480,15 +483,17 @@ impl<R: BufRead> BackupLines<R> {
         let mut turn = StreamingReader::default();
         let text = self.next_in_project().unwrap_or_default();
         let header = turn.read_line(text, 1).context("line 1")?.header;
-        take(BackupItem::Begins(header.context("there is no session")?))?;
+        take(BackupItem::Begins(
+            header.context("the header of a session is missing")?,
+        ))?;
         self.advance_line()?;
-        let mut at = 1;
+        let mut number = 1;
         while let Some(text) = self.next_in_session() {
-            at += 1;
-            let said = turn
-                .read_line(text, at)
-                .with_context(|| format!("line {at}"))?;
-            take(BackupItem::Says(Box::new(said)))?;
+            number += 1;
+            let parsed = turn
+                .read_line(text, number)
+                .with_context(|| format!("line {number}"))?;
+            take(BackupItem::Says(Box::new(parsed)))?;
             self.advance_line()?;
         }
         turn.check_complete()?;
@@ -503,7 +508,7 @@ impl SessionMetadata {
             .pushed
             .as_ref()
             .map(|pushed| SessionDigest::parse(&pushed.sha256));
-        ensure!(digest != Some(None), "the digest is none");
+        ensure!(digest != Some(None), "the digest is invalid");
         Ok(())
     }
 }
@@ -580,7 +585,7 @@ fn restore_metadata(
     stored: &SessionMetadata,
 ) -> anyhow::Result<()> {
     if let Some(pushed) = &stored.pushed {
-        let digest = SessionDigest::parse(&pushed.sha256).context("the digest is none")?;
+        let digest = SessionDigest::parse(&pushed.sha256).context("the digest is invalid")?;
         file.execute(
             sql!(
                 "INSERT INTO upload (id, session, lines, bytes, digest, token, begun_unix_ms,
@@ -618,14 +623,14 @@ fn restore_metadata(
 /// Burns the numbers before `wanted`, so that a session keeps the number users know. A number is
 /// never assigned twice.
 fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Result<()> {
-    let newest = sql!("SELECT coalesce(max(number), 0) FROM session");
-    let newest: i64 = file.query_value(newest, sql_params![])?;
+    let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
+    let newest: i64 = file.query_value(sql, sql_params![])?;
     if wanted - newest > MAX_NUMBER_GAP {
         return Ok(());
     }
-    let mut given = newest;
-    while given + 1 < wanted {
-        given = file.query_value(
+    let mut last = newest;
+    while last + 1 < wanted {
+        last = file.query_value(
             sql!(
                 "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
                                       environment)
@@ -635,7 +640,7 @@ fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Resu
         )?;
         file.execute(
             sql!("DELETE FROM session WHERE number = $1"),
-            sql_params![given],
+            sql_params![last],
         )?;
     }
     Ok(())
@@ -643,9 +648,9 @@ fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Resu
 
 /// Restores a line, unless one of that name exists, which may have grown since.
 fn restore_line(file: &Database, branch: &str, revisions: &[Revision]) -> anyhow::Result<()> {
-    let known = sql!("SELECT revision FROM line WHERE project = $1 AND branch = $2 LIMIT 1");
-    let known = file.query_first(known, sql_params![PROJECT, branch], |row| row.get::<i64>(0))?;
-    if known.is_some() {
+    let sql = sql!("SELECT revision FROM line WHERE project = $1 AND branch = $2 LIMIT 1");
+    let first = file.query_first(sql, sql_params![PROJECT, branch], |row| row.get::<i64>(0))?;
+    if first.is_some() {
         return Ok(());
     }
     for (position, revision) in (0_i64..).zip(revisions) {
@@ -673,14 +678,14 @@ fn restore_change(
         upsert_revision(file, &revision)?;
     }
     let series = upsert_series(file, series, usize::MAX >> 1)?;
-    let known = sql!(
+    let sql = sql!(
         "SELECT change.number FROM change JOIN revision ON revision.number = after
          WHERE series = $1 AND branch = $2 AND revision.id = $3"
     );
-    let known = file.query_first(known, sql_params![series, branch, &change.after], |row| {
+    let existing = file.query_first(sql, sql_params![series, branch, &change.after], |row| {
         row.get::<i64>(0)
     })?;
-    if known.is_some() {
+    if existing.is_some() {
         return Ok(());
     }
     change.confirmed_by = match confirmed_by {
@@ -689,13 +694,13 @@ fn restore_change(
     };
     let wanted = std::mem::take(&mut change.number);
     loop {
-        let given = insert_change(file, series, branch, &change)?;
-        if given >= wanted || wanted - given > MAX_NUMBER_GAP {
+        let number = insert_change(file, series, branch, &change)?;
+        if number >= wanted || wanted - number > MAX_NUMBER_GAP {
             return Ok(());
         }
         file.execute(
             sql!("DELETE FROM change WHERE number = $1"),
-            sql_params![given],
+            sql_params![number],
         )?;
     }
 }

@@ -149,18 +149,21 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn numbers_with_case(&self, is_wanted: impl Fn(&str) -> bool) -> anyhow::Result<Vec<i64>> {
-        let cases = sql!("SELECT number, id FROM benchmark_case ORDER BY number");
-        let cases: Vec<(i64, String)> = self.query_rows(cases, sql_params![], |row| {
+        let all_cases = sql!("SELECT number, id FROM benchmark_case ORDER BY number");
+        let cases: Vec<(i64, String)> = self.query_rows(all_cases, sql_params![], |row| {
             Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
         })?;
-        let wanted = cases.iter().filter(|(_, id)| is_wanted(id));
-        let wanted: Vec<i64> = wanted.map(|(number, _)| *number).collect();
-        let wanted = serde_json::to_string(&wanted)?;
+        let wanted: Vec<i64> = cases
+            .iter()
+            .filter(|(_, id)| is_wanted(id))
+            .map(|(number, _)| *number)
+            .collect();
+        let numbers = serde_json::to_string(&wanted)?;
         let sessions = sql!(
             "SELECT DISTINCT session FROM session_case
              WHERE benchmark_case IN {{numbers:1}} ORDER BY session"
         );
-        self.query_rows(sessions, sql_params![&wanted], |row| row.get(0))
+        self.query_rows(sessions, sql_params![&numbers], |row| row.get(0))
     }
 
     /// Returns the sessions with a known origin and the ids of their revisions, oldest first.
@@ -470,7 +473,7 @@ mod tests {
             let before = viewer.data_version().unwrap();
             let refused = viewer.insert_session(&imported_session("x")).unwrap_err();
             assert!(
-                format!("{refused:#}").contains("cannot be written"),
+                format!("{refused:#}").contains("is not writable"),
                 "{refused:#}"
             );
             writer.insert_session(&imported_session("y")).unwrap();

@@ -68,7 +68,7 @@ impl Store {
         match self.query_first(sql, sql_params![number], read_change)? {
             Some(found) => Ok(found),
             None => {
-                bail!("there is no change {number}\nhint: speedwell history changes lists them")
+                bail!("change {number} does not exist\nhint: speedwell history changes lists them")
             }
         }
     }
@@ -163,8 +163,8 @@ impl Store {
         }
         ensure!(
             name != old,
-            "'{new}' was renamed to '{old}' before, so that would be a circle\nhint: speedwell history rename --undo \
-             takes a rename back"
+            "'{new}' was renamed to '{old}' before, so this would be a cycle\nhint: speedwell history rename --undo \
+             reverts a rename"
         );
         self.transact(|file| {
             file.execute(

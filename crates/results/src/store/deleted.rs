@@ -41,15 +41,15 @@ impl Store {
         at_unix_ms: i64,
     ) -> anyhow::Result<()> {
         let session = self.load_session_without_runs(number)?;
-        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
-        self.write_lines(number, &mut packed)?;
-        let packed = packed.finish()?;
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        self.write_lines(number, &mut encoder)?;
+        let packed = encoder.finish()?;
         self.transact(|file| {
             let gone = file.execute(
                 sql!("DELETE FROM session WHERE number = $1"),
                 sql_params![number],
             )?;
-            ensure!(gone == 1, "there is no session @{number}");
+            ensure!(gone == 1, "session @{number} does not exist");
             file.execute(
                 sql!(
                     "INSERT INTO deleted (id, number, who, why, at_unix_ms, lines)
@@ -93,14 +93,15 @@ impl Store {
     pub fn restore_deleted(&mut self, id: &str) -> anyhow::Result<i64> {
         let sql = sql!("SELECT lines FROM deleted WHERE id = $1");
         let read = |row: SqlRow<'_>| row.get::<Option<Vec<u8>>>(0);
-        let found = self.query_first(sql, sql_params![id], read)?;
-        let packed = found
+        let lines = self.query_first(sql, sql_params![id], read)?;
+        let packed = lines
             .with_context(|| format!("no session '{id}' was deleted"))?
-            .with_context(|| format!("the lines of session '{id}' are no longer here"))?;
+            .with_context(|| format!("the lines of session '{id}' are no longer stored"))?;
         let mut text = String::new();
         GzDecoder::new(&packed[..]).read_to_string(&mut text)?;
-        let session = json_lines::read(&text)?.pop();
-        let session = session.context("there is no session in its lines")?;
+        let session = json_lines::read(&text)?
+            .pop()
+            .context("its lines contain no session")?;
         self.transact(|file| {
             file.execute(sql!("DELETE FROM deleted WHERE id = $1"), sql_params![id])?;
             insert_whole(file, &session)

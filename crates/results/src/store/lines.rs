@@ -124,8 +124,8 @@ impl Store {
         let mut found = Vec::new();
         for (branch, position) in lines {
             let given = sql_params![PROJECT, &branch, position];
-            let own: Vec<String> = self.query_rows(behind, given, |row| row.get(0))?;
-            found.extend(own);
+            let ids: Vec<String> = self.query_rows(behind, given, |row| row.get(0))?;
+            found.extend(ids);
         }
         Ok(Some(found))
     }
@@ -252,11 +252,13 @@ impl Store {
         let numbers = serde_json::to_string(numbers)?;
         let found: Vec<(i64, PlacedRevision, Option<String>)> =
             self.query_rows(sql, sql_params![branch, PROJECT, &numbers], read)?;
-        let found = found.into_iter().map(|(number, mut placed, parents)| {
-            placed.revision.parents = parents.as_deref().map_or(Ok(Vec::new()), parse_json)?;
-            Ok((number, placed))
-        });
-        found.collect()
+        found
+            .into_iter()
+            .map(|(number, mut placed, parents)| {
+                placed.revision.parents = parents.as_deref().map_or(Ok(Vec::new()), parse_json)?;
+                Ok((number, placed))
+            })
+            .collect()
     }
 }
 

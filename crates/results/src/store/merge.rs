@@ -86,7 +86,7 @@ impl ParcelState {
     fn from_name(name: &str) -> anyhow::Result<ParcelState> {
         match PARCEL_STATE_NAMES.iter().find(|(_, known)| *known == name) {
             Some((state, _)) => Ok(*state),
-            None => bail!("'{name}' is not a state of a parcel"),
+            None => bail!("unknown parcel state '{name}'"),
         }
     }
 }
@@ -379,11 +379,14 @@ fn insert_block(
         return Ok(());
     };
     writer.seek_to_slot(*first);
-    let runs = block.runs.iter().map(|run| Run {
-        machine: Some(machine),
-        ..run.clone()
-    });
-    let runs: Vec<Run> = runs.collect();
+    let runs: Vec<Run> = block
+        .runs
+        .iter()
+        .map(|run| Run {
+            machine: Some(machine),
+            ..run.clone()
+        })
+        .collect();
     writer.insert_runs(file, &runs.iter().collect::<Vec<&Run>>(), true)?;
     for failure in &block.failures {
         writer.insert_failure(file, failure, true)?;

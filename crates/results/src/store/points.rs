@@ -97,12 +97,12 @@ impl Store {
     /// Fails if there is no such session, or on database errors.
     pub fn store_points(&mut self, session: i64, of: &SessionPoints) -> anyhow::Result<()> {
         self.transact(|file| {
-            let at: i64 = file.query_value(
+            let recorded: i64 = file.query_value(
                 sql!("SELECT started_unix_ms FROM session WHERE number = $1"),
                 sql_params![session],
             )?;
-            let at = credible_start(at, unix_time_ms());
-            let machine = upsert_machine(file, &of.machine, at)?;
+            let started = credible_start(recorded, unix_time_ms());
+            let machine = upsert_machine(file, &of.machine, started)?;
             file.execute(
                 sql!(
                     "INSERT INTO session_machine (session, machine, surroundings)
@@ -116,9 +116,11 @@ impl Store {
                 sql_params![session],
             )?;
             let placed = locate_points(file, &of.points)?;
-            let rows = of.points.iter().zip(&placed);
-            let rows: Vec<[SqlParam<'_>; 14]> = rows
-                .map(|(found, placed)| point_row((session, at, machine), found, placed))
+            let rows: Vec<[SqlParam<'_>; 14]> = of
+                .points
+                .iter()
+                .zip(&placed)
+                .map(|(found, placed)| point_row((session, started, machine), found, placed))
                 .collect();
             file.insert(
                 sql!(
@@ -270,7 +272,7 @@ impl Store {
     pub fn find_machine(&self, number: i64) -> anyhow::Result<Machine> {
         let sql = sql!("SELECT id, name, label, class FROM machine WHERE number = $1");
         let found = self.query_first(sql, sql_params![number], |row| read_machine(row, 0))?;
-        found.with_context(|| format!("there is no machine {number}"))
+        found.with_context(|| format!("machine {number} does not exist"))
     }
 
     /// Returns the environment facts of a session, which can affect results.
@@ -300,8 +302,8 @@ impl Store {
         for (text, session) in found {
             sets.entry(text).or_default().push(session);
         }
-        let sets = sets.into_iter();
-        sets.map(|(text, sessions)| Ok((parse_json(&text)?, sessions)))
+        sets.into_iter()
+            .map(|(text, sessions)| Ok((parse_json(&text)?, sessions)))
             .collect()
     }
 
@@ -359,13 +361,14 @@ pub struct LineFailures {
 impl LineFailures {
     /// Returns the sessions in which a case of a variant failed.
     pub fn of_case(&self, case: &str, variant: &str) -> Vec<RevisionMarker> {
-        let own = self
+        let mut failed: Vec<RevisionMarker> = self
             .all
             .iter()
-            .filter(|(_, keys)| keys.concerns(case, variant));
-        let mut found: Vec<RevisionMarker> = own.map(|(landmark, _)| landmark.clone()).collect();
-        found.dedup();
-        found
+            .filter(|(_, keys)| keys.concerns(case, variant))
+            .map(|(marker, _)| marker.clone())
+            .collect();
+        failed.dedup();
+        failed
     }
 }
 
@@ -396,8 +399,9 @@ struct DesignKeys {
 /// Returns the build command of the first stored variant; empty if it is not built.
 fn build_command(variants: &str) -> anyhow::Result<String> {
     let variants: serde_json::Value = parse_json(variants)?;
-    let command = variants.pointer("/0/worktree/build/command");
-    let command = command.and_then(serde_json::Value::as_str);
+    let command = variants
+        .pointer("/0/worktree/build/command")
+        .and_then(serde_json::Value::as_str);
     Ok(command.unwrap_or_default().to_owned())
 }
 

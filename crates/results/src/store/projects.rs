@@ -36,11 +36,13 @@ pub fn project_name_problem(name: &str) -> Option<&'static str> {
         || name.len() > MAX_NAME_LENGTH
         || !name.bytes().all(|b| is_letter(b) || b == b'-')
     {
-        return Some("a name has up to 64 small letters, digits and hyphens, no hyphen first");
+        return Some(
+            "a name has up to 64 lowercase letters, digits and hyphens, with no hyphen first",
+        );
     }
     RESERVED_NAMES
         .contains(&name)
-        .then_some("that name has a meaning of its own in addresses")
+        .then_some("the name is reserved in addresses")
 }
 
 impl Store {
@@ -71,7 +73,7 @@ impl Store {
     /// Fails if the name is invalid, the tables cannot be created, or on database errors.
     pub fn add_project(&mut self, name: &str) -> anyhow::Result<StoredProject> {
         if let Some(why) = project_name_problem(name) {
-            anyhow::bail!("'{name}' cannot be a project: {why}");
+            anyhow::bail!("invalid project name '{name}': {why}");
         }
         self.transact(|file| {
             file.execute(
@@ -97,7 +99,7 @@ impl Store {
         self.transact(|file| {
             let sql = sql!("UPDATE project SET is_public = $1 WHERE name = $2");
             let changed = file.execute(sql, sql_params![is_public, name])?;
-            ensure!(changed == 1, "there is no project '{name}'");
+            ensure!(changed == 1, "project '{name}' does not exist");
             Ok(())
         })
     }
@@ -145,15 +147,17 @@ fn address_of_schema(address: &str, schema: &str) -> String {
         return format!("{address}?options={option}");
     };
     let mut has_options = false;
-    let parts = options.split('&').map(|part| {
-        if part.starts_with("options=") {
-            has_options = true;
-            format!("{part}%20{option}")
-        } else {
-            part.to_owned()
-        }
-    });
-    let mut parts: Vec<String> = parts.collect();
+    let mut parts: Vec<String> = options
+        .split('&')
+        .map(|part| {
+            if part.starts_with("options=") {
+                has_options = true;
+                format!("{part}%20{option}")
+            } else {
+                part.to_owned()
+            }
+        })
+        .collect();
     if !has_options {
         parts.push(format!("options={option}"));
     }

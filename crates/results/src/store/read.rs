@@ -141,7 +141,7 @@ impl Store {
         number: i64,
     ) -> anyhow::Result<T> {
         let found = self.query_first(statement, sql_params![number], |row| row.get(0))?;
-        found.ok_or_else(|| anyhow!("there is no session @{number}"))
+        found.ok_or_else(|| anyhow!("session @{number} does not exist"))
     }
 
     /// Returns the first row of a query.
@@ -180,7 +180,7 @@ impl Store {
                 [text(2)?, text(3)?, text(4)?, text(5)?, text(6)?],
             ))
         })?;
-        let texts_of_it = found.ok_or_else(|| anyhow!("there is no session @{number}"))?;
+        let texts_of_it = found.ok_or_else(|| anyhow!("session @{number} does not exist"))?;
         let sql = sql!("SELECT detail FROM origin WHERE session = $1");
         let origin: Option<String> =
             self.query_first(sql, sql_params![number], |row| row.get(0))?;
@@ -263,7 +263,7 @@ pub(super) fn parse_direction(name: &str, metric: &str) -> anyhow::Result<Metric
         "higher" => Ok(MetricDirection::Higher),
         "lower" => Ok(MetricDirection::Lower),
         "unknown" => Ok(MetricDirection::Unknown),
-        other => bail!("'{other}' is not a direction of the metric '{metric}'"),
+        other => bail!("unknown direction '{other}' of the metric '{metric}'"),
     }
 }
 
@@ -384,9 +384,9 @@ impl<'a> RunReader<'a> {
         visit: &mut dyn FnMut(i64, Run) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let file = self.names.file;
-        let mut samples = file.prepare(samples)?;
-        let mut samples = samples.query(given)?;
-        let mut sample_row = samples.next()?;
+        let mut samples_statement = file.prepare(samples)?;
+        let mut sample_rows = samples_statement.query(given)?;
+        let mut sample_row = sample_rows.next()?;
         let mut statement = file.prepare(runs)?;
         let mut rows = statement.query(given)?;
         while let Some(row) = rows.next()? {
@@ -398,7 +398,7 @@ impl<'a> RunReader<'a> {
                 if sample.get::<i64>(0)? == place {
                     unpack_samples(&sample, &self.metrics, &mut self.unpacking)?;
                 }
-                sample_row = samples.next()?;
+                sample_row = sample_rows.next()?;
             }
             visit(
                 place,
@@ -435,8 +435,8 @@ fn unpack_samples(
     let place: i64 = row.get(1)?;
     let metric = usize::try_from(place)
         .ok()
-        .and_then(|place| metrics.get(place));
-    let metric = metric.ok_or_else(|| anyhow!("there are samples of an unknown metric {place}"))?;
+        .and_then(|place| metrics.get(place))
+        .ok_or_else(|| anyhow!("samples of an unknown metric {place}"))?;
     let stored = StoredArrays {
         readings: row.bytes_or_null(2)?.unwrap_or_default(),
         elapsed_ns: row.bytes_or_null(3)?,
@@ -535,10 +535,10 @@ pub(super) fn parse_state(name: &str) -> anyhow::Result<SessionState> {
         "complete" => SessionState::Complete,
         "interrupted" => SessionState::Interrupted,
         "imported" => SessionState::Imported,
-        other => bail!("'{other}' is not a state of a session"),
+        other => bail!("unknown session state '{other}'"),
     })
 }
 
 pub(super) fn parse_json<T: DeserializeOwned>(text: &str) -> anyhow::Result<T> {
-    serde_json::from_str(text).with_context(|| format!("the stored text '{text}' is not readable"))
+    serde_json::from_str(text).with_context(|| format!("cannot parse the stored JSON '{text}'"))
 }

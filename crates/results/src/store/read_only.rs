@@ -66,8 +66,8 @@ impl Store {
 fn is_writable(path: &Path) -> bool {
     let folder = path
         .parent()
-        .filter(|folder| !folder.as_os_str().is_empty());
-    let folder = folder.unwrap_or(Path::new("."));
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     !path.is_file() || (can_write(path) && can_write(folder))
 }
 
@@ -140,7 +140,7 @@ fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
             return Ok(scratch);
         }
     }
-    bail!("somebody writes to it all the time\nhint: wait until that program has ended")
+    bail!("another program keeps writing to it\nhint: wait until that program has ended")
 }
 
 /// Returns the path of SQLite's auxiliary file with this suffix.

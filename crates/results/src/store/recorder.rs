@@ -43,7 +43,7 @@ impl Store {
     ) -> anyhow::Result<SessionRecorder<'_>> {
         ensure!(
             session.runs.is_empty(),
-            "a session that has runs cannot be begun"
+            "cannot begin a session that already has runs"
         );
         for tag in &session.tags {
             super::reference::validate_tag(tag)?;
@@ -184,11 +184,13 @@ impl SessionRecorder<'_> {
     }
 
     fn close_slots(&mut self, slots: &[u32], done: bool) -> anyhow::Result<()> {
-        let closed = slots.iter().map(|slot| {
-            let entries = self.open_slots.remove(slot);
-            (*slot, entries.unwrap_or_default())
-        });
-        let closed: Vec<(u32, Vec<SlotEntry>)> = closed.collect();
+        let closed: Vec<(u32, Vec<SlotEntry>)> = slots
+            .iter()
+            .map(|slot| {
+                let entries = self.open_slots.remove(slot);
+                (*slot, entries.unwrap_or_default())
+            })
+            .collect();
         self.write_with(|writer, file| {
             for (slot, entries) in &closed {
                 for entry in entries {
@@ -206,8 +208,8 @@ impl SessionRecorder<'_> {
             Ok(())
         })
         .with_context(|| {
-            let slots: Vec<String> = slots.iter().map(u32::to_string).collect();
-            format!("cannot keep slot {}", slots.join(" and "))
+            let shown: Vec<String> = slots.iter().map(u32::to_string).collect();
+            format!("cannot store slot {}", shown.join(" and "))
         })
     }
 

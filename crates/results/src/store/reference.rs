@@ -39,7 +39,7 @@ pub enum ReferenceError {
     NoAt(String),
     /// The word after the `@` cannot be a tag.
     #[error(
-        "'@{0}' names no session: {1}\nhint: use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or \
+        "invalid session reference '@{0}': {1}\nhint: use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or \
              @base"
     )]
     BadName(String, &'static str),
@@ -56,18 +56,19 @@ impl FromStr for SessionReference {
             "latest" => Ok(SessionReference::Latest),
             "prev" => Ok(SessionReference::Previous),
             "base" => Ok(SessionReference::Base(None)),
-            _ if let Some((kind @ ("rev" | "branch" | "base"), of)) = name.split_once(':') => {
-                if of.is_empty() {
+            _ if let Some((kind @ ("rev" | "branch" | "base"), argument)) =
+                name.split_once(':') =>
+            {
+                if argument.is_empty() {
                     return Err(ReferenceError::BadName(
                         name.to_owned(),
                         "nothing follows the colon",
                     ));
                 }
-                let of = of.to_owned();
                 Ok(match kind {
-                    "rev" => SessionReference::Revision(of),
-                    "branch" => SessionReference::Branch(of),
-                    _ => SessionReference::Base(Some(of)),
+                    "rev" => SessionReference::Revision(argument.to_owned()),
+                    "branch" => SessionReference::Branch(argument.to_owned()),
+                    _ => SessionReference::Base(Some(argument.to_owned())),
                 })
             }
             _ if is_number(name) => name
@@ -108,17 +109,17 @@ fn tag_problem(name: &str) -> Option<&'static str> {
         return Some("the name is empty");
     }
     if is_number(name) || ["latest", "prev", "base"].contains(&name) {
-        return Some("the name has a meaning of its own");
+        return Some("the name is reserved");
     }
     let separates = |c: char| c.is_whitespace() || c.is_control() || "@[]:,'\"".contains(c);
     name.contains(separates)
-        .then_some("blanks, quotes and @ [ ] : , are not allowed in a tag")
+        .then_some("a tag must not contain blanks, quotes or @ [ ] : ,")
 }
 
 /// Rejects a name that no [`SessionReference`] could find.
 pub(super) fn validate_tag(name: &str) -> anyhow::Result<()> {
     match tag_problem(name) {
-        Some(reason) => bail!("'{name}' cannot be a tag: {reason}"),
+        Some(reason) => bail!("invalid tag '{name}': {reason}"),
         None => Ok(()),
     }
 }
@@ -180,7 +181,7 @@ impl Store {
         found.sort();
         ensure!(
             found.len() < 2,
-            "'@rev:{revision}' may be {}",
+            "'@rev:{revision}' is ambiguous: {}",
             found
                 .iter()
                 .map(|(id, _)| id.as_str())
@@ -231,15 +232,15 @@ impl Store {
         })?;
         let Some((first, last)) = range else {
             return Ok(anyhow!(
-                "there is no session '{reference}': '{}' holds no sessions yet\n\
-                 hint: measure something with speedwell run, or name the right file with --db FILE",
+                "session '{reference}' does not exist: '{}' contains no sessions yet\n\
+                 hint: measure something with speedwell run, or choose the right file with --db FILE",
                 self.path.display()
             ));
         };
         let hint = match reference {
             SessionReference::Tag(name) => match self.similar_tags(name)? {
                 tags if tags.is_empty() => "no session is tagged; see speedwell history".to_owned(),
-                tags => format!("there are {}", tags.join(", ")),
+                tags => format!("existing tags: {}", tags.join(", ")),
             },
             SessionReference::Revision(_) | SessionReference::Branch(_) => {
                 "speedwell history shows which revisions and branches were measured; sessions with uncommitted \
@@ -247,9 +248,11 @@ impl Store {
                     .to_owned()
             }
             _ if first == last => format!("the only session is @{first}"),
-            _ => format!("sessions reach from @{first} to @{last}; see speedwell history"),
+            _ => format!("sessions range from @{first} to @{last}; see speedwell history"),
         };
-        Ok(anyhow!("there is no session '{reference}'\nhint: {hint}"))
+        Ok(anyhow!(
+            "session '{reference}' does not exist\nhint: {hint}"
+        ))
     }
 
     /// Returns up to five existing tags, most similar first.

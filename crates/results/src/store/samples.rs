@@ -91,18 +91,18 @@ impl SampleUnpacker {
         let mut iterations = stored.iterations.map(le_words);
         let mut positions = stored.positions.map(|bytes| bytes.as_chunks().0.iter());
         for (at, value) in le_words(stored.readings).enumerate() {
-            let position = positions.as_mut().and_then(Iterator::next);
-            let elapsed = elapsed.as_mut().and_then(Iterator::next);
-            let iterations = iterations.as_mut().and_then(Iterator::next);
+            let stored_position = positions.as_mut().and_then(Iterator::next);
+            let elapsed_ns = elapsed.as_mut().and_then(Iterator::next);
+            let iteration_count = iterations.as_mut().and_then(Iterator::next);
             let sample = Sample {
                 metric: metric.clone(),
                 value: f64::from_bits(value),
-                elapsed_ns: elapsed.filter(|&told| told != NO_ELAPSED),
-                iterations: iterations
-                    .filter(|&told| told != NO_ITERATIONS)
+                elapsed_ns: elapsed_ns.filter(|&ns| ns != NO_ELAPSED),
+                iterations: iteration_count
+                    .filter(|&count| count != NO_ITERATIONS)
                     .map(f64::from_bits),
             };
-            let position = position.map_or(at as u32, |bytes| u32::from_le_bytes(*bytes));
+            let position = stored_position.map_or(at as u32, |bytes| u32::from_le_bytes(*bytes));
             self.samples.push((position, sample));
         }
         self.metrics += 1;

@@ -10,7 +10,7 @@ use anyhow::bail;
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(
     not(feature = "postgres"),
-    expect(dead_code, reason = "a server alone needs what differs")
+    expect(dead_code, reason = "only PostgreSQL needs the differences")
 )]
 pub(super) struct SchemaStep {
     /// SQL for SQLite.
@@ -23,7 +23,7 @@ pub(super) struct SchemaStep {
 #[derive(Debug, Clone, Copy)]
 #[cfg_attr(
     not(feature = "postgres"),
-    expect(dead_code, reason = "a server alone needs it")
+    expect(dead_code, reason = "only PostgreSQL needs it")
 )]
 pub(super) enum PostgresVariant {
     /// The same SQL, in its dialect.
@@ -166,12 +166,12 @@ pub(super) fn supported_version(kind: DatabaseOwner) -> anyhow::Result<usize> {
     match kind {
         DatabaseOwner::Ours(version) => Ok(version),
         DatabaseOwner::Newer(version) => bail!(
-            "it was written by a newer speedwell (format {version}, this one knows {})\n\
+            "it was written by a newer speedwell (format {version}; this one reads up to {})\n\
              hint: update speedwell, or choose another one with --db FILE",
             STEPS.len()
         ),
         DatabaseOwner::Foreign => {
-            bail!("it is a database of another program\nhint: choose another file with --db FILE")
+            bail!("it belongs to another program\nhint: choose another file with --db FILE")
         }
     }
 }

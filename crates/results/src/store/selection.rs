@@ -50,13 +50,14 @@ impl Store {
     ) -> anyhow::Result<Vec<i64>> {
         let before = filter.before.unwrap_or(i64::MAX);
         if let Some(numbers) = &filter.numbers {
-            let rest = SessionFilter {
+            let other_conditions = SessionFilter {
                 numbers: None,
                 ..filter.clone()
             };
-            let mut numbers: Vec<i64> = numbers.iter().copied().filter(|n| *n < before).collect();
-            numbers.sort_unstable_by(|one, other| other.cmp(one));
-            let mut found = self.apply_filter(&numbers, &rest)?;
+            let mut candidates: Vec<i64> =
+                numbers.iter().copied().filter(|n| *n < before).collect();
+            candidates.sort_unstable_by(|one, other| other.cmp(one));
+            let mut found = self.apply_filter(&candidates, &other_conditions)?;
             found.truncate(most);
             return Ok(found);
         }

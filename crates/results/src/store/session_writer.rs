@@ -237,9 +237,9 @@ impl SessionWriter {
             Some((unit, direction)) => {
                 anyhow::ensure!(
                     unit == metric.unit && direction == better,
-                    "the metric '{}' is in '{unit}' ({direction} is better) elsewhere in this \
-                     session, and here in '{}' ({better} is better)\n\
-                     hint: give one of the two another name",
+                    "the unit of the metric '{}' is '{unit}' ({direction} is better) elsewhere in this \
+                     session, but '{}' ({better} is better) here\n\
+                     hint: rename one of the two",
                     metric.name,
                     metric.unit
                 );
@@ -319,8 +319,10 @@ impl SessionWriter {
         runs: &[&Run],
         done: bool,
     ) -> anyhow::Result<()> {
-        let texts = runs.iter().map(|run| RunJson::from_run(run));
-        let texts: Vec<RunJson> = texts.collect::<anyhow::Result<_>>()?;
+        let texts: Vec<RunJson> = runs
+            .iter()
+            .map(|run| RunJson::from_run(run))
+            .collect::<anyhow::Result<_>>()?;
         let mut rows = Vec::with_capacity(runs.len());
         for (place, (run, texts)) in (self.runs..).zip(runs.iter().zip(&texts)) {
             let case = self.case_number(file, &run.case)?;
@@ -536,7 +538,7 @@ impl RunJson {
 fn to_json<T: Serialize + DeserializeOwned>(what: &str, value: &T) -> anyhow::Result<String> {
     let text = serde_json::to_string(value)?;
     serde_json::from_str::<T>(&text)
-        .with_context(|| format!("the session's {what} cannot be kept: {text}"))?;
+        .with_context(|| format!("cannot store the session's {what}: {text}"))?;
     Ok(text)
 }
 

@@ -88,7 +88,7 @@ impl Store {
                 sql!("DELETE FROM session WHERE number = $1"),
                 sql_params![number],
             )?;
-            ensure!(gone == 1, "there is no session @{number}");
+            ensure!(gone == 1, "session @{number} does not exist");
             Ok(())
         })
     }
@@ -155,8 +155,8 @@ impl SessionInserter {
     }
 
     fn flush_runs(&mut self, file: &Database) -> anyhow::Result<()> {
-        let runs = std::mem::take(&mut self.waiting);
-        let runs: Vec<&Run> = runs.iter().collect();
+        let waiting = std::mem::take(&mut self.waiting);
+        let runs: Vec<&Run> = waiting.iter().collect();
         self.writer.insert_runs(file, &runs, true)
     }
 

@@ -190,7 +190,7 @@ impl Store {
         tokens.retain(is_meant);
         ensure!(
             !tokens.is_empty(),
-            "there is no token '{word}' that could be revoked\nhint: speedwell serve token list"
+            "no active token has the name or id '{word}'\nhint: speedwell serve token list"
         );
         self.transact(|file| {
             let sql = sql!("UPDATE token SET revoked_unix_ms = $1 WHERE id = $2");
@@ -352,7 +352,10 @@ mod tests {
             assert_eq!(store.revoke_tokens("ci", 77).unwrap(), ["abc"]);
             assert!(!store.list_tokens().unwrap()[0].is_valid(78));
             let again = store.revoke_tokens("abc", 78).unwrap_err().to_string();
-            assert!(again.contains("no token 'abc'"), "{again}");
+            assert!(
+                again.contains("no active token has the name or id 'abc'"),
+                "{again}"
+            );
         }
     }
 

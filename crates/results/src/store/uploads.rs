@@ -182,7 +182,7 @@ impl Store {
             let so_far = match find_status(file, id)? {
                 Some(UploadStatus::Arriving(lines)) => lines,
                 Some(other) => return Ok((other, true)),
-                None => anyhow::bail!("the session '{id}' was not begun"),
+                None => anyhow::bail!("the upload of session '{id}' has not begun"),
             };
             if at == so_far {
                 let lines = add_part(file, id, at, lines, sender)?;
@@ -382,7 +382,7 @@ fn add_part(
             sql_params![id],
             |row| row.get(0),
         )?
-        .context("the session was not begun")?;
+        .context("the upload has not begun")?;
     file.execute(
         sql!(
             "INSERT INTO upload_part (upload, line, lines, digest, text)

@@ -281,7 +281,7 @@ fn a_file_that_commands_read_is_not_replaced() {
         std::fs::write(path(name), "3\n1\n").unwrap();
     }
     std::fs::hard_link(path("data"), path("link")).unwrap();
-    let would = "would replace '";
+    let would = "would overwrite the input '";
     for (words, why) in [
         (&["sort data", "--export-json", "data"][..], would),
         (
@@ -306,11 +306,11 @@ fn a_file_that_commands_read_is_not_replaced() {
         ),
         (
             &["true", "--export-json", "data", "--export-csv", "link"],
-            "would be written to one file",
+            "would be written to the same file",
         ),
         (
             &["true", "--output", "./data", "--export-csv", "link"],
-            "would be written to one file",
+            "would be written to the same file",
         ),
     ] {
         let output = hyperfine(folder.path(), words);

@@ -207,7 +207,7 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
         .expect_stderr(&["restored 0 sessions; already present: 17 sessions"]);
     on(&back, &["serve", "restore", "/dev/null"])
         .expect_status(2)
-        .expect_stderr(&["it is no backup"]);
+        .expect_stderr(&["it is not a backup"]);
     // A truncated file leaves nothing of its project behind.
     let text = std::fs::read_to_string(project.path("one.backup")).unwrap();
     std::fs::write(project.path("cut.backup"), &text[..text.len() / 2]).unwrap();
@@ -358,7 +358,7 @@ fn a_backup_that_is_cut_between_two_lines_is_refused(place: &StorePlace) {
         .expect_stderr(&["2 sessions were read", "counts 1 and 3"]);
     restore(&format!("{whole}{}\n", lines[1]), "new/results.db")
         .expect_status(2)
-        .expect_stderr(&["the backup ends before this line"]);
+        .expect_stderr(&["unexpected line after the end of the backup"]);
 
     // Older versions wrote no such line.
     let older = lines[..lines.len() - 1].join("\n");
@@ -445,6 +445,6 @@ fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &StorePlace) {
     store.purge_deleted_before(i64::MAX).unwrap();
     run(&["--undelete", "0197-5"])
         .expect_status(2)
-        .expect_stderr(&["are no longer here"]);
+        .expect_stderr(&["are no longer stored"]);
     assert_eq!(store.deleted_sessions().unwrap().len(), 1);
 }

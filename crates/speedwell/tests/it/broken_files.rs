@@ -12,56 +12,53 @@ use std::collections::HashMap;
 /// Recorded files of every format, small ones first.
 const GOLDEN: [(&str, &[&str]); 23] = [
     (
-        "tables of figures in Markdown",
+        "Markdown tables of figures",
         &["published/module-overhead.md"],
     ),
     (
-        "JSON of speedwell load",
+        "speedwell load JSON",
         &["load/small.json", "load/recorded.json"],
     ),
     (
-        "log of HdrHistogram",
+        "HdrHistogram log",
         &["load/small.hlog", "load/recorded.hlog"],
     ),
-    ("JSON of pyperf", &["pyperf/timeit.json"]),
+    ("pyperf JSON", &["pyperf/timeit.json"]),
+    ("pytest-benchmark JSON", &["suites/pytest-benchmark.json"]),
+    ("vitest JSON", &["suites/vitest.json"]),
     (
-        "JSON of pytest-benchmark",
-        &["suites/pytest-benchmark.json"],
-    ),
-    ("JSON of vitest", &["suites/vitest.json"]),
-    (
-        "XML of Catch2",
+        "Catch2 XML",
         &["suites/catch2.xml", "suites/catch2-failed.xml"],
     ),
-    ("JSON of Krun", &["krun/times.json"]),
+    ("Krun JSON", &["krun/times.json"]),
     (
-        "JSON of hyperfine",
+        "hyperfine JSON",
         &["hyperfine/failing.json", "hyperfine/sleep-a.json"],
     ),
     (
-        "JSON of autocannon",
+        "autocannon JSON",
         &[
             "http-tools/autocannon.json",
             "http-tools/autocannon_err.json",
         ],
     ),
-    ("JSON of oha", &["http-tools/oha_json.out"]),
+    ("oha JSON", &["http-tools/oha_json.out"]),
     (
-        "JSON of asv",
+        "asv JSON",
         &[
             "history/asv/cheetah/fcf8c079-py2.7-Cython-numpy1.8-foo.json",
             "history/asv/cheetah/22b920c6-py2.7-Cython-numpy1.8.json",
             "history/asv-2/lab/34763eb7-existing-py_opt_venv_bin_python3.json",
         ],
     ),
-    ("data.js of github-action-benchmark", &["history/data.js"]),
-    ("JSON of bencher", &["history/bencher-perf.json"]),
+    ("github-action-benchmark data.js", &["history/data.js"]),
+    ("bencher JSON", &["history/bencher-perf.json"]),
     (
         "CSV of points over time",
         &["history/otava-multi-branch.csv"],
     ),
     (
-        "CSV of Node.js run.js, compare.js or scatter.js",
+        "Node.js CSV (run.js, compare.js or scatter.js)",
         &[
             "node-core/quoting-compare.csv",
             "node-core/quoting-scatter.csv",
@@ -69,7 +66,7 @@ const GOLDEN: [(&str, &[&str]); 23] = [
         ],
     ),
     (
-        "text of ab",
+        "ab output",
         &[
             "ab/ab_plain.out",
             "ab/ab_pasted_22.txt",
@@ -79,10 +76,10 @@ const GOLDEN: [(&str, &[&str]); 23] = [
             "ab/ab_html.out",
         ],
     ),
-    ("CSV of ab -e", &["ab/ab_percent.csv"]),
-    ("TSV of ab -g", &["ab/ab_requests.tsv"]),
+    ("ab -e CSV", &["ab/ab_percent.csv"]),
+    ("ab -g TSV", &["ab/ab_requests.tsv"]),
     (
-        "text of wrk or h2load",
+        "wrk or h2load output",
         &[
             "http-tools/wrk_latency.out",
             "http-tools/wrk_errors.out",
@@ -91,11 +88,11 @@ const GOLDEN: [(&str, &[&str]); 23] = [
         ],
     ),
     (
-        "text of hey or oha",
+        "hey or oha output",
         &["http-tools/hey_text.out", "http-tools/oha_text.out"],
     ),
     (
-        "text of go test -bench",
+        "go test -bench output",
         &[
             "go/benchstat-o2.txt",
             "go/benchstat-few.txt",
@@ -105,14 +102,14 @@ const GOLDEN: [(&str, &[&str]); 23] = [
         ],
     ),
     (
-        "JSON of google/benchmark",
+        "google/benchmark JSON",
         &["google-benchmark/in_kitchen_a.json"],
     ),
 ];
 
 /// Formats that end with a bracket, so that any truncation is noticed.
 fn is_json(format: &FileFormat) -> bool {
-    format.name.starts_with("JSON of") || format.name.starts_with("data.js")
+    format.name.ends_with(" JSON") || format.name.ends_with("data.js")
 }
 
 /// Complete files of every format.
@@ -120,7 +117,7 @@ fn files() -> Vec<(&'static FileFormat, Vec<u8>)> {
     let folder = repository().join("crates/speedwell/tests/golden");
     let mut files = Vec::new();
     for format in FORMATS {
-        if format.name == "JSON lines of Speedwell" {
+        if format.name == "Speedwell JSON lines" {
             let lines = (0..100).map(|seed| {
                 let mut lines = Vec::new();
                 json_lines::write(&arbitrary::arbitrary_session(seed), &mut lines).unwrap();
@@ -185,7 +182,7 @@ fn count_figures(sessions: &[Session]) -> usize {
 /// Every figure with its case, sorted. Go's have no case: only all names of a package together show
 /// whether a trailing number is the number of processors.
 fn all_figures(format: &FileFormat, sessions: &[Session]) -> Vec<String> {
-    let has_cases = format.name != "text of go test -bench";
+    let has_cases = format.name != "go test -bench output";
     let mut all = Vec::new();
     for run in sessions.iter().flat_map(|session| &session.runs) {
         let case = if has_cases {
@@ -263,12 +260,12 @@ fn assert_helps(message: &str, place: &str) {
     let helpful = [
         "line ",
         "hint: ",
-        "is of no known kind; expected",
+        "has an unknown format; expected",
         "is a binary file; expected",
-        "there are no r",
+        "it contains no r",
         "has a header but no results",
         "is missing",
-        "there is no session in it",
+        "it contains no session",
     ];
     assert!(
         helpful.iter().any(|words| message.contains(words)),
@@ -279,16 +276,19 @@ fn assert_helps(message: &str, place: &str) {
 #[test]
 fn what_is_no_results_file_is_said_to_be_what_it_is() {
     let cases: [(&[u8], &str); 8] = [
-        (b"", "'f' is empty; expected JSON of pyperf, or "),
+        (b"", "'f' is empty; expected pyperf JSON, or "),
         (b" \n\t", "'f' is empty; "),
-        (b"{}", "'f' is of no known kind; "),
-        (b"[1, 2]", "'f' is of no known kind; "),
-        (b"{\"a\": {\"speedwell\": 1}}", "'f' is of no known kind; "),
+        (b"{}", "'f' has an unknown format; "),
+        (b"[1, 2]", "'f' has an unknown format; "),
+        (
+            b"{\"a\": {\"speedwell\": 1}}",
+            "'f' has an unknown format; ",
+        ),
         (b"\x7fELF\x02\x01\x01\0\0", "'f' is a binary file; "),
         (b"\xff\xfeg\0o\0", "'f' is UTF-16 text; "),
         (
             b"{\"context\": {}}",
-            "cannot read 'f' as JSON of google/benchmark: the key 'benchmarks' is missing",
+            "cannot read 'f' as google/benchmark JSON: the key 'benchmarks' is missing",
         ),
     ];
     for (bytes, beginning) in cases {

@@ -82,7 +82,7 @@ fn chatter_between_the_rows_is_left_out_of_the_table() {
     assert_eq!(outcome.stdout, golden("compare-string_decoder.R.txt"));
     assert_eq!(
         outcome.stderr,
-        "compare.R: warning: 60 lines that are no result were left out; the first is 'noise \"x\"'\n"
+        "compare.R: warning: 60 lines without a result were left out; the first is 'noise \"x\"'\n"
     );
 }
 
@@ -259,10 +259,7 @@ fn an_input_without_results_is_named_instead_of_a_trace() {
     let header = "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\"\n";
     for (csv, message) in [
         ("", "compare.R: the input is empty\n"),
-        (
-            header,
-            "compare.R: there is a header but no result below it\n",
-        ),
+        (header, "compare.R: there are no results below the header\n"),
         (
             "a,b\n1,2\n",
             "compare.R: this is not the output of compare.js: its header is missing\n",

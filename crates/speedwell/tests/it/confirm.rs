@@ -277,7 +277,7 @@ fn what_cannot_be_confirmed_is_refused_with_the_way_out() {
     };
     refused(
         &["confirm", "7"],
-        &["there is no change 7", "speedwell history changes"],
+        &["change 7 does not exist", "speedwell history changes"],
     );
     refused(
         &["confirm", "./bench"],

@@ -264,7 +264,7 @@ fn an_output_never_replaces_what_is_read() {
         .with("body.json", "{}");
     std::os::unix::fs::symlink(project.path("old.md"), project.path("link.md")).unwrap();
     std::fs::hard_link(project.path("old.md"), project.path("hard.md")).unwrap();
-    let replaced = ["would replace", "which is read"];
+    let replaced = ["would overwrite the input"];
     for output in [
         "old.md",
         "./old.md",
@@ -337,7 +337,7 @@ fn an_output_never_replaces_the_database() {
 fn two_outputs_are_two_files() {
     let project = project();
     std::os::unix::fs::symlink("x.csv", project.path("link.csv")).unwrap();
-    let why = ["would be written to one file"];
+    let why = ["would be written to the same file"];
     for words in [
         &[
             "load",
@@ -479,7 +479,7 @@ fn drop_ins_never_replace_what_they_read() {
         .with("body", "a=1")
         .with_program("bench", google);
     std::os::unix::fs::symlink("old.json", project.path("link.json")).unwrap();
-    let replaced = ["would replace", "which is read"];
+    let replaced = ["would overwrite the input"];
     for dump in ["old.json", "./new.json", "link.json"] {
         let line = format!("as compare.py -d {dump} benchmarks old.json new.json");
         expect_kept(&project, dump, &words_of(&line), &replaced);
@@ -491,7 +491,7 @@ fn drop_ins_never_replace_what_they_read() {
     expect_kept(&project, "old.json", &words, &replaced);
     let words =
         words_of("as compare.py -d x.json benchmarks ./bench old.json --benchmark_out=x.json");
-    let both = ["would be written to one file"];
+    let both = ["would be written to the same file"];
     project.run(&words).expect_status(2).expect_stderr(&both);
     let url = "http://127.0.0.1:1/";
     for option in ["-e", "-g"] {

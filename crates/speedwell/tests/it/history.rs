@@ -321,7 +321,7 @@ fn a_renamed_benchmark_keeps_its_history_and_a_rename_can_be_taken_back() {
     assert_eq!(found[0]["case"], "g/parser.fake n=1");
     rename(&["g/parser.fake", "g/parse.fake"])
         .expect_status(2)
-        .expect_stderr(&["so that would be a circle"]);
+        .expect_stderr(&["so this would be a cycle"]);
     rename(&["g/parse.fake", "--undo"]).expect_status(0);
     assert_eq!(points(), 12);
 }

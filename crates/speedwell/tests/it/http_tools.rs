@@ -178,7 +178,7 @@ fn our_generator_tells_an_unmodified_library_when_no_request_succeeds() {
     };
     let answer = answer.expect_status(2);
     let said = format!("{}{}", answer.stdout, answer.stderr);
-    assert!(said.contains("no request was answered well"), "{said}");
+    assert!(said.contains("no request succeeded"), "{said}");
 }
 
 const PACKAGE_SCRIPT: &str = "const { createBenchmark } = require('speedwell');

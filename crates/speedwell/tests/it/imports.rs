@@ -85,8 +85,8 @@ fn an_import_of_nothing_is_not_done() {
     import("hey.txt").expect_stderr(&["no result has a figure: 1 failed"]);
     project
         .run(&["report", "@2"])
-        .expect_stdout(&["none of its requests was answered (20 errors)"]);
-    import("other.json").expect_stderr(&["'other.json' is of no known kind"]);
+        .expect_stdout(&["no request was answered (20 errors)"]);
+    import("other.json").expect_stderr(&["'other.json' has an unknown format"]);
 }
 
 #[test]
@@ -336,11 +336,11 @@ fn failed_commands_of_hyperfine_are_failures() {
 #[test]
 fn a_file_that_cannot_be_used_is_refused_with_the_reason() {
     for (file, reason) in [
-        ("bad.txt", "is of no known kind; expected"),
-        ("list.json", "is of no known kind; expected"),
+        ("bad.txt", "has an unknown format; expected"),
+        ("list.json", "has an unknown format; expected"),
         ("empty.json", "is empty"),
-        ("nobench.json", "is of no known kind; expected"),
-        ("nokey.json", "is of no known kind; expected"),
+        ("nobench.json", "has an unknown format; expected"),
+        ("nokey.json", "has an unknown format; expected"),
     ] {
         project(&[(file, &format!("google-benchmark/{file}"))])
             .run(&["import", file])
@@ -351,8 +351,5 @@ fn a_file_that_cannot_be_used_is_refused_with_the_reason() {
     TempProject::new()
         .run_with_input(&["report", "-"], &whole[..3000])
         .expect_status(2)
-        .expect_stderr(&[
-            "cannot read '-' as JSON of pyperf",
-            "is the file cut short?",
-        ]);
+        .expect_stderr(&["cannot read '-' as pyperf JSON", "is the file cut short?"]);
 }

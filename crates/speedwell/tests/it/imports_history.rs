@@ -74,9 +74,9 @@ fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
         "'asv': 38 sessions (@1 to @38), 23 cases, 422 points, 2 skipped, 45 failed",
         "aaaaaaaa-py2.7-Cython-numpy1.8.json': skipped the file: key must be a string at line 2",
         "bbbbbbbb-py2.7-Cython-numpy1.8.json': skipped the file: the key 'commit_hash' is missing",
-        "of the machine 'not-cheetah', not of 'cheetah'",
-        "more or less of 'value' is better, so that a change of it has no verdict",
-        "22b920c6-py2.7-Cython-numpy1.8.json': the results of a benchmark were left out, because its text was",
+        "from machine 'not-cheetah', but its folder belongs to machine 'cheetah'",
+        "more or less of 'value' is better, so changes have no verdict",
+        "22b920c6-py2.7-Cython-numpy1.8.json': the results of 1 benchmark were left out: they belong to another version",
     ]);
     let sessions = sessions(&project);
     let revisions = sessions
@@ -109,7 +109,7 @@ fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
         .runs
         .iter()
         .find(|run| run.case.id() == "time_ci_big");
-    let note = "asv gives quartiles 0.5 and 2.5 and a 99 % interval from 0.5 to 2.5.";
+    let note = "asv reports quartiles 0.5 and 2.5 and a 99 % interval from 0.5 to 2.5.";
     assert_eq!(big.unwrap().notes, [note]);
 }
 
@@ -283,7 +283,7 @@ fn the_data_of_github_action_benchmark_are_sessions_with_subjects() {
     assert_eq!(sessions[1].started_unix_ms, 1_763_990_000_000);
     assert_eq!(
         sessions[0].runs[0].notes,
-        ["Its file gives 1200 ns/iter (± 30)."]
+        ["The file states 1200 ns/iter (± 30)."]
     );
     // Without the assignment, as stored by `external-data-json-path`.
     let bare = text("data.js").replace("window.BENCHMARK_DATA = ", "");
@@ -296,7 +296,7 @@ fn the_data_of_github_action_benchmark_are_sessions_with_subjects() {
 fn an_answer_of_bencher_needs_a_direction() {
     let project = project("bencher-perf.json");
     project.run(&["import", "bencher-perf.json"]).expect_status(2).expect_stderr(&[
-        "'bencher-perf.json' as JSON of bencher: the file does not say whether more or less of 'latency' is better",
+        "'bencher-perf.json' as bencher JSON: the file does not state whether more or less of 'latency' is better",
         "hint: speedwell import FILE --set better=less",
     ]);
     let words = ["bencher-perf.json", "--set", "better=less"];
@@ -324,7 +324,7 @@ fn an_answer_of_bencher_needs_a_direction() {
             8.618_085_683_005_877
         ]
     );
-    let note = "bencher gives 'latency' values from 6.363568939941679 to 7.77769537103983.";
+    let note = "bencher reports 'latency' between 6.363568939941679 and 7.77769537103983.";
     assert_eq!(sessions[0].runs[0].notes, [note]);
     let other = [&["import"], &words[..2], &["better=more"]].concat();
     project
@@ -380,7 +380,7 @@ fn any_folder_of_files_is_imported_as_they_are() {
     );
     let project = project.with("all/notes.txt", "hello\n");
     let refused = project.run(&["import", "all"]).expect_status(2);
-    refused.expect_stderr(&["all/notes.txt' is of no known kind"]);
+    refused.expect_stderr(&["all/notes.txt' has an unknown format"]);
 }
 
 #[test]
@@ -416,7 +416,7 @@ fn broken_files() -> Vec<(String, &'static str)> {
     let no_combination = r#"{"time_a": {"result": [1, 2], "params": [["1"]]}}"#;
     let no_time = r#"{"report":"r","version":{"number":1},"start_time":"now"}"#;
     vec![
-        (asv_results("5"), "there are no results in it"),
+        (asv_results("5"), "it contains no results"),
         (
             asv_results(r#"{"time_a": "fast"}"#),
             "'results.time_a' is \"fast\", not a number",
@@ -437,7 +437,7 @@ fn broken_files() -> Vec<(String, &'static str)> {
             bencher_answer(no_time),
             "'results[0].metrics[0].start_time' is 'now', not a time like",
         ),
-        (bencher_answer(""), "there are no results in it"),
+        (bencher_answer(""), "it contains no results"),
         (
             text("bencher-perf.json")[..5000].to_owned(),
             "is the file cut short?",
@@ -452,7 +452,7 @@ fn broken_files() -> Vec<(String, &'static str)> {
         ),
         (
             "time,commit,m\nsoon,d,6\n".to_owned(),
-            "line 2: 'soon' is no time that can be read",
+            "line 2: cannot parse time 'soon'",
         ),
         (
             "time,commit,m\n2026-01-31,c\n".to_owned(),
@@ -477,7 +477,7 @@ fn a_broken_file_is_refused_with_the_place_of_its_mistake() {
         .run(&["import", "f", "--set", "better=up"])
         .expect_status(2);
     wrong.expect_stderr(&[
-        "in --set 'better=up': 'up' is no direction",
+        "in --set 'better=up': unknown direction 'up'",
         "hint: --set better=less",
     ]);
 }
@@ -495,7 +495,7 @@ fn damaged_folders_of_asv_are_refused() {
         .with("r/m/machine.json", &machine)
         .with("r/benchmarks.json", "{\"a\": {\"type\": 5}}");
     let broken = project.run(&["import", "r"]).expect_status(2);
-    broken.expect_stderr(&["cannot read 'r/benchmarks.json': 'a.type' is 5, not a text"]);
+    broken.expect_stderr(&["cannot read 'r/benchmarks.json': 'a.type' is 5, not a string"]);
 }
 
 #[test]

@@ -150,7 +150,7 @@ fn a_go_benchmark_that_prints_fails_or_panics_is_understood() {
     );
     let all = warnings.join("\n");
     for words in [
-        "12 lines that are no result were left out; the first is 'measuring something'",
+        "12 lines without a result were left out; the first is 'measuring something'",
         "'example.com/words' ended with FAIL",
         "a panic ended a package ('runtime error: index out of range [0] with length 0')",
     ] {
@@ -195,13 +195,13 @@ fn oddities_of_go_output_are_told() {
         failures,
         [
             "C: skipped: c_test.go:1: not here",
-            "B: has no result: it did not end, or its own output hides it",
+            "B: has no result: it did not finish, or its own output hides it",
         ]
     );
     let all = warnings.join("\n");
     for words in [
         "cpu is 'A' and 'B'",
-        "1 value that is not finite was left out",
+        "1 non-finite value was left out",
         "the first is 'BenchmarkD-2 10 7'",
     ] {
         assert!(all.contains(words), "{all}");
@@ -404,7 +404,7 @@ fn autocannon_is_taken_at_its_word_except_where_it_errs() {
     assert_eq!(errors.runs[0].value_of("latency_p50"), None);
     let (_, warnings) = read("http-tools/autocannon_rate.json");
     assert!(
-        warnings[0].contains("its 122201 latencies belong to 18618 answers"),
+        warnings[0].contains("it has 122201 latencies for 18618 responses"),
         "{warnings:?}"
     );
     assert!(

@@ -27,7 +27,7 @@ pub fn check(format: &FileFormat, bytes: &[u8]) -> Result<(Vec<Session>, Vec<Str
         Ok(sessions) => {
             assert!(!sessions.is_empty(), "neither sessions nor an error");
             // Our own format can hold anything, as it must round-trip.
-            let is_own = format.name == "JSON lines of Speedwell";
+            let is_own = format.name == "Speedwell JSON lines";
             for session in &sessions {
                 if !is_own {
                     check_session(session);

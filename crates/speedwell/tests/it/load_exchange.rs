@@ -106,7 +106,7 @@ fn a_load_without_a_good_answer_is_a_failure_and_no_run() {
     let (session, _) = session(&[made.run]);
     assert!(session.runs.is_empty());
     let failure = &session.failures[0];
-    assert_eq!(failure.cause.to_string(), "no request was answered well");
+    assert_eq!(failure.cause.to_string(), "no request succeeded");
     assert_eq!(failure.replay, "speedwell load http://127.0.0.1:8080/hello");
 }
 
@@ -178,14 +178,14 @@ fn json_of_a_report_cut_short_or_without_its_loads_is_refused_with_a_hint() {
     let cut = formats::read("x.json", &bytes[..bytes.len() - 40]).unwrap_err();
     let words = format!("{cut:#}");
     assert!(
-        words.contains("cannot read 'x.json' as JSON of speedwell load"),
+        words.contains("cannot read 'x.json' as speedwell load JSON"),
         "{words}"
     );
     let mut value: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
     value["loads"] = serde_json::json!([]);
     let empty = formats::read("x.json", value.to_string().as_bytes()).unwrap_err();
     assert!(
-        format!("{empty:#}").contains("there are no loads in it"),
+        format!("{empty:#}").contains("it contains no loads"),
         "{empty:#}"
     );
 }
@@ -256,10 +256,7 @@ fn parts_of_one_load_add_up() {
     );
     let error =
         measured::merge_load_parts(vec![clean_load().run, MadeLoad::open(1.0).run]).unwrap_err();
-    assert!(
-        error.to_string().contains("sent when it was due"),
-        "{error}"
-    );
+    assert!(error.to_string().contains("on a schedule"), "{error}");
 }
 
 /// The log that `--hdr` writes for a load.

@@ -167,7 +167,7 @@ fn chatter_of_scripts_does_not_become_data_but_a_warning() {
         sessions[0].runs,
         read("run.csv", &golden("run-csv.csv")).runs
     );
-    let warning = "'run.csv': 6 lines that are no result were left out; the first is 'noise \"x\"'";
+    let warning = "'run.csv': 6 lines without a result were left out; the first is 'noise \"x\"'";
     assert_eq!(warnings, [warning]);
     assert_eq!(
         sessions[0].environment.facts["import"], warning,

@@ -169,7 +169,7 @@ fn what_comes_before_the_window_is_not_recorded() {
     // exit of a child before the delay is over.
     let reason = recorder.record(spec, Duration::from_secs(3)).unwrap_err();
     assert!(
-        format!("{reason:#}").contains("it holds no samples"),
+        format!("{reason:#}").contains("it contains no samples"),
         "{reason:#}"
     );
 }

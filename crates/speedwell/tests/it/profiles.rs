@@ -252,7 +252,7 @@ fn what_cannot_be_compared_is_told_with_its_reason() {
     refused(&["a.folded"], "cannot compare 1 profiles: expected two");
     refused(
         &["a.folded", "perf.data"],
-        "hint: make it text first: perf script -i",
+        "hint: convert it to text first: perf script -i",
     );
     refused(
         &["a.folded", "c.folded", "--fail-on", "worse"],

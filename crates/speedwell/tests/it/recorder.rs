@@ -78,10 +78,7 @@ fn a_metric_first_met_in_a_sample_is_filled_in_when_it_is_declared(place: &Store
     let clash = recorder
         .declare_metric(&Metric::new("gc", "ms", MetricDirection::Lower))
         .unwrap_err();
-    assert!(
-        format!("{clash:#}").contains("'gc' is in 'ns'"),
-        "{clash:#}"
-    );
+    assert!(format!("{clash:#}").contains("'gc' is 'ns'"), "{clash:#}");
 
     let number = recorder.number();
     let names = store.load_session(number).unwrap().metrics;

@@ -341,7 +341,7 @@ fn names_of_parameters_that_could_not_be_read_back_are_refused_where_they_are_fo
         .run(&["report", "scatter.csv"])
         .expect_status(2)
         .expect_stderr(&[
-            "'x.js' has a parameter 'a=b': a name must not contain '='",
+            "'x.js' has an invalid parameter 'a=b': a name must not contain '='",
             "\nhint: rename it in the file",
         ]);
 }

@@ -121,7 +121,7 @@ fn a_results_file_that_cannot_be_written_can_be_read() {
     report.expect_status(0).expect_stdout(&["n=1"]);
     measured
         .expect_status(2)
-        .expect_stderr(&["cannot be written", "hint: "]);
+        .expect_stderr(&["is not writable", "hint: "]);
     assert_eq!(fs::read(&db).unwrap(), before);
 }
 
@@ -260,7 +260,7 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
     let answer = CommandResult::from(command.output().unwrap());
     let answer = answer.expect_status(2);
     let told = "completed runs are stored; resume with: speedwell run --resume @1 --db own.db";
-    let answer = answer.expect_stderr(&["cannot keep slot", told]);
+    let answer = answer.expect_stderr(&["cannot store slot", told]);
     answer.expect_stdout(&["n=0"]);
     let listed = project.run(&["history", "--db", "own.db"]).expect_status(0);
     assert!(!listed.stdout.contains("running"), "{listed:?}");

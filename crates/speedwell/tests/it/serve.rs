@@ -316,7 +316,7 @@ fn what_does_not_exist_names_what_may_be_meant() {
     at("branches/mian").expect(404, &["main</a>"]);
     at("trend?case=strings/decode.fake%20len=17%20type=ascii")
         .expect(404, &["len=16 type=ascii</a>"]);
-    at("@17").expect(404, &["sessions reach from @1 to @3"]);
+    at("@17").expect(404, &["sessions range from @1 to @3"]);
     at("@nosuch.json").expect(404, &["\"error\"", "@v1"]);
     at("revisions/ffff").expect(404, &["was not measured"]);
     at("machines/99").expect(404, &["machines/1\""]);
@@ -385,7 +385,7 @@ fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file(place: &Stor
     }
     dashboard
         .get(&format!("/{name}/@latest"))
-        .expect(404, &["holds no sessions yet"]);
+        .expect(404, &["contains no sessions yet"]);
     assert!(matches!(place, StorePlace::Server(_)) || !place.path().exists());
     // New measurements are visible without a restart.
     let project = project.with("g/one.fake", "case n=1\n* 1\n");

@@ -84,10 +84,10 @@ fn the_password_comes_from_the_variable_or_the_pass_file_and_is_asked_for_clearl
     };
     with("PGAPPNAME", "x")
         .expect_status(2)
-        .expect_stderr(&["asks for a password", "hint: set PGPASSWORD"]);
+        .expect_stderr(&["requires a password", "hint: set PGPASSWORD"]);
     with("PGPASSWORD", "wrong")
         .expect_status(2)
-        .expect_stderr(&["the password is not accepted"]);
+        .expect_stderr(&["the server rejected the password"]);
     with("PGPASSWORD", GUARDED_PASSWORD).expect_status(0);
 
     let path = project.path("pass");
@@ -100,7 +100,7 @@ fn the_password_comes_from_the_variable_or_the_pass_file_and_is_asked_for_clearl
     set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
     with("PGPASSFILE", path.to_str().unwrap())
         .expect_status(2)
-        .expect_stderr(&["others may read it"]);
+        .expect_stderr(&["other users can read it"]);
     set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
     with("PGPASSFILE", path.to_str().unwrap()).expect_status(0);
 }
@@ -137,15 +137,15 @@ fn what_keeps_a_user_out_is_one_line_and_a_hint() {
         ),
         (
             schema.database_address("speedwell", "nowhere"),
-            "there is no such database",
+            "the database does not exist",
         ),
         (
             "postgres://me:secret@host/x".to_owned(),
-            "its address holds a password",
+            "its address contains a password",
         ),
         (
             "postgres://host/x?colour=1".to_owned(),
-            "it is not understood",
+            "cannot parse the address",
         ),
     ] {
         let answer = run(&project(), &["history"], &db).expect_status(2);

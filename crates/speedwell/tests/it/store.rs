@@ -74,7 +74,7 @@ fn references_find_sessions_and_unknown_ones_name_what_there_is(place: &StorePla
         Ok(number) => number.to_string(),
         Err(error) => format!("{error:#}"),
     };
-    assert!(say(&store, "@latest").contains("holds no sessions yet"));
+    assert!(say(&store, "@latest").contains("contains no sessions yet"));
 
     for id in ["a", "b", "c"] {
         store.insert_session(&blank_session(id)).unwrap();
@@ -124,7 +124,7 @@ fn a_tag_is_kept_once_and_must_not_look_like_a_number(place: &StorePlace) {
             .tag_session(99, "main")
             .unwrap_err()
             .to_string()
-            .contains("no session @99")
+            .contains("session @99 does not exist")
     );
     let mut tagged = blank_session("b");
     tagged.tags = vec!["latest".into()];

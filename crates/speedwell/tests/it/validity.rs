@@ -231,7 +231,7 @@ fn prose_with_tables_of_words_or_bare_numbers_is_of_no_known_kind() {
     ] {
         let error = formats::read("f", text.as_bytes()).unwrap_err().to_string();
         assert!(
-            error.starts_with("'f' is of no known kind"),
+            error.starts_with("'f' has an unknown format"),
             "{text}: {error}"
         );
     }

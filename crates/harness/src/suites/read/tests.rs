@@ -265,8 +265,8 @@ const EXPECTED_POSITIONS: [&str; 13] = [
     "'sums/sum 1000'",
     "'time'",
     "'real_time'",
-    "there is no real_time",
-    "vitest wrote no figures of it",
+    "real_time is missing",
+    "vitest wrote no figures",
 ];
 
 #[test]

@@ -96,7 +96,7 @@ pub fn warnings(context: &JsonNode<'_>) -> Vec<String> {
         .get("cpu_scaling_enabled")
         .is_some_and(|node| node.is_true())
     {
-        remarks.push("the processor could change its clock while measuring".to_owned());
+        remarks.push("CPU frequency scaling was enabled while measuring".to_owned());
     }
     remarks
 }

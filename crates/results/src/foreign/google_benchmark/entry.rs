@@ -33,8 +33,10 @@ pub struct FileEntries<'a> {
 impl ResultFile {
     /// Returns whether bytes could be JSON, judging by the first character.
     pub fn recognises(bytes: &[u8]) -> bool {
-        let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
-        let text = text.trim_ascii_start();
+        let text = bytes
+            .strip_prefix(b"\xef\xbb\xbf")
+            .unwrap_or(bytes)
+            .trim_ascii_start();
         text.starts_with(b"{") || text.starts_with(b"[")
     }
 
@@ -53,7 +55,7 @@ impl ResultFile {
     /// Fails if the text is not JSON, has another version, or lacks a list of benchmarks; the
     /// message says where.
     pub fn parse_entries(&self) -> Result<FileEntries<'_>> {
-        let no_list = "there is no 'benchmarks' in it";
+        let no_list = "the key 'benchmarks' is missing";
         ensure!(self.text.is_object(), no_list);
         let members: FileMembers<'_> = self.text.parse()?;
         let context = members.context.unwrap_or_default();
@@ -273,13 +275,13 @@ mod tests {
 
     #[test]
     fn what_is_no_result_file_is_told() {
-        assert_eq!(message("{}"), "there is no 'benchmarks' in it");
-        assert_eq!(message("[1]"), "there is no 'benchmarks' in it");
+        assert_eq!(message("{}"), "the key 'benchmarks' is missing");
+        assert_eq!(message("[1]"), "the key 'benchmarks' is missing");
         assert!(message(r#"{"benchmarks": [{}]}"#).contains("missing field `name`"));
         assert!(message(r#"{"benchmarks": ["#).contains("cut short"));
         assert!(
             message(r#"{"context": {"json_schema_version": 2}, "benchmarks": []}"#)
-                .contains("json_schema_version is 2; 1 is known")
+                .contains("json_schema_version 2: expected 1")
         );
         assert!(ResultFile::recognises(b"\xef\xbb\xbf {") && !ResultFile::recognises(b"nope"));
     }

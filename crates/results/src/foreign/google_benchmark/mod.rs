@@ -1,4 +1,4 @@
-//! JSON of google/benchmark programs, `json_schema_version` 1 of the library's JSON reporter.
+//! google/benchmark JSON programs, `json_schema_version` 1 of the library's JSON reporter.
 //!
 //! Decides the meaning of the keys of a row and of the context, for imported files and measured
 //! programs alike. Bounds the memory for large files by reading rows one by one. Start at
@@ -69,8 +69,7 @@ impl GoogleBenchmarkFile {
         check_version(&context)?;
         let rows = outline
             .benchmarks
-            .context("the key 'benchmarks' is missing")?;
-        let rows = rows
+            .context("the key 'benchmarks' is missing")?
             .iter()
             .enumerate()
             .map(parse_row)
@@ -85,7 +84,7 @@ fn check_version(context: &Value) -> Result<()> {
     if let Some(version) = version {
         ensure!(
             version.number()? == SCHEMA_VERSION,
-            "its json_schema_version is {}; {SCHEMA_VERSION} is known",
+            "unsupported json_schema_version {}: expected {SCHEMA_VERSION}",
             version.value()
         );
     }
@@ -95,10 +94,10 @@ fn check_version(context: &Value) -> Result<()> {
 fn parse_row((index, text): (usize, &&RawValue)) -> Result<GoogleBenchmarkRow> {
     serde_json::from_str(text.get()).map_err(|error| {
         // Line and column would refer to the row's text; its index is more useful.
-        let error = error.to_string();
-        let message = error
+        let shown = error.to_string();
+        let message = shown
             .rsplit_once(" at line ")
-            .map_or(&*error, |(message, _)| message);
+            .map_or(&*shown, |(message, _)| message);
         anyhow!("in 'benchmarks[{index}]': {message}")
     })
 }

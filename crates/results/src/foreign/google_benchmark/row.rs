@@ -89,7 +89,7 @@ impl GoogleBenchmarkRow {
             (None, Some(reason)) => Some(FailureCause::Skipped {
                 reason: reason.clone(),
             }),
-            (None, None) if self.real_ns.is_none() => Some(invalid("there is no real_time")),
+            (None, None) if self.real_ns.is_none() => Some(invalid("real_time is missing")),
             (None, None) => None,
         }
     }
@@ -346,7 +346,7 @@ impl<'de> Deserialize<'de> for BorrowedText<'de> {
             type Value = BorrowedText<'de>;
 
             fn expecting(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-                out.write_str("a text")
+                out.write_str("a string")
             }
 
             fn visit_borrowed_str<E: Error>(self, text: &'de str) -> Result<BorrowedText<'de>, E> {

@@ -56,7 +56,7 @@ pub fn recognizes(beginning: &[u8]) -> bool {
 /// # Errors
 /// Fails if the JSON is invalid, or refers to a missing node.
 pub fn read(text: &str, names: &FrameNames) -> Result<StackProfile> {
-    let file: CpuProfileFile = serde_json::from_str(text).context("it is no profile of V8")?;
+    let file: CpuProfileFile = serde_json::from_str(text).context("it is not a V8 profile")?;
     let stacks = CallStacks::from_nodes(&file.nodes, &names.or_infer_home(own_files(&file.nodes)));
     let mut profile = StackProfile::new(ProfileTool::V8, WeightUnit::Microseconds);
     let mut samples = 0;
@@ -69,7 +69,7 @@ pub fn read(text: &str, names: &FrameNames) -> Result<StackProfile> {
         profile.add(frames, weight);
     }
     if samples == 0 {
-        bail!("it holds no samples");
+        bail!("it contains no samples");
     }
     profile.samples = Some(samples);
     Ok(profile)
@@ -86,15 +86,15 @@ fn own_files(nodes: &[CpuProfileNode]) -> impl Iterator<Item = &str> {
 /// Returns how long the program stayed in the state of each sample: until the next sample, or the
 /// end. V8 stores the time since the previous sample, which is negative if the clock jumps back.
 fn sample_weights_us(file: &CpuProfileFile) -> impl Iterator<Item = u64> {
-    let whole = file.end_time.saturating_sub(file.start_time);
+    let total = file.end_time.saturating_sub(file.start_time);
     let sum = file
         .time_deltas
         .iter()
         .fold(0_i64, |a, b| a.saturating_add(*b));
-    let rest = whole.saturating_sub(sum);
+    let after_last = total.saturating_sub(sum);
     let following = file.time_deltas.iter().skip(1).copied();
     following
-        .chain([rest])
+        .chain([after_last])
         .map(|delta_us| u64::try_from(delta_us).unwrap_or(0))
 }
 
@@ -123,18 +123,20 @@ impl CallStacks {
     /// Returns the frames of a node, outermost first, without the root, which is not a function.
     fn frames_of_node(&self, node: u64) -> Result<Vec<&str>> {
         let mut frames = Vec::new();
-        let mut at = node;
+        let mut current = node;
         loop {
-            let name = self.names.get(&at);
-            let name = name.with_context(|| format!("there is no node {at}"))?;
-            let Some(parent) = self.parents.get(&at) else {
+            let name = self
+                .names
+                .get(&current)
+                .with_context(|| format!("unknown node {current}"))?;
+            let Some(parent) = self.parents.get(&current) else {
                 break;
             };
             frames.push(name.as_str());
             if frames.len() > self.names.len() {
-                bail!("node {at} is called by itself");
+                bail!("node {current} is its own ancestor");
             }
-            at = *parent;
+            current = *parent;
         }
         if frames.is_empty() {
             frames.extend(self.names.get(&node).map(String::as_str));
@@ -190,14 +192,11 @@ mod tests {
     #[test]
     fn a_tree_that_is_none_is_an_error_and_no_endless_loop() {
         let broken = |text: String| fold_profile(&text).unwrap_err().to_string();
-        assert_eq!(
-            broken(profile_text("[9]", "[1]", "[2]")),
-            "there is no node 9"
-        );
-        assert!(broken(profile_text("[1]", "[1]", "[1,2]")).ends_with("is called by itself"));
+        assert_eq!(broken(profile_text("[9]", "[1]", "[2]")), "unknown node 9");
+        assert!(broken(profile_text("[1]", "[1]", "[1,2]")).ends_with("is its own ancestor"));
         assert_eq!(
             broken(profile_text("[]", "[]", "[2]")),
-            "it holds no samples"
+            "it contains no samples"
         );
     }
 }

@@ -58,10 +58,10 @@ pub struct FrameNames {
 impl FrameNames {
     /// Creates rules that show paths relative to this folder.
     pub fn from_home(home: &Path) -> FrameNames {
-        let home = home.to_string_lossy();
-        let home = home.trim_end_matches('/');
+        let path = home.to_string_lossy();
+        let folder = path.trim_end_matches('/');
         FrameNames {
-            home: (!home.is_empty()).then(|| format!("{home}/")),
+            home: (!folder.is_empty()).then(|| format!("{folder}/")),
         }
     }
 
@@ -73,9 +73,11 @@ impl FrameNames {
         }
         let folders = files.filter_map(|file| Some(Path::new(file).parent()?.to_path_buf()));
         let common = folders.reduce(|one, other| {
-            let same = one.components().zip(other.components());
-            let same = same.take_while(|(one, other)| one == other);
-            same.map(|(part, _)| part).collect()
+            one.components()
+                .zip(other.components())
+                .take_while(|(one, other)| one == other)
+                .map(|(part, _)| part)
+                .collect()
         });
         match common {
             // Without a common folder except the root, show files in full.

@@ -26,8 +26,8 @@ const PERF_MAGIC: &[u8] = b"PERFILE2";
 pub fn read_profile(bytes: &[u8], names: &FrameNames) -> Result<Option<StackProfile>> {
     if bytes.starts_with(PERF_MAGIC) {
         bail!(
-            "it is perf's own file, which only perf can read on the machine that wrote it\n\
-             hint: make it text first: perf script -i FILE > FILE.txt"
+            "it is a binary perf.data file, which only perf can read, on the machine that recorded it\n\
+             hint: convert it to text first: perf script -i FILE > FILE.txt"
         );
     }
     if cpu_profile::recognizes(beginning_lines(bytes)) {
@@ -48,8 +48,10 @@ pub fn read_profile(bytes: &[u8], names: &FrameNames) -> Result<Option<StackProf
 /// Returns the beginning of the bytes, cut after a whole line if possible.
 fn beginning_lines(bytes: &[u8]) -> &[u8] {
     let start = file_beginning(bytes);
-    let end = start.iter().rposition(|&byte| byte == b'\n');
-    let end = end.filter(|_| start.len() < bytes.len());
+    let end = start
+        .iter()
+        .rposition(|&byte| byte == b'\n')
+        .filter(|_| start.len() < bytes.len());
     &start[..end.unwrap_or(start.len())]
 }
 
@@ -71,7 +73,7 @@ fn read_folded(text: &str, names: &FrameNames) -> Result<StackProfile> {
     let mut profile = StackProfile::new(ProfileTool::Folded, WeightUnit::Unknown);
     for (number, line) in content_lines(text) {
         let (stack, weight) = split_stack_line(line)
-            .with_context(|| format!("line {number} is no stack with a weight"))?;
+            .with_context(|| format!("line {number} is not a stack with a weight"))?;
         let frames: Vec<_> = stack
             .split(';')
             .map(|frame| names.shorten_function(frame))
@@ -79,7 +81,7 @@ fn read_folded(text: &str, names: &FrameNames) -> Result<StackProfile> {
         profile.add(frames.iter().map(AsRef::as_ref), weight);
     }
     if profile.total() == 0 {
-        bail!("it holds no weight");
+        bail!("the weights of its stacks add up to 0");
     }
     Ok(profile)
 }
@@ -129,6 +131,6 @@ mod tests {
     #[test]
     fn a_broken_line_is_named() {
         let error = read_folded("a;b 1\na;b x\n", &FrameNames::default()).unwrap_err();
-        assert_eq!(error.to_string(), "line 2 is no stack with a weight");
+        assert_eq!(error.to_string(), "line 2 is not a stack with a weight");
     }
 }

@@ -56,7 +56,7 @@ pub fn read(mut text: impl BufRead, names: &FrameNames) -> Result<PerfScript> {
     loop {
         line.clear();
         let read = text.read_until(b'\n', &mut line);
-        if read.context("cannot read what perf wrote")? == 0 {
+        if read.context("cannot read the output of perf")? == 0 {
             break;
         }
         reader.read_line(&String::from_utf8_lossy(&line));
@@ -145,7 +145,7 @@ impl<'a> PerfReader<'a> {
         self.end_sample();
         if self.samples == 0 {
             bail!(
-                "it holds no samples\nhint: did the program use a processor while it was recorded?"
+                "it contains no samples\nhint: did the program use CPU time while it was recorded?"
             );
         }
         let event = self.event.unwrap_or_default();
@@ -154,12 +154,13 @@ impl<'a> PerfReader<'a> {
             self.profile.unit = WeightUnit::Nanoseconds;
         }
         if modifiers.contains('u') {
-            let remark = "Time in the kernel was not recorded (kernel.perf_event_paranoid does not allow it).";
+            let remark =
+                "Kernel time was not recorded (kernel.perf_event_paranoid does not allow it).";
             self.profile.remarks.push(remark.into());
         }
         if self.of_other_events > 0 {
             self.profile.remarks.push(format!(
-                "Only the event '{event}' is shown; {} samples of others were left out.",
+                "Only the event '{event}' is shown; {} samples of other events were left out.",
                 self.of_other_events
             ));
         }
@@ -174,13 +175,14 @@ impl<'a> PerfReader<'a> {
 /// Parses the function and the file of a frame: `\t   8e2a do_lookup_x (/usr/lib/ld-linux.so.2)`.
 /// Both may contain blanks and brackets.
 fn parse_frame(line: &str) -> Option<(&str, &str)> {
-    let (address, rest) = line.trim().split_once(' ')?;
+    let (address, location) = line.trim().split_once(' ')?;
     if address.is_empty() || !address.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         return None;
     }
-    let rest = rest.trim().strip_suffix(')')?;
-    let rest = rest.strip_suffix(" (deleted)").unwrap_or(rest);
-    rest.rsplit_once(" (")
+    let location = location.trim().strip_suffix(')')?;
+    let present = location.strip_suffix(" (deleted)").unwrap_or(location);
+    present
+        .rsplit_once(" (")
         .map(|(symbol, module)| (symbol.trim(), module))
 }
 

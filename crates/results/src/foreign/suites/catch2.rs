@@ -1,4 +1,4 @@
-//! XML of Catch2 (`--reporter xml`), versions 2 and 3. It contains the mean of a benchmark, not the
+//! Catch2 XML (`--reporter xml`), versions 2 and 3. It contains the mean of a benchmark, not the
 //! samples.
 //!
 //! The command line selects test cases. A test case may contain several benchmarks; each becomes a
@@ -19,7 +19,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let text = require_utf8(bytes)?;
     let begin = text.find("<?xml").with_context(|| {
         let first = first_line(text);
-        format!("it is no XML of Catch2; the first line is '{first}'")
+        format!("it is not Catch2 XML; the first line is '{first}'")
     })?;
     let document = Document::parse(&text[begin..]).map_err(|error| {
         anyhow!("it is not well-formed XML: {error}\nhint: is the file cut short?")
@@ -51,21 +51,21 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
 }
 
 fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<ReportedResult> {
-    let own = |node: &Node<'_, '_>| node.attribute("name").unwrap_or_default().to_owned();
+    let name_of = |node: &Node<'_, '_>| node.attribute("name").unwrap_or_default().to_owned();
     // Several sections may contain benchmarks with the same name.
     let sections = node
         .ancestors()
         .skip(1)
         .take_while(|above| *above != parent);
-    let mut path = vec![own(&node)];
-    path.extend(
+    let mut names = vec![name_of(&node)];
+    names.extend(
         sections
             .filter(|above| above.has_tag_name("Section"))
-            .map(|above| own(&above)),
+            .map(|above| name_of(&above)),
     );
-    path.push(test.to_owned());
-    path.reverse();
-    let path = path.join("/");
+    names.push(test.to_owned());
+    names.reverse();
+    let path = names.join("/");
     let mut reported = ReportedResult {
         case: Some(Case::new(&path, Vec::new())),
         ..ReportedResult::new(Some(test.to_owned()))
@@ -90,7 +90,7 @@ fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Resul
     (reported.add_value(&nanoseconds_measure(), mean, None))
         .with_context(|| format!("the mean of the benchmark '{path}'"))?;
     if samples > 1.0 {
-        let note = format!("Catch2 reports the mean of its {samples} samples, not each of them.");
+        let note = format!("Catch2 only reports the mean of its {samples} samples.");
         reported.notes.push(note);
     }
     Ok(reported)
@@ -114,7 +114,7 @@ fn find_failed_assertion(test: Node<'_, '_>) -> Option<FailureCause> {
         let (original, expanded) = (text(node, "Original"), text(node, "Expanded"));
         let line = node.attribute("line").unwrap_or_default();
         return Some(invalid_cause(format!(
-            "{original} does not hold: {expanded} (line {line})"
+            "assertion {original} failed: {expanded} (line {line})"
         )));
     }
     let tags = ["Exception", "FatalErrorCondition", "Failure"];
@@ -173,7 +173,7 @@ mod tests {
         let read = read(document(&format!("{ONE}{wrong}")).as_bytes()).unwrap();
         assert!(read[0].samples.is_empty(), "{read:?}");
         assert!(
-            told.ends_with("sum(3) == 4 does not hold: 3 == 4 (line 17)"),
+            told.ends_with("assertion sum(3) == 4 failed: 3 == 4 (line 17)"),
             "{told}"
         );
     }

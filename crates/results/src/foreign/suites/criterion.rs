@@ -20,7 +20,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     );
     ensure!(
         iterations.len() == times.len(),
-        "'iters' has {} elements and 'times' {}",
+        "'iters' has {} elements, but 'times' has {}",
         iterations.len(),
         times.len()
     );
@@ -29,7 +29,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         let count = iterations.number()?;
         ensure!(
             count >= 1.0,
-            "'{}' is {count}, not a number of iterations",
+            "'{}' is {count}: expected at least 1",
             iterations.place()
         );
         let each = time.number()? / count;
@@ -57,11 +57,11 @@ mod tests {
         let told = |text: &str| read(text).unwrap_err().to_string();
         assert_eq!(
             told(r#"{"iters":[1],"times":[]}"#),
-            "'iters' has 1 elements and 'times' 0"
+            "'iters' has 1 elements, but 'times' has 0"
         );
         assert_eq!(
             told(r#"{"iters":[0],"times":[1]}"#),
-            "'iters[0]' is 0, not a number of iterations"
+            "'iters[0]' is 0: expected at least 1"
         );
         assert_eq!(told("{}"), "the key 'iters' is missing");
     }

@@ -98,8 +98,8 @@ fn follow_to_single<'a>(from: &JsonNode<'a>, path: &str) -> Result<JsonNode<'a>>
     let mut found = follow_path(from.clone(), path)?;
     match (found.pop(), found.is_empty()) {
         (Some(only), true) => Ok(only),
-        (None, _) => bail!("there is nothing at '{path}' in '{}'", from.place()),
-        (Some(_), false) => bail!("there are several values at '{path}' in '{}'", from.place()),
+        (None, _) => bail!("no value at '{path}' in '{}'", from.place()),
+        (Some(_), false) => bail!("several values at '{path}' in '{}'", from.place()),
     }
 }
 
@@ -139,7 +139,7 @@ pub fn read_lines(
     }
     if found.is_empty() {
         bail!(
-            "no line matches '{}'; the first one is '{}'",
+            "no line matches '{}'; the first line is '{}'",
             pattern.as_str(),
             first_line(text)
         );
@@ -194,7 +194,7 @@ mod tests {
         let told = |text: &str| PATHS.read(text.as_bytes()).unwrap_err().to_string();
         assert_eq!(told(r#"{"result": []}"#), "the key 'results' is missing");
         assert_eq!(told(r#"{"results": 3}"#), "'results' is 3, not an array");
-        assert!(told(r#"{"results": [{"name": 3, "times": []}]}"#).contains("not a text"));
+        assert!(told(r#"{"results": [{"name": 3, "times": []}]}"#).contains("not a string"));
         let nan = told(r#"{"results": [{"name": "a", "times": [NaN]}]}"#);
         assert_eq!(nan, "'results[0].times[0]' is not a finite number");
         assert!(told(r#"{"results": [{"#).contains("cut short"));
@@ -215,7 +215,7 @@ mod line_tests {
         assert_eq!(values, [1.5e6, 1.25e6]);
         assert_eq!(found[1].metrics[0].better, MetricDirection::Higher);
         let told = read("\n  nothing here\n").unwrap_err().to_string();
-        assert!(told.ends_with("the first one is 'nothing here'"), "{told}");
+        assert!(told.ends_with("the first line is 'nothing here'"), "{told}");
         assert!(read("a: 1.2.3 us").is_err());
     }
 }

@@ -12,7 +12,7 @@ use speedwell_model::{Case, FailureCause, ParameterValue};
 /// Note on all figures. Omits the number of samples, so that it is the same for every row and shown
 /// once.
 const MEDIAN_NOTE: &str =
-    "divan prints no single samples: the value is the median of the samples of one process.";
+    "divan prints no individual samples: the value is the median of one process's samples.";
 
 /// Drawing characters of a tree level.
 const BRANCHES: [&str; 4] = ["├─ ", "╰─ ", "│  ", "   "];
@@ -40,9 +40,8 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         }
         let first_cell = rest.split('│').next().unwrap_or_default();
         let is_ignored = first_cell.trim_end().ends_with("(ignored)");
-        let name = name.trim_end_matches("(ignored)").trim_end();
         path.truncate(depth);
-        path.push(name.to_owned());
+        path.push(name.trim_end_matches("(ignored)").trim_end().to_owned());
         // An inner node is not a case.
         rows.retain(|(other, reported)| {
             *other + 1 != depth || reported.name.as_deref() != Some(&path[..depth].join("::"))
@@ -112,10 +111,10 @@ struct TreeColumns {
 impl TreeColumns {
     fn from_header(line: &str) -> Option<TreeColumns> {
         let (name, _) = line.split_once("fastest ")?;
-        let names = line[name.len()..]
+        let names: Vec<String> = line[name.len()..]
             .split('│')
-            .map(|name| name.trim().to_owned());
-        let names: Vec<String> = names.collect();
+            .map(|name| name.trim().to_owned())
+            .collect();
         (names.len() > 3).then(|| TreeColumns {
             first: name.chars().count(),
             names,
@@ -150,7 +149,7 @@ fn add_median(reported: &mut ReportedResult, figures: &[(String, &str)]) -> Resu
             .find(|(known, _)| known == name)
             .map(|(_, cell)| *cell)
     };
-    let median = cell("median").context("it has no column 'median'")?;
+    let median = cell("median").context("the column 'median' is missing")?;
     let (number, unit) = median
         .split_once(' ')
         .with_context(|| format!("'{median}' has no unit"))?;

@@ -112,8 +112,8 @@ impl<'a> GoProcessParser<'a> {
         let results = || self.entries.iter().filter(|entry| entry.outcome.is_ok());
         let announced = results().filter_map(|entry| Some(entry.split_announced()?.1));
         let unannounced = results().filter(|entry| entry.split_announced().is_none());
-        let processors = ProcessorSuffixes::from_names(unannounced.map(|entry| entry.name));
-        let processors = processors.with_announced(announced);
+        let processors = ProcessorSuffixes::from_names(unannounced.map(|entry| entry.name))
+            .with_announced(announced);
         let mut reported: Vec<ReportedResult> = Vec::new();
         for entry in self.entries {
             let (name, count) = match &entry.outcome {

@@ -15,7 +15,7 @@ const WAITING_NOTE: &str = "Wall time was more than a tenth above CPU time: the 
      or the code waits; --metric cpu_time shows CPU time.";
 
 /// Failure of benchmarks with the same name.
-const SAME_NAME_REASON: &str = "several benchmarks of the program have this name, and nothing tells them apart; give each its own";
+const SAME_NAME_REASON: &str = "several benchmarks of the program have this name, and nothing tells them apart; give each a unique name";
 
 /// Parses the output of a program.
 ///

@@ -58,15 +58,15 @@ fn read_result(result: &JsonNode<'_>) -> Result<ReportedResult> {
 fn add_iterations(
     reported: &mut ReportedResult,
     metric: &JsonNode<'_>,
-    measure: impl Fn(&str) -> UnitMeasure,
+    measure_of_unit: impl Fn(&str) -> UnitMeasure,
 ) -> Result<()> {
-    let measure = measure(metric.require("scoreUnit")?.text()?);
+    let measure = measure_of_unit(metric.require("scoreUnit")?.text()?);
     if let Some(histogram) = metric.get("rawDataHistogram") {
         for iteration in all_iterations(&histogram)? {
             let (mut sum, mut count) = (0.0, 0.0);
             for bin in iteration.elements()? {
                 let [value, times] = &bin.elements()?[..] else {
-                    bail!("'{}' is not a value and how often it was seen", bin.place());
+                    bail!("'{}' is not a pair of a value and its count", bin.place());
                 };
                 sum += value.number()? * times.number()?;
                 count += times.number()?;
@@ -86,11 +86,11 @@ fn add_iterations(
 }
 
 fn all_iterations<'a>(raw: &JsonNode<'a>) -> Result<Vec<JsonNode<'a>>> {
-    let mut all = Vec::new();
+    let mut iterations = Vec::new();
     for fork in raw.elements()? {
-        all.extend(fork.elements()?);
+        iterations.extend(fork.elements()?);
     }
-    Ok(all)
+    Ok(iterations)
 }
 
 /// Returns the metric of a mode. Rates per minute or longer keep their unit.
@@ -131,34 +131,36 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
     let mut lines = text.lines().skip_while(|line| line.trim() != "Benchmarks:");
     lines.next().with_context(|| {
         let first = super::first_line(text);
-        format!("it is neither JSON of JMH nor its list of benchmarks; the first line is '{first}'")
+        format!("it is neither JMH JSON nor a JMH list of benchmarks; the first line is '{first}'")
     })?;
-    let mut found: Vec<(&str, Vec<JmhParameter<'_>>)> = Vec::new();
+    let mut named_parameters: Vec<(&str, Vec<JmhParameter<'_>>)> = Vec::new();
     for line in lines.filter(|line| !line.trim().is_empty()) {
         let parameter = line
             .strip_prefix("  param \"")
             .and_then(|rest| rest.split_once("\" = {"));
-        match (parameter, found.last_mut()) {
+        match (parameter, named_parameters.last_mut()) {
             (Some((key, values)), Some((_, parameters))) => {
-                let values = values.strip_suffix('}').unwrap_or(values);
-                parameters.push((key, values.split(", ").collect()));
+                let listed = values.strip_suffix('}').unwrap_or(values);
+                parameters.push((key, listed.split(", ").collect()));
             }
-            (None, _) if !line.contains(char::is_whitespace) => found.push((line, Vec::new())),
+            (None, _) if !line.contains(char::is_whitespace) => {
+                named_parameters.push((line, Vec::new()))
+            }
             _ => bail!(
-                "the line '{}' of its list is neither a benchmark nor a parameter",
+                "the line '{}' of the list is neither a benchmark nor a parameter",
                 shorten_line(line)
             ),
         }
     }
     let mut cases = Vec::new();
-    for (name, parameters) in found {
+    for (name, parameters) in named_parameters {
         let count = parameters
             .iter()
             .map(|(_, values)| values.len() as f64)
             .product::<f64>();
         ensure!(
             count <= MAX_COMBINATIONS,
-            "'{name}' has {count} combinations of parameters, and {MAX_COMBINATIONS} at most are listed"
+            "'{name}' has {count} combinations of parameters; at most {MAX_COMBINATIONS} can be listed"
         );
         cases.extend(expand_cases(name, &parameters));
     }
@@ -166,20 +168,20 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
 }
 
 fn expand_cases(name: &str, parameters: &[JmhParameter<'_>]) -> Vec<ReportedResult> {
-    let mut all: Vec<Vec<(String, ParameterValue)>> = vec![Vec::new()];
+    let mut combinations: Vec<Vec<(String, ParameterValue)>> = vec![Vec::new()];
     for (key, values) in parameters {
-        let with = |known: &Vec<(String, ParameterValue)>, value: &&str| {
-            [&known[..], &[((*key).to_owned(), typed_value(value))]].concat()
+        let with = |combination: &Vec<(String, ParameterValue)>, value: &&str| {
+            [&combination[..], &[((*key).to_owned(), typed_value(value))]].concat()
         };
-        all = (all.iter())
-            .flat_map(|known| values.iter().map(move |value| with(known, value)))
+        combinations = (combinations.iter())
+            .flat_map(|combination| values.iter().map(move |value| with(combination, value)))
             .collect();
     }
     let case = |values| ReportedResult {
         case: Some(Case::new(name, values)),
         ..ReportedResult::new(Some(name.to_owned()))
     };
-    all.into_iter().map(case).collect()
+    combinations.into_iter().map(case).collect()
 }
 
 #[cfg(test)]

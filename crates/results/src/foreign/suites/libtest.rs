@@ -13,37 +13,39 @@ use speedwell_model::FailureCause;
 /// # Errors
 /// Fails if the output is not UTF-8, or a figure is not a number.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
-    let mut found = Vec::new();
+    let mut results = Vec::new();
     for (line, at) in require_utf8(bytes)?.lines().zip(1..) {
-        let Some((name, said)) =
+        let Some((name, outcome)) =
             (line.strip_prefix("test ")).and_then(|rest| rest.split_once(" ... "))
         else {
             continue;
         };
         let mut reported = ReportedResult::new(Some(name.trim().to_owned()));
-        let said = said.trim();
-        if let Some(figures) = said.strip_prefix("bench:") {
+        let outcome = outcome.trim();
+        if let Some(figures) = outcome.strip_prefix("bench:") {
             let word = figures.split_whitespace().next().unwrap_or_default();
             let value: f64 = (word.replace(',', "").parse())
                 .ok()
                 .with_context(|| format!("line {at}: '{}' is not a number", shorten_line(word)))?;
             (reported.add_value(&nanoseconds_measure(), value, None))
                 .with_context(|| format!("line {at}"))?;
-        } else if said.starts_with("FAILED") || said.starts_with("failed") {
+        } else if outcome.starts_with("FAILED") || outcome.starts_with("failed") {
             reported.cause = Some(FailureCause::Invalid {
                 reason: "failed".to_owned(),
             });
-        } else if said.starts_with("ignored") {
-            let reason = said.trim_start_matches("ignored").trim_start_matches(", ");
+        } else if outcome.starts_with("ignored") {
+            let reason = outcome
+                .trim_start_matches("ignored")
+                .trim_start_matches(", ");
             reported.cause = Some(FailureCause::Skipped {
                 reason: reason.to_owned(),
             });
         } else {
             continue;
         }
-        found.push(reported);
+        results.push(reported);
     }
-    Ok(found)
+    Ok(results)
 }
 
 #[cfg(test)]

@@ -69,18 +69,18 @@ impl ReportedResult {
         iterations: Option<f64>,
     ) -> Result<()> {
         let metric = &measure.metric;
-        let value = value * measure.factor;
-        validate_value(metric, value)?;
+        let scaled = value * measure.factor;
+        validate_value(metric, scaled)?;
         if self.metrics.iter().all(|known| known.name != metric.name) {
             self.metrics.push(metric.clone());
         }
         let is_time = metric.name == Metric::TIME;
-        let iterations = iterations.filter(|_| is_time);
+        let iterations_timed = iterations.filter(|_| is_time);
         self.samples.push(Sample {
             metric: Arc::from(metric.name.as_str()),
-            value,
-            elapsed_ns: iterations.map(|count| (count * value) as u64),
-            iterations,
+            value: scaled,
+            elapsed_ns: iterations_timed.map(|count| (count * scaled) as u64),
+            iterations: iterations_timed,
         });
         Ok(())
     }

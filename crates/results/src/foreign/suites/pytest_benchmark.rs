@@ -1,4 +1,4 @@
-//! JSON of pytest-benchmark (`--benchmark-json`), with the time of every round.
+//! pytest-benchmark JSON (`--benchmark-json`), with the time of every round.
 
 use super::{ReportedResult, seconds_measure};
 use crate::foreign::json::{self, JsonNode};
@@ -33,7 +33,7 @@ pub fn read_benchmark(benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
     let count = iterations.number()?;
     ensure!(
         count >= 1.0,
-        "'{}' is {count}, not a number of iterations",
+        "'{}' is {count}: expected at least 1",
         iterations.place()
     );
     // Files stored by pytest-benchmark itself (--benchmark-save) only contain rounds on request.
@@ -105,7 +105,7 @@ mod tests {
             read(text.as_bytes()).unwrap_err().to_string()
         };
         assert!(told(r#"{"iterations":1}"#).contains("data"));
-        assert!(told(r#"{"iterations":0,"data":[]}"#).contains("not a number of iterations"));
+        assert!(told(r#"{"iterations":0,"data":[]}"#).contains("expected at least 1"));
         let nan = told(r#"{"iterations":1,"data":[NaN]}"#);
         assert_eq!(nan, "'benchmarks[0].stats.data[0]' is not a finite number");
         assert!(

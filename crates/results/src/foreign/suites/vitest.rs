@@ -48,8 +48,7 @@ fn read_result(place: &str, benchmark: &JsonNode<'_>) -> Result<ReportedResult> 
     if samples.is_empty() {
         let Some(mean) = benchmark.get("mean").filter(|mean| !mean.is_null()) else {
             // vitest reports this in no other way, and exits with success.
-            let reason =
-                "vitest wrote no figures of it, which it does where the function throws".to_owned();
+            let reason = "vitest wrote no figures, as it does when the function throws".to_owned();
             reported.cause = Some(FailureCause::Invalid { reason });
             return Ok(reported);
         };
@@ -57,7 +56,7 @@ fn read_result(place: &str, benchmark: &JsonNode<'_>) -> Result<ReportedResult> 
         // Omits the number of iterations, so that the note is the same for every row and shown
         // once.
         if benchmark.number_of("sampleCount")?.is_some() {
-            let note = "vitest reports the mean of its iterations, not each of them.";
+            let note = "vitest only reports the mean of its iterations.";
             reported.notes.push(note.to_owned());
         }
     }
@@ -84,7 +83,7 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
             let (Some(place), Some(name)) = (place, name.trim_end().strip_suffix(" [skipped]"))
             else {
                 bail!(
-                    "the line '{}' of its list is not a benchmark that was skipped",
+                    "the line '{}' of the list is not a skipped benchmark",
                     line.trim()
                 );
             };

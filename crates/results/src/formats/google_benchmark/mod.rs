@@ -57,16 +57,18 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
             .imported
             .declare_metric(google_benchmark::metric_for_name(time));
     }
-    let listed = group_by_benchmark(&file.rows).into_iter();
-    let listed = listed.map(|((name, _), rows)| ListedResult {
-        measurement: 0,
-        case: Case::new(name, Vec::new()),
-        metric: String::new(),
-        details: shared_label(&rows).into_iter().collect(),
-        content: rows,
-    });
+    let listed = group_by_benchmark(&file.rows)
+        .into_iter()
+        .map(|((name, _), rows)| ListedResult {
+            measurement: 0,
+            case: Case::new(name, Vec::new()),
+            metric: String::new(),
+            details: shared_label(&rows).into_iter().collect(),
+            content: rows,
+        })
+        .collect();
     let mut remarks = Vec::new();
-    for one in distinguish_results(listed.collect(), &mut remarks)? {
+    for one in distinguish_results(listed, &mut remarks)? {
         reading.add_benchmark(one.case, &one.content);
     }
     remarks.extend(reading.warnings());
@@ -174,8 +176,8 @@ impl RowsReader<'_> {
             return;
         }
         let big_o = rows.iter().find_map(|row| row.big_o.clone());
-        let big_o = big_o.map(|big_o| ("big_o".to_owned(), ParameterValue::Text(big_o)));
-        case.values.extend(big_o);
+        case.values
+            .extend(big_o.map(|class| ("big_o".to_owned(), ParameterValue::Text(class))));
         let process = ImportedProcess {
             samples,
             notes: vec![FIT_NOTE.to_owned()],
@@ -208,7 +210,7 @@ impl RowsReader<'_> {
         }
         if self.has_only_aggregates {
             remarks.push(
-                "some benchmarks have aggregates only; their median or mean counts as one run"
+                "some benchmarks only have aggregates; their median or mean counts as one run"
                     .to_owned(),
             );
         }

@@ -48,11 +48,11 @@ pub fn parse_tables(text: &str) -> (Vec<MarkdownTable>, Option<String>) {
                 table.add_row(cells);
             }
             let what = if is_whole {
-                "the text may be cut short behind it"
+                "the text may be cut short after it"
             } else {
                 "it was left out"
             };
-            cut = (!has_end).then(|| format!("its last row '{line}' has no line end, so {what}"));
+            cut = (!has_end).then(|| format!("its last row '{line}' has no newline, so {what}"));
         } else if let Some(columns) = columns.filter(|columns| is_delimiter(columns, &cells)) {
             is_inside = true;
             tables.push(MarkdownTable {
@@ -78,15 +78,17 @@ impl MarkdownTable {
 /// Parses `## Words` into level and text.
 fn parse_heading(line: &str) -> Option<(usize, String)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
-    let words = line[level..].strip_prefix(' ')?;
-    let words = words.trim().trim_end_matches('#');
+    let words = line[level..]
+        .strip_prefix(' ')?
+        .trim()
+        .trim_end_matches('#');
     ((1..=6).contains(&level)).then(|| (level, strip_markup(words)))
 }
 
 fn is_delimiter(columns: &[String], cells: &[String]) -> bool {
     let is_rule = |cell: &String| {
-        let rule = cell.strip_prefix(':').unwrap_or(cell);
-        let rule = rule.strip_suffix(':').unwrap_or(rule);
+        let start = cell.strip_prefix(':').unwrap_or(cell);
+        let rule = start.strip_suffix(':').unwrap_or(start);
         !rule.is_empty() && rule.bytes().all(|byte| byte == b'-')
     };
     columns.len() == cells.len() && cells.iter().all(is_rule)
@@ -94,14 +96,14 @@ fn is_delimiter(columns: &[String], cells: &[String]) -> bool {
 
 /// Splits a line into cells, without markup.
 fn split_cells(line: &str) -> Vec<String> {
-    let line = line.strip_prefix('|').unwrap_or(line);
-    let line = if line.ends_with("\\|") {
-        line
+    let start = line.strip_prefix('|').unwrap_or(line);
+    let row = if start.ends_with("\\|") {
+        start
     } else {
-        line.strip_suffix('|').unwrap_or(line)
+        start.strip_suffix('|').unwrap_or(start)
     };
     let mut cells = vec![String::new()];
-    let mut letters = line.chars().peekable();
+    let mut letters = row.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
             '\\' if letters.peek() == Some(&'|') => {
@@ -225,10 +227,7 @@ mod tests {
         assert!(cut.unwrap().contains("'| y | 3'"));
         let (read, cut) = parse_tables("| a | b |\n|---|---|\n| x | 12 |");
         assert_eq!(read[0].rows.len(), 1);
-        assert!(
-            cut.unwrap()
-                .ends_with("the text may be cut short behind it")
-        );
+        assert!(cut.unwrap().ends_with("the text may be cut short after it"));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Published tables of figures in Markdown: a whole document or a pasted table.
+//! Published Markdown tables of figures: a whole document or a pasted table.
 //!
 //! Decides that a row is a case, a column a variant and a cell a run, and that tables of a section
 //! are joined by the names of rows and columns, never by position. Does not judge the figures.
@@ -46,7 +46,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec
     }
     ensure!(
         !groups.is_empty(),
-        "there are no rows of figures in it\nhint: a table needs names in its first column, and numbers \
+        "it contains no rows of figures\nhint: a table needs names in its first column, and numbers \
          with a unit, or below a heading such as Requests or Latency, in the others"
     );
     let mut sessions = Vec::new();
@@ -197,21 +197,21 @@ fn section_headings(table: &MarkdownTable) -> Vec<String> {
 }
 
 fn heading_kind(words: &str) -> Option<HeadingKind> {
-    let words = words.to_lowercase();
-    let mut parts: Vec<&str> = words
+    let heading = words.to_lowercase();
+    let mut parts: Vec<&str> = heading
         .split(SEPARATORS)
         .filter(|part| !part.is_empty())
         .collect();
-    if words.contains("latency") {
+    if heading.contains("latency") {
         let found = parts.iter().find_map(|part| statistic_metric(part));
         return Some(HeadingKind::Latency(
             found.unwrap_or("latency_mean".to_owned()),
         ));
     }
-    if words.contains("throughput") {
+    if heading.contains("throughput") {
         return Some(HeadingKind::Throughput);
     }
-    if words.starts_with("request") || words == "rps" || words.starts_with("req/s") {
+    if heading.starts_with("request") || heading == "rps" || heading.starts_with("req/s") {
         return Some(HeadingKind::Requests);
     }
     // A statistic alone refers to latency.
@@ -227,14 +227,14 @@ const SEPARATORS: [char; 7] = [' ', '(', ')', '[', ']', ',', ':'];
 
 /// Returns the metric for a word such as `p99.9`, `90%`, `75th`, `median` or `max`.
 fn statistic_metric(word: &str) -> Option<String> {
-    let word = word.strip_prefix("latency_").unwrap_or(word);
-    let name = match word {
+    let statistic = word.strip_prefix("latency_").unwrap_or(word);
+    let name = match statistic {
         "min" | "minimum" | "least" | "fastest" | "shortest" => "latency_min",
         "max" | "maximum" | "slowest" | "longest" | "worst" => "latency_max",
         "mean" | "avg" | "average" => "latency_mean",
         "median" => "latency_p50",
         "sd" | "+/-sd" | "stdev" | "stddev" | "std" | "±" => "latency_sd",
-        _ => return parse_percentile(word),
+        _ => return parse_percentile(statistic),
     };
     Some(name.to_owned())
 }
@@ -280,7 +280,7 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
             let is_derived = unit.is_some_and(|unit| unit.quantity == MeasuredQuantity::Derived);
             if !is_derived {
                 figures.add_remark(format!(
-                    "it is not known what the column '{name}' holds; it is left out"
+                    "the column '{name}' is left out: its meaning is unknown"
                 ));
             }
             continue;
@@ -330,7 +330,7 @@ impl FigureTable {
             *occurrence += 1;
             if *occurrence == 2 {
                 self.add_remark(format!(
-                    "'{}' is in several rows of one table; they count as runs of it",
+                    "'{}' appears in several rows of one table; they count as its runs",
                     row[0]
                 ));
             }
@@ -434,14 +434,14 @@ fn infer_byte_unit(group: &mut [FigureTable], remarks: &mut Vec<String>) {
     );
     let unit = if MIN_MISFIT_RATIO * binary < decimal {
         remarks.push(
-            "throughput beside requests has no unit and is read as MiB/s: only so have responses \
-             a whole number of bytes"
+            "throughput next to requests has no unit and is read as MiB/s: only then do responses \
+             have a whole number of bytes"
                 .to_owned(),
         );
         MeasuredUnit::MIB_PER_SECOND
     } else {
         remarks.push(
-            "throughput beside requests has no unit and is read as MB/s (10^6 bytes)".to_owned(),
+            "throughput next to requests has no unit and is read as MB/s (10^6 bytes)".to_owned(),
         );
         MeasuredUnit::MB_PER_SECOND
     };
@@ -546,7 +546,7 @@ mod tests {
         assert_eq!(session.runs[0].value_of("latency_p75"), Some(2e6));
         assert_eq!(
             warnings,
-            ["'f': it is not known what the column 'errors' holds; it is left out"]
+            ["'f': the column 'errors' is left out: its meaning is unknown"]
         );
     }
 
@@ -576,7 +576,7 @@ mod tests {
         assert_eq!(session.runs.len(), 2);
         assert_eq!(
             warnings,
-            ["'f': 'one' is in several rows of one table; they count as runs of it"]
+            ["'f': 'one' appears in several rows of one table; they count as its runs"]
         );
     }
 }

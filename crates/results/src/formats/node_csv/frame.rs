@@ -87,7 +87,7 @@ impl ScatterFrame {
             .map(|column| &column.name)
             .eq(parameters)
         {
-            bail!("a second header announces other columns than the first one");
+            bail!("a second header has different columns than the first one");
         }
         let texts = row.parameters().map(|(_, text, _)| text);
         self.push(&row.filename(), texts, row.rate);
@@ -145,7 +145,7 @@ impl ScatterFrame {
 fn no_results_message(layout: Option<&CsvLayout>, frame: &ScatterFrame) -> &'static str {
     match layout {
         _ if frame.without_rate > 0 => "no row has a usable rate",
-        Some(CsvLayout::Scatter { .. }) => "there is a header but no result below it",
+        Some(CsvLayout::Scatter { .. }) => "there are no results below the header",
         Some(_) => "this is not the output of scatter.js but of run.js or compare.js",
         None if frame.skipped.lines == 0 => "the input is empty",
         None => "this is not the output of scatter.js: its header is missing",
@@ -178,7 +178,7 @@ mod tests {
         let error = ScatterFrame::read(text.as_bytes()).unwrap_err().to_string();
         assert_eq!(
             error,
-            "a second header announces other columns than the first one"
+            "a second header has different columns than the first one"
         );
     }
 }

@@ -55,7 +55,7 @@ impl CompareRates {
         let mut name = Vec::new();
         while let Some(row) = reader.next_row()? {
             if *row.layout != CsvLayout::Compare {
-                bail!("a header of another kind of file stands among the rows");
+                bail!("a header of another format is among the rows");
             }
             let side = if row.column_equals(0, b"old") {
                 CompareSide::Old
@@ -134,7 +134,7 @@ impl CompareRates {
             self.skipped.warning(),
             counted(
                 self.of_other_binaries,
-                "of neither 'old' nor 'new' left out",
+                "with a binary other than 'old' and 'new' left out",
             ),
             counted(self.without_rate, "without a rate left out"),
         ]
@@ -147,7 +147,7 @@ impl CompareRates {
 fn no_results_message(layout: Option<&CsvLayout>, groups: &CompareRates) -> &'static str {
     match layout {
         _ if groups.of_other_binaries + groups.without_rate > 0 => "no row has a usable rate",
-        Some(CsvLayout::Compare) => "there is a header but no result below it",
+        Some(CsvLayout::Compare) => "there are no results below the header",
         Some(_) => "this is not the output of compare.js but of run.js or scatter.js",
         None if groups.skipped.lines == 0 => "the input is empty",
         None => "this is not the output of compare.js: its header is missing",
@@ -193,8 +193,8 @@ mod tests {
         assert_eq!(
             groups.warnings(),
             [
-                "1 line that is no result was left out; the first is 'chatter'",
-                "1 row of neither 'old' nor 'new' left out",
+                "1 line without a result was left out; the first is 'chatter'",
+                "1 row with a binary other than 'old' and 'new' left out",
                 "1 row without a rate left out",
             ]
         );
@@ -204,7 +204,7 @@ mod tests {
     fn an_input_without_results_says_what_it_is() {
         for (text, message) in [
             ("", "the input is empty"),
-            (HEADER, "there is a header but no result below it"),
+            (HEADER, "there are no results below the header"),
             (
                 "hello\n",
                 "this is not the output of compare.js: its header is missing",

@@ -180,7 +180,7 @@ pub enum ConfigurationError {
     #[error("'{0}' is not of the form name=value")]
     NotAPair(String),
     /// A quoted value that is unterminated, or followed by other text.
-    #[error("the quoted value at '{0}' does not end properly")]
+    #[error("the quoted value at '{0}' is malformed")]
     BadQuote(String),
     /// A backslash followed by something JavaScript never writes.
     #[error("'{0}' begins with an unknown escape sequence")]

@@ -41,8 +41,8 @@ impl CsvLayout {
         if !matches!(fields.first()?.raw(record), b"binary" | b"filename") {
             return None;
         }
-        let names: Vec<_> = fields.iter().map(|field| field.text(record)).collect();
-        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
+        let texts: Vec<_> = fields.iter().map(|field| field.text(record)).collect();
+        let names: Vec<&str> = texts.iter().map(|name| &**name).collect();
         match names.as_slice() {
             ["binary", "filename", "configuration", "rate", "time"] => Some(CsvLayout::Compare),
             ["filename", "configuration", "rate", "time"] => Some(CsvLayout::Run),

@@ -315,7 +315,7 @@ mod tests {
         );
         assert_eq!(
             skipped.warning().as_deref(),
-            Some("3 lines that are no result were left out; the first is 'noise \"x\"'")
+            Some("3 lines without a result were left out; the first is 'noise \"x\"'")
         );
     }
 

@@ -39,7 +39,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         // The drivers terminate every line, so an unterminated last line may have lost digits.
         .chain(
             (!bytes.ends_with(b"\n"))
-                .then(|| "its last line has no line end, so it may be cut short".to_owned()),
+                .then(|| "its last line has no newline, so it may be cut short".to_owned()),
         )
         .map(|remark| format!("'{label}': {remark}"))
         .collect();
@@ -252,7 +252,7 @@ impl<'a> RowWriter<'a> {
             && !values.iter().map(|(name, _)| name).eq(parameters)
         {
             bail!(
-                "'{}' has other parameters than the first row",
+                "'{}' has different parameters than the first row",
                 run.case.id()
             );
         }

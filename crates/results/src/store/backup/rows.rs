@@ -141,7 +141,7 @@ pub(super) fn validate_row(name: &str, values: &[ColumnValue]) -> anyhow::Result
     let columns = find_table(name).map_or(0, |table| table.columns);
     if values.len() < columns {
         bail!(
-            "a row of '{name}' has {} columns, not {columns}",
+            "a row of '{name}' has {} columns, expected {columns}",
             values.len(),
         );
     }
@@ -193,5 +193,5 @@ fn decode_hex(value: &ColumnValue) -> anyhow::Result<Option<Vec<u8>>> {
     let bytes: Option<Vec<u8>> = digits.collect();
     bytes
         .map(Some)
-        .context("bytes are written in hexadecimal digits")
+        .context("cannot parse bytes: expected hexadecimal digits")
 }

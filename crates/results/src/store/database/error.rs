@@ -13,11 +13,11 @@ pub(in crate::store) enum Error {
     /// The server's database does not use UTF-8.
     #[cfg(feature = "postgres")]
     #[error(
-        "its texts are in {0}, and names of benchmarks need UTF8\nhint: createdb --encoding=UTF8 --template=template0"
+        "its encoding is {0}, but names of benchmarks need UTF8\nhint: createdb --encoding=UTF8 --template=template0"
     )]
     Encoding(String),
     /// A query that should return a row returned none.
-    #[error("there is no such row")]
+    #[error("the query returned no row")]
     NoRow,
     /// A column holds a value of an unexpected type.
     #[error("column {column} holds {found}, not {expected}")]

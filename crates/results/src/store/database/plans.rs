@@ -111,8 +111,8 @@ fn no_statement_on_a_file_scans_a_large_table() {
     for statement in all_statements() {
         let plan = file.explain_statement(statement).unwrap();
         let scan = plan.iter().find(|line| {
-            let table = line.strip_prefix("SCAN ").unwrap_or_default();
-            let table = table.split(' ').next().unwrap_or_default();
+            let scan = line.strip_prefix("SCAN ").unwrap_or_default();
+            let table = scan.split(' ').next().unwrap_or_default();
             // Other tables are scanned for rows that reference a changed one, which happens only if
             // orphans exist.
             LARGE.contains(&table) && statement.source_text().contains(&format!(" {table}"))
@@ -192,8 +192,8 @@ fn no_statement_on_a_server_scans_a_large_table() {
             .explain_statement(statement)
             .unwrap_or_else(|error| panic!("{}: {error:?}", statement.source_text()));
         for (line, next) in plan.iter().zip(plan[1..].iter().chain([&String::new()])) {
-            let (scan, table) = line.rsplit_once(" on ").unwrap_or_default();
-            let table = table.split(' ').next().unwrap_or_default();
+            let (scan, scanned) = line.rsplit_once(" on ").unwrap_or_default();
+            let table = scanned.split(' ').next().unwrap_or_default();
             // Scanning a whole index is just as slow.
             let is_scan = scan.ends_with("Seq Scan")
                 || (scan.contains("Index")

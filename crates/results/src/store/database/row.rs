@@ -64,7 +64,7 @@ impl<'a> SqlRow<'a> {
     /// Fails if the column has another type.
     pub fn text(&self, at: usize) -> Result<&'a str, Error> {
         self.text_or_null(at)?
-            .ok_or_else(|| SqlValue::Null.type_mismatch(at, "a text"))
+            .ok_or_else(|| SqlValue::Null.type_mismatch(at, "text"))
     }
 
     /// Returns a string or null.
@@ -75,7 +75,7 @@ impl<'a> SqlRow<'a> {
         match self.raw_value(at)? {
             SqlValue::Null => Ok(None),
             SqlValue::Text(text) => Ok(Some(text)),
-            other => Err(other.type_mismatch(at, "a text")),
+            other => Err(other.type_mismatch(at, "text")),
         }
     }
 
@@ -112,10 +112,10 @@ impl<'a> SqlRow<'a> {
 impl SqlValue<'_> {
     fn type_mismatch(self, column: usize, expected: &'static str) -> Error {
         let found = match self {
-            SqlValue::Null => "nothing",
-            SqlValue::Integer(_) => "a whole number",
+            SqlValue::Null => "null",
+            SqlValue::Integer(_) => "an integer",
             SqlValue::Real(_) => "a number",
-            SqlValue::Text(_) => "a text",
+            SqlValue::Text(_) => "text",
             SqlValue::Bytes(_) => "bytes",
         };
         Error::Column {
@@ -136,7 +136,7 @@ pub(in crate::store) trait FromColumn: Sized {
 }
 
 impl FromColumn for i64 {
-    const KIND: &'static str = "a whole number";
+    const KIND: &'static str = "an integer";
 
     fn from_value(held: SqlValue<'_>) -> Option<i64> {
         match held {
@@ -149,7 +149,7 @@ impl FromColumn for i64 {
 macro_rules! smaller_integers {
     ($($kind:ty)*) => {
         $(impl FromColumn for $kind {
-            const KIND: &'static str = "a whole number of its range";
+            const KIND: &'static str = "an integer in range";
 
             fn from_value(held: SqlValue<'_>) -> Option<$kind> {
                 match held {
@@ -163,7 +163,7 @@ macro_rules! smaller_integers {
 smaller_integers!(i32 u32);
 
 impl FromColumn for bool {
-    const KIND: &'static str = "yes or no";
+    const KIND: &'static str = "a boolean";
 
     fn from_value(held: SqlValue<'_>) -> Option<bool> {
         i64::from_value(held).map(|number| number != 0)
@@ -183,7 +183,7 @@ impl FromColumn for f64 {
 }
 
 impl FromColumn for String {
-    const KIND: &'static str = "a text";
+    const KIND: &'static str = "text";
 
     fn from_value(held: SqlValue<'_>) -> Option<String> {
         match held {

@@ -230,12 +230,12 @@ fn what_cannot_be_used_is_refused_in_one_line_with_status_2() {
         ("emptyinput", "'empty.json' is empty"),
         ("dirin", "'DIR' is a folder"),
         ("nofile", "cannot open 'nonexist.json': No such file"),
-        ("schema2", "its json_schema_version is 2; 1 is known"),
+        ("schema2", "unsupported json_schema_version 2: expected 1"),
         (
             "nokey",
-            "cannot compare 'nokey.json': there is no 'benchmarks' in it",
+            "cannot compare 'nokey.json': the key 'benchmarks' is missing",
         ),
-        ("listjson", "there is no 'benchmarks' in it"),
+        ("listjson", "the key 'benchmarks' is missing"),
         (
             "optbefore",
             "unknown option '--benchmark_filter'\nhint: put options for the",

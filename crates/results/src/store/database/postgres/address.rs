@@ -31,7 +31,7 @@ pub(super) fn parse_config(address: &str) -> anyhow::Result<Config> {
         Err(error) => {
             let why = std::error::Error::source(&error).map(ToString::to_string);
             bail!(
-                "it is not understood: {}\nhint: write postgres://HOST/DATABASE",
+                "cannot parse the address: {}\nhint: write postgres://HOST/DATABASE",
                 why.unwrap_or_else(|| error.to_string())
             )
         }
@@ -81,8 +81,8 @@ fn has_password(address: &str) -> bool {
 
 fn password_in_address() -> anyhow::Error {
     anyhow::anyhow!(
-        "its address holds a password, which everybody who lists the processes of this machine can read\n\
-         hint: leave it out of the address; set PGPASSWORD, or write it into ~/.pgpass"
+        "its address contains a password, which all users of this machine can see in the list of processes\n\
+         hint: remove it from the address; set PGPASSWORD, or write it to ~/.pgpass"
     )
 }
 
@@ -105,14 +105,17 @@ fn look_up_password(config: &Config) -> anyhow::Result<Option<String>> {
             &password_key(config),
         ))
     };
-    read().with_context(|| format!("cannot use the pass file '{}'", path.display()))
+    read().with_context(|| format!("cannot use the password file '{}'", path.display()))
 }
 
 /// Rejects a password file that other users may read.
 fn ensure_private(path: &Path) -> anyhow::Result<()> {
     let rights = fs::metadata(path)?.permissions().mode();
     if rights & 0o077 != 0 {
-        bail!("others may read it\nhint: chmod 600 '{}'", path.display());
+        bail!(
+            "other users can read it\nhint: chmod 600 '{}'",
+            path.display()
+        );
     }
     Ok(())
 }
@@ -219,7 +222,7 @@ mod tests {
         fs::write(&path, "*:*:*:*:secret").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
         let words = ensure_private(&path).unwrap_err().to_string();
-        assert!(words.contains("others may read it"), "{words}");
+        assert!(words.contains("other users can read it"), "{words}");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(ensure_private(&path).is_ok());
     }

@@ -50,10 +50,10 @@ impl PostgresConnection {
         let is_news = self.with_client(|client| {
             // Notifications of earlier commits arrive before the reply to a request.
             client.batch_execute("")?;
-            let mut said = client.notifications();
-            let mut said = said.iter();
+            let mut notifications = client.notifications();
+            let mut messages = notifications.iter();
             let mut is_news = false;
-            while let Some(message) = said.next()? {
+            while let Some(message) = messages.next()? {
                 is_news |= message.payload() == schema;
             }
             Ok(is_news)
@@ -71,9 +71,9 @@ impl PostgresConnection {
         let end = Instant::now() + most;
         let is_news = self.with_client(|client| {
             let left = end.saturating_duration_since(Instant::now());
-            let mut said = client.notifications();
-            let mut said = said.timeout_iter(left);
-            while let Some(message) = said.next()? {
+            let mut notifications = client.notifications();
+            let mut messages = notifications.timeout_iter(left);
+            while let Some(message) = messages.next()? {
                 if message.payload() == schema {
                     return Ok(true);
                 }
@@ -92,11 +92,11 @@ impl PostgresConnection {
 fn receives_notifications(client: &mut Client) -> Result<bool, Error> {
     client.batch_execute(LISTEN)?;
     let sql = "SELECT 'of ' || pg_backend_pid(), pg_notify('speedwell', 'of ' || pg_backend_pid())";
-    let own: String = client.query_one(sql, &[])?.try_get(0)?;
-    let mut said = client.notifications();
-    let mut said = said.timeout_iter(ECHO_TIMEOUT);
-    while let Some(message) = said.next()? {
-        if message.payload() == own {
+    let sent_payload: String = client.query_one(sql, &[])?.try_get(0)?;
+    let mut notifications = client.notifications();
+    let mut messages = notifications.timeout_iter(ECHO_TIMEOUT);
+    while let Some(message) = messages.next()? {
+        if message.payload() == sent_payload {
             return Ok(true);
         }
     }

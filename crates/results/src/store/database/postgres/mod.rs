@@ -340,7 +340,7 @@ impl ToSql for SqlParam<'_> {
             (SqlParam::Integer(number), &Type::FLOAT8) => (number as f64).to_sql(kind, out),
             (SqlParam::Text(text), &Type::TEXT) => text.to_sql(kind, out),
             (SqlParam::Bytes(bytes), &Type::BYTEA) => bytes.to_sql(kind, out),
-            (value, kind) => Err(format!("{value:?} is given for a {kind}").into()),
+            (value, kind) => Err(format!("cannot pass {value:?} as {kind}").into()),
         }
     }
 

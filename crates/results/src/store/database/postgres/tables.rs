@@ -82,8 +82,8 @@ impl PostgresConnection {
             change.batch_execute(
                 "CREATE TABLE IF NOT EXISTS speedwell_schema (version BIGINT NOT NULL)",
             )?;
-            let version = change.query_opt("SELECT version FROM speedwell_schema", &[])?;
-            let version = version.map_or(0, |row| row.get::<_, i64>(0)).max(0) as usize;
+            let stored = change.query_opt("SELECT version FROM speedwell_schema", &[])?;
+            let version = stored.map_or(0, |row| row.get::<_, i64>(0)).max(0) as usize;
             if version >= steps.len() {
                 return Ok(change.commit()?);
             }
@@ -119,8 +119,8 @@ fn read_owner(client: &mut Client, known: usize) -> Result<DatabaseOwner, Error>
     if !is_ours {
         return Ok(DatabaseOwner::Ours(0));
     }
-    let version = client.query_opt("SELECT version FROM speedwell_schema", &[])?;
-    let version = version.map_or(0, |row| row.get::<_, i64>(0)).max(0) as usize;
+    let stored = client.query_opt("SELECT version FROM speedwell_schema", &[])?;
+    let version = stored.map_or(0, |row| row.get::<_, i64>(0)).max(0) as usize;
     Ok(if version > known {
         DatabaseOwner::Newer(version)
     } else {

@@ -121,7 +121,7 @@ fn tables_of_another_program_and_of_a_newer_version_are_left_alone() {
     let Some(schema) = new_schema() else { return };
     schema.run_statement("CREATE TABLE bookmarks (url TEXT)");
     let refused = error_text(&schema.address);
-    assert!(refused.contains("database of another program"), "{refused}");
+    assert!(refused.contains("belongs to another program"), "{refused}");
     schema.run_statement("DROP TABLE bookmarks");
     Store::open(Path::new(&schema.address)).unwrap();
     schema.run_statement("UPDATE speedwell_schema SET version = 42");
@@ -138,19 +138,19 @@ fn what_keeps_a_user_out_is_named_with_a_hint() {
     for (address, expected) in [
         (
             schema.database_address("speedwell", "nowhere"),
-            "there is no such database",
+            "the database does not exist",
         ),
         (
             schema.database_address(GUARDED_USER, "postgres"),
-            "asks for a password",
+            "requires a password",
         ),
         (
             schema.database_address("stranger", "postgres"),
-            "lets nobody in",
+            "rejected this user name",
         ),
         (
             schema.database_address("speedwell", "postgres") + "?options=-csearch_path%3Dnowhere",
-            "there is no such schema",
+            "the schema does not exist",
         ),
         (
             "postgres://127.0.0.1:1/x".to_owned(),
@@ -214,7 +214,7 @@ fn a_writer_waits_for_another_and_says_so_when_that_takes_too_long() {
         .unwrap_err()
         .explain_error()
         .to_string();
-    assert!(refused.contains("did not answer within"), "{refused}");
+    assert!(refused.contains("did not respond within"), "{refused}");
     first.commit_transaction().unwrap();
     second
         .begin_transaction(TransactionPurpose::Writing)

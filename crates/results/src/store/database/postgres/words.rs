@@ -14,19 +14,19 @@ pub(super) fn explain_error(error: &Error) -> anyhow::Error {
         },
         None if is_io_error(error) => (
             "the server cannot be reached",
-            "check host and port, and whether the server runs: pg_isready says so",
+            "check host and port, and whether the server is running: pg_isready",
         ),
         None if error_message(error).contains("password missing") => (
-            "the server asks for a password",
-            "set PGPASSWORD, or write a line into ~/.pgpass",
+            "the server requires a password",
+            "set PGPASSWORD, or add a line to ~/.pgpass",
         ),
         None if error_message(error).contains("TLS") => (
-            "the server wants TLS, which this program does not speak to it",
-            "go through a tunnel, for example ssh -L 5432:localhost:5432 HOST",
+            "the server requires TLS, which is not supported",
+            "use a tunnel, for example ssh -L 5432:localhost:5432 HOST",
         ),
         None if error.is_closed() => (
             "the connection was lost",
-            "repeat the command; pg_isready says whether the server runs",
+            "repeat the command; pg_isready shows whether the server is running",
         ),
         None => return anyhow::anyhow!("{}", error_message(error)),
     };
@@ -38,41 +38,41 @@ pub(super) fn explain_error(error: &Error) -> anyhow::Error {
 const EXPLANATIONS: &[(&[SqlState], &str, &str)] = &[
     (
         &[SqlState::INVALID_PASSWORD],
-        "the password is not accepted",
-        "set PGPASSWORD, or write a line into ~/.pgpass",
+        "the server rejected the password",
+        "set PGPASSWORD, or add a line to ~/.pgpass",
     ),
     (
         &[SqlState::INVALID_AUTHORIZATION_SPECIFICATION],
-        "the server lets nobody in under this name",
-        "name another user: postgres://USER@HOST/DATABASE",
+        "the server rejected this user name",
+        "use another user: postgres://USER@HOST/DATABASE",
     ),
     (
         &[SqlState::UNDEFINED_DATABASE],
-        "there is no such database",
-        "create it with createdb, or name another one with --db",
+        "the database does not exist",
+        "create it with createdb, or choose another one with --db",
     ),
     (
         &[
             SqlState::INSUFFICIENT_PRIVILEGE,
             SqlState::READ_ONLY_SQL_TRANSACTION,
         ],
-        "it cannot be written here",
-        "ask for the rights, or name another database with --db",
+        "it is not writable",
+        "request write access, or choose another database with --db",
     ),
     (
         &[SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE],
-        "it did not answer within 10 seconds",
-        "wait until other programs have finished with it",
+        "it did not respond within 10 seconds",
+        "wait until other programs have released it",
     ),
     (
         &[SqlState::INVALID_SCHEMA_NAME],
-        "there is no such schema",
+        "the schema does not exist",
         "create it with psql: CREATE SCHEMA NAME",
     ),
     (
         &[SqlState::DISK_FULL],
         "the server's disk is full",
-        "free some space there, or name another database with --db",
+        "free some space there, or choose another database with --db",
     ),
     (
         &[SqlState::TOO_MANY_CONNECTIONS],
@@ -85,13 +85,13 @@ const EXPLANATIONS: &[(&[SqlState], &str, &str)] = &[
             SqlState::CRASH_SHUTDOWN,
             SqlState::CANNOT_CONNECT_NOW,
         ],
-        "the server is being stopped or started",
-        "repeat the command when it runs",
+        "the server is starting up or shutting down",
+        "repeat the command when it is running",
     ),
     (
         &[SqlState::CHARACTER_NOT_IN_REPERTOIRE],
-        "a name holds a character that PostgreSQL cannot keep",
-        "a name must not hold the character NUL",
+        "a name contains a character that PostgreSQL cannot store",
+        "a name must not contain the character NUL",
     ),
 ];
 

@@ -86,11 +86,13 @@ impl SqliteConnection {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_URI
             | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let path = fs::canonicalize(path)?;
-        let escaped = path.to_string_lossy().replace('%', "%25");
-        let escaped = escaped.replace('?', "%3f").replace('#', "%23");
-        let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags);
-        let connection = connection.map_err(explain_error)?;
+        let escaped = fs::canonicalize(path)?
+            .to_string_lossy()
+            .replace('%', "%25")
+            .replace('?', "%3f")
+            .replace('#', "%23");
+        let connection = Connection::open_with_flags(format!("file:{escaped}?{form}"), flags)
+            .map_err(explain_error)?;
         connection
             .busy_timeout(LOCK_TIMEOUT)
             .map_err(explain_error)?;
@@ -333,16 +335,16 @@ pub(super) fn explain_error(error: rusqlite::Error) -> anyhow::Error {
             "wait until that program ends, or choose another file with --db FILE",
         ),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied | ErrorCode::CannotOpen) => (
-            "it cannot be written here",
-            "check the rights of the file and of its folder, or choose another file with --db FILE",
+            "it is not writable",
+            "check the permissions of the file and its folder, or choose another file with --db FILE",
         ),
         Some(ErrorCode::DiskFull) => (
             "the disk is full",
             "free some space, or choose another file with --db FILE",
         ),
         Some(ErrorCode::SystemIoFailure) => (
-            "the disk reports an error",
-            "see the kernel's messages with dmesg",
+            "the disk reported an error",
+            "check the kernel log with dmesg",
         ),
         _ => return error.into(),
     };

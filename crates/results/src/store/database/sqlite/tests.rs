@@ -151,7 +151,7 @@ fn another_programs_database_is_refused_and_left_alone() {
     other.execute_batch("CREATE TABLE bookmarks (url)").unwrap();
     drop(other);
     let before = fs::read(&path).unwrap();
-    assert!(error_text(Store::open(&path)).contains("database of another program"));
+    assert!(error_text(Store::open(&path)).contains("belongs to another program"));
     assert_eq!(fs::read(&path).unwrap(), before);
 }
 
@@ -188,11 +188,11 @@ fn a_file_that_another_program_holds_is_waited_for_and_then_named() {
 fn errors_a_user_can_mend_carry_a_hint() {
     use rusqlite::ffi;
     for (code, expected) in [
-        (ffi::SQLITE_READONLY, "cannot be written"),
-        (ffi::SQLITE_CANTOPEN, "cannot be written"),
+        (ffi::SQLITE_READONLY, "is not writable"),
+        (ffi::SQLITE_CANTOPEN, "is not writable"),
         (ffi::SQLITE_FULL, "disk is full"),
         (ffi::SQLITE_CORRUPT, "is damaged"),
-        (ffi::SQLITE_IOERR, "disk reports an error"),
+        (ffi::SQLITE_IOERR, "disk reported an error"),
     ] {
         let words =
             explain_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
