@@ -279,6 +279,6 @@ fn record_outcome(
         state,
         ratio,
         confirmed_by: session,
-        ..known
+        ..change
     })
 }

@@ -104,14 +104,14 @@ fn watch_snippets(
         Ok(opened) => opened,
         Err(gone) => return Ok(Err(gone)),
     };
-    let names = snippets.iter().map(|snippet| snippet.0.clone()).collect();
+    let snippet_names = snippets.iter().map(|snippet| snippet.0.clone()).collect();
     let mut state = WatchState {
         machine: Some(ProcessWatch::new(live.pid())),
         pid: live.pid(),
         counts: BTreeMap::new(),
         gauges: BTreeMap::new(),
         rates: BTreeMap::new(),
-        lines: WatchLines::new(format, names, &gauges),
+        lines: WatchLines::new(format, snippet_names, &gauges),
     };
     for event in &first.events {
         state.apply_event(event, &names)?;

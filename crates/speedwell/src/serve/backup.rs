@@ -74,9 +74,11 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
     out.flush()?;
     out.get_ref().sync_all()?;
     std::fs::rename(&part, &args.file).with_context(|| format!("cannot write '{named}'"))?;
-    let projects = format_count(projects.len(), "project", "projects");
-    let sessions = format_count(sessions, "session", "sessions");
-    status::print_note(&format!("wrote {sessions} of {projects} to '{named}'"));
+    let project_count = format_count(projects.len(), "project", "projects");
+    let session_count = format_count(sessions, "session", "sessions");
+    status::print_note(&format!(
+        "wrote {session_count} of {project_count} to '{named}'"
+    ));
     Ok(CommandStatus::DONE)
 }
 
