@@ -73,7 +73,7 @@ fn check_names(
     for name in claim.parameter_names() {
         let value = params.iter().find(|(known, _)| known == name);
         let is_text = value.is_some_and(|(_, value)| value.as_number().is_none());
-        if !names.contains(name) {
+        if !names.iter().any(|known| known == name) {
             let hint = format!(
                 "{}; a metric is followed by a variant in parentheses",
                 nearest_hint(name, &names)
