@@ -264,7 +264,7 @@ impl LoadLatency {
         match (self, other) {
             (LoadLatency::Closed(mine), LoadLatency::Closed(theirs)) => mine.merge(theirs),
             (LoadLatency::Open(mine), LoadLatency::Open(theirs)) => mine.merge(theirs),
-            _ => panic!("the times of a closed and an open load cannot be added"),
+            _ => panic!("cannot merge the times of a closed and an open load"),
         }
     }
 

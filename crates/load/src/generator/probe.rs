@@ -58,7 +58,7 @@ pub enum ProbeError {
     #[error("{}", .0.description())]
     Failed(ErrorClass),
     /// The server's certificate was rejected.
-    #[error("the server's certificate is refused: {0}")]
+    #[error("the server's certificate was rejected: {0}")]
     Certificate(CertificateRefusal),
     /// The probe was interrupted.
     #[error("interrupted")]
