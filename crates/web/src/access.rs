@@ -210,18 +210,18 @@ impl CallerIdentity {
         if self.is_permitted(need, project) {
             return Ok(());
         }
-        let what = match (need, project) {
-            (RequiredPermission::Push, Some(project)) => format!("pushing to '{project}'"),
-            (RequiredPermission::Judge, Some(project)) => format!("judging changes of '{project}'"),
-            (_, Some(project)) => format!("reading '{project}'"),
-            (_, None) => "this".to_owned(),
+        let action = match (need, project) {
+            (RequiredPermission::Push, Some(project)) => format!("push to '{project}'"),
+            (RequiredPermission::Judge, Some(project)) => format!("judge changes of '{project}'"),
+            (_, Some(project)) => format!("read '{project}'"),
+            (_, None) => "do this".to_owned(),
         };
         Err(if self.is_authenticated() {
-            let words = format!("{what} is not among what '{}' may do", self.name);
+            let words = format!("'{}' is not allowed to {action}", self.name);
             HttpError::new(StatusCode::FORBIDDEN, words)
-                .with_hint("another token may: speedwell serve token add")
+                .with_hint("create a token with this permission: speedwell serve token add")
         } else {
-            let words = format!("{what} takes a token that allows it");
+            let words = format!("a token is required to {action}");
             HttpError::new(StatusCode::UNAUTHORIZED, words)
                 .with_hint("send Authorization: Bearer TOKEN, or log in at /login")
         })
@@ -381,9 +381,9 @@ fn record_failed_login(site: &SiteState, client: &ClientInfo, subject: &str) {
 fn invalid_token_error() -> HttpError {
     HttpError::new(
         StatusCode::UNAUTHORIZED,
-        "this is no token of this server, or it has expired or was revoked",
+        "invalid token or key: unknown, expired, revoked or already used",
     )
-    .with_hint("speedwell serve token list shows those that there are")
+    .with_hint("speedwell serve token list shows all tokens")
 }
 
 fn store_error(refusal: crate::refusal::PageError) -> HttpError {

@@ -109,9 +109,9 @@ impl PageAddress {
         let path = path.strip_prefix('/').unwrap_or(path);
         let parts = path.strip_suffix('/').unwrap_or(path).split('/');
         let parts = parts.map(decode_segment).collect::<Option<Vec<String>>>();
-        parts
-            .map(|parts| PageAddress { parts })
-            .ok_or_else(|| PageError::not_found("this address is no text"))
+        parts.map(|parts| PageAddress { parts }).ok_or_else(|| {
+            PageError::not_found("cannot decode the address: expected percent-encoded UTF-8")
+        })
     }
 
     /// Returns the name of the project; `None` for pages of the whole server.
@@ -154,7 +154,7 @@ impl PageAddress {
         if found.is_empty() {
             return Err(whole
                 .err()
-                .unwrap_or_else(|| PageError::not_found("no page")));
+                .unwrap_or_else(|| PageError::not_found("page not found")));
         }
         Ok(found)
     }
@@ -168,13 +168,11 @@ fn page_kind(parts: &[String], project: &str) -> Result<PageKind, PageError> {
         [first, rest @ ..] => (*first, rest),
     };
     if first != project {
-        return Err(
-            PageError::not_found(format!("there is no project '{first}'"))
-                .with_nearest(vec![(format!("/{project}/"), project.to_owned())]),
-        );
+        return Err(PageError::not_found(format!("project '{first}' not found"))
+            .with_nearest(vec![(format!("/{project}/"), project.to_owned())]));
     }
     if rest.iter().any(|part| part.is_empty()) {
-        return Err(PageError::not_found("there is no page at this address"));
+        return Err(PageError::not_found("page not found"));
     }
     let joined = |parts: &[&str]| parts.join("/");
     Ok(match rest {
@@ -203,10 +201,8 @@ fn page_kind(parts: &[String], project: &str) -> Result<PageKind, PageError> {
             let pages = nearest_names(unknown, PROJECT_PAGES).into_iter();
             let pages = pages.filter(|page| !["revisions", "branches", "pulls"].contains(page));
             let pages = pages.map(|page| (format!("/{project}/{page}"), page.to_owned()));
-            return Err(
-                PageError::not_found(format!("there is no page '{unknown}' here"))
-                    .with_nearest(pages.collect()),
-            );
+            return Err(PageError::not_found(format!("page '{unknown}' not found"))
+                .with_nearest(pages.collect()));
         }
     })
 }

@@ -53,7 +53,7 @@ async fn handle(
 fn not_allowed() -> PageError {
     PageError {
         status: StatusCode::METHOD_NOT_ALLOWED,
-        ..PageError::bad_request("a page can be read, and some can be sent a form")
+        ..PageError::bad_request("method not allowed: pages accept GET and HEAD, forms accept POST")
     }
 }
 
@@ -214,7 +214,7 @@ fn route_page(
             done => return done.map(PageResponse::Answer),
         }
     }
-    Err(refusal.unwrap_or_else(|| PageError::not_found("there is no page at this address")))
+    Err(refusal.unwrap_or_else(|| PageError::not_found("page not found")))
 }
 
 /// Returns the document at an address, for the API.
@@ -225,7 +225,9 @@ pub(crate) fn document_response(
 ) -> Result<Response<Body>, PageError> {
     match route_page(site, caller, uri, &mut PageFormat::default())? {
         PageResponse::Answer(answer) => Ok(answer),
-        PageResponse::Stream(..) => Err(PageError::not_found("a stream of events is no document")),
+        PageResponse::Stream(..) => Err(PageError::not_found(
+            "an event stream is not available as a document",
+        )),
     }
 }
 
@@ -323,10 +325,10 @@ fn session_lines(
     page: &PageContent,
 ) -> Result<Vec<u8>, PageError> {
     if page.sessions.is_empty() {
-        return Err(PageError::not_found(
-            "there is no session behind this page whose samples could be written",
-        )
-        .with_hint("its figures are at .json"));
+        return Err(
+            PageError::not_found("this page has no sessions to export as JSON Lines")
+                .with_hint("its figures are available as .json"),
+        );
     }
     let mut out = Vec::new();
     for number in &page.sessions {

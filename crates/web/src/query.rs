@@ -24,7 +24,9 @@ impl PageQuery {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let read = |text: &str| decode_segment(&text.replace('+', " "));
             let (Some(name), Some(value)) = (read(name), read(value)) else {
-                return Err(PageError::bad_request(format!("'{part}' is no text")));
+                return Err(PageError::bad_request(format!(
+                    "cannot decode '{part}': expected percent-encoded UTF-8"
+                )));
             };
             let value = value.trim().to_owned();
             if !value.is_empty() {
@@ -33,7 +35,7 @@ impl PageQuery {
         }
         if all.len() > MAX_VALUES {
             return Err(PageError::bad_request(format!(
-                "there are {} values; no page takes more than {MAX_VALUES}",
+                "too many query parameters ({}): expected at most {MAX_VALUES}",
                 all.len()
             )));
         }
@@ -58,8 +60,7 @@ impl PageQuery {
     pub fn get_number(&self, name: &str) -> Result<Option<i64>, PageError> {
         let parsed = self.get(name).map(|text| {
             text.trim_start_matches('@').parse::<i64>().map_err(|_| {
-                PageError::bad_request(format!("'{text}' is no number"))
-                    .with_hint(format!("in {name}=..."))
+                PageError::bad_request(format!("invalid {name} '{text}': expected a number"))
             })
         });
         parsed.transpose()
@@ -77,10 +78,12 @@ impl PageQuery {
         match unknown {
             None => Ok(()),
             Some((name, _)) if known.is_empty() => Err(PageError::bad_request(format!(
-                "this page has no '{name}', nor anything else to choose"
+                "unknown parameter '{name}': none are accepted here"
             ))),
-            Some((name, _)) => Err(PageError::bad_request(format!("this page has no '{name}'"))
-                .with_hint(format!("it has {}", known.join(", ")))),
+            Some((name, _)) => Err(
+                PageError::bad_request(format!("unknown parameter '{name}'"))
+                    .with_hint(format!("known parameters: {}", known.join(", "))),
+            ),
         }
     }
 

@@ -150,11 +150,7 @@ impl SiteState {
             Some(_) => None,
         };
         found.map_or_else(
-            || {
-                Err(PageError::not_found(format!(
-                    "there is no project '{name}'"
-                )))
-            },
+            || Err(PageError::not_found(format!("project '{name}' not found"))),
             |project| self.open_project(&project),
         )
     }

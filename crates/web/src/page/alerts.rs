@@ -20,10 +20,10 @@ pub fn alerts_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
     let history = visit.project.load_history(&course)?;
     let [branches, _] = visit.store.branches_and_tags()?;
     let branches = branches.into_iter().map(|name| (name.clone(), name));
-    let usual = (String::new(), "the usual one".to_owned());
+    let usual = (String::new(), "default".to_owned());
     let filters = PageForm {
         action: visit.page_href("alerts"),
-        title: "Choose".into(),
+        title: "Filter".into(),
         button: "Show".into(),
         fields: vec![FormField {
             name: "branch",

@@ -57,7 +57,7 @@ pub fn benchmark_page(visit: PageContext<'_>, name: &str) -> Result<PageContent,
             PageLink::new(visit.benchmark_href(name), name),
         ],
         links: vec![
-            PageLink::new(sessions, "its sessions"),
+            PageLink::new(sessions, "all sessions"),
             PageLink::new(
                 visit.numbered_href(newest),
                 format!("newest session @{newest}"),
@@ -73,10 +73,7 @@ fn unknown_benchmark(visit: PageContext<'_>, name: &str) -> Result<PageError, Pa
     let names = nearest_names(name, known.iter().map(|benchmark| benchmark.name.as_str()));
     let pages = names.into_iter();
     let pages = pages.map(|name| (visit.benchmark_href(name), name.to_owned()));
-    Ok(
-        PageError::not_found(format!("there is no benchmark '{name}'"))
-            .with_nearest(pages.collect()),
-    )
+    Ok(PageError::not_found(format!("benchmark '{name}' not found")).with_nearest(pages.collect()))
 }
 
 /// Renders the results of a benchmark in one session, and their dependence on the parameter that

@@ -25,7 +25,7 @@ pub fn branch_page(visit: PageContext<'_>, name: &str) -> Result<PageContent, Pa
         let pages = nearest_names(name, branches.iter().map(String::as_str)).into_iter();
         let pages = pages.map(|branch| (visit.branch_href(branch), branch.to_owned()));
         return Err(
-            PageError::not_found(format!("nothing was measured on a branch '{name}'"))
+            PageError::not_found(format!("no sessions on branch '{name}'"))
                 .with_nearest(pages.collect()),
         );
     }
@@ -36,7 +36,7 @@ pub fn branch_page(visit: PageContext<'_>, name: &str) -> Result<PageContent, Pa
     let all = visit.page_href(&format!("sessions?branch={}", encode_segment(name)));
     let mut links = vec![
         PageLink::new(trend, "trend"),
-        PageLink::new(all, "all its sessions"),
+        PageLink::new(all, "all sessions"),
     ];
     let others = branches
         .iter()

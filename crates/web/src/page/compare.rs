@@ -35,8 +35,8 @@ pub fn compare_page(visit: PageContext<'_>) -> Result<PageOutcome, PageError> {
     if query.get("base").is_none() {
         let hint = match chosen.len() {
             0 => "",
-            1 => "one session is nothing to compare",
-            _ => "more than two sessions were chosen",
+            1 => "Only one session was selected",
+            _ => "More than two sessions were selected",
         };
         return choose_page(visit, hint).map(PageOutcome::from);
     }
@@ -67,8 +67,8 @@ fn check_reference(word: &str) -> Result<(), PageError> {
         return Ok(());
     }
     Err(
-        PageError::bad_request(format!("'{word}' names no stored session")).with_hint(
-            "use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base; [VARIANT] behind it picks a variant",
+        PageError::bad_request(format!("cannot resolve '{word}': expected a stored session")).with_hint(
+            "use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base; append [VARIANT] to select a variant",
         ),
     )
 }
@@ -165,7 +165,7 @@ fn choose_page(visit: PageContext<'_>, hint: &str) -> Result<PageContent, PageEr
     let found = visit.store.select_sessions(&SessionFilter::default(), 20)?;
     let mut document = Document::new("compare");
     document.push(ReportBlock::Headline(
-        "choose two sessions to compare".into(),
+        "select two sessions to compare".into(),
     ));
     if !hint.is_empty() {
         document.push(ReportBlock::Paragraph(format!("{hint}.")));
@@ -207,14 +207,11 @@ fn compare_form(visit: PageContext<'_>) -> PageForm {
             field("with", "@latest"),
             field("threshold", "2 % for 'same'"),
             FormField {
-                options: options(
-                    "the usual one",
-                    &["rank", "welch", "mann-whitney", "bootstrap"],
-                ),
+                options: options("default", &["rank", "welch", "mann-whitney", "bootstrap"]),
                 ..field("method", "")
             },
             FormField {
-                options: options("the usual one", &["bh", "holm", "none"]),
+                options: options("default", &["bh", "holm", "none"]),
                 ..field("correct", "")
             },
         ],

@@ -31,11 +31,11 @@ pub fn live_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
     document.push(ReportBlock::Headline(match (running.len(), loads.len()) {
         (0, 0) => "nothing is being measured".to_owned(),
         (0, some) => format!(
-            "{} carried out just now",
+            "{} running",
             report::format_count(some, "load is", "loads are")
         ),
         (some, _) => format!(
-            "{} measured just now",
+            "{} running",
             report::format_count(some, "session is", "sessions are")
         ),
     }));
@@ -113,7 +113,7 @@ fn progress_page(
             PageLink::new(visit.page_href("live"), "live"),
             PageLink::new(format!("{own}/live"), format!("@{}", known.number)),
         ],
-        links: vec![PageLink::new(own.clone(), "its report so far")],
+        links: vec![PageLink::new(own.clone(), "report so far")],
         events: Some(format!("{own}/events")),
         ..PageContent::from_document(document)
     })

@@ -50,10 +50,8 @@ pub fn machine_page(visit: PageContext<'_>, number: &str) -> Result<PageContent,
             let address = visit.page_href(&format!("machines/{}", machine.number));
             (address, machine.machine.title().to_owned())
         });
-        return Err(
-            PageError::not_found(format!("there is no machine {number}"))
-                .with_nearest(pages.collect()),
-        );
+        return Err(PageError::not_found(format!("machine {number} not found"))
+            .with_nearest(pages.collect()));
     };
     let filter = SessionFilter {
         machine: Some(machine.number),
@@ -84,7 +82,7 @@ pub fn machine_page(visit: PageContext<'_>, number: &str) -> Result<PageContent,
             PageLink::new(own, machine.machine.title()),
         ],
         links: vec![
-            PageLink::new(all, "all its sessions"),
+            PageLink::new(all, "all sessions"),
             PageLink::new(visit.page_href("calibration"), "calibrations"),
         ],
         choice: visit.row_choice(),

@@ -189,7 +189,7 @@ impl PageContext<'_> {
             table: "sessions",
             action: self.page_href("compare"),
             name: "of",
-            button: "Compare the two chosen sessions".into(),
+            button: "Compare the two selected sessions".into(),
         })
     }
 }
@@ -218,7 +218,7 @@ pub fn build_page(visit: PageContext<'_>, place: &PageKind) -> Result<PageOutcom
         PageKind::Alerts => alerts::alerts_page(visit).map(PageOutcome::from),
         PageKind::Live => live::live_page(visit).map(PageOutcome::from),
         PageKind::SessionLive(id) => live::session_live_page(visit, id),
-        PageKind::Events(_) => Err(PageError::not_found("a stream of events has one form only")),
+        PageKind::Events(_) => Err(PageError::not_found("an event stream has no other formats")),
         PageKind::Search => search::search_page(visit).map(PageOutcome::from),
         PageKind::Settings => settings::settings_page(visit).map(PageOutcome::from),
     }

@@ -24,10 +24,10 @@ pub fn search_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
     };
     let hits: usize = found.iter().map(|(_, hits)| hits.len()).sum();
     document.push(ReportBlock::Headline(match (wanted, hits) {
-        ("", _) => "what are you looking for".to_owned(),
-        (wanted, 0) => format!("nothing is called '{wanted}'"),
-        (wanted, 1) => format!("1 hit for '{wanted}'"),
-        (wanted, hits) => format!("{hits} hits for '{wanted}'"),
+        ("", _) => "enter a search term".to_owned(),
+        (wanted, 0) => format!("no results for '{wanted}'"),
+        (wanted, 1) => format!("1 result for '{wanted}'"),
+        (wanted, hits) => format!("{hits} results for '{wanted}'"),
     }));
     for (kind, hits) in found.into_iter().filter(|(_, hits)| !hits.is_empty()) {
         document.push_heading(2, format!("{}{}", kind[..1].to_uppercase(), &kind[1..]));

@@ -59,8 +59,8 @@ pub fn find_session(visit: PageContext<'_>, id: &str) -> Result<SessionOverview,
         None => None,
     };
     found.ok_or_else(|| {
-        PageError::not_found(format!("there is no session '{id}'"))
-            .with_hint("a session is named by its identity, or by @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base")
+        PageError::not_found(format!("session '{id}' not found"))
+            .with_hint("use its id, or @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base")
             .with_nearest(vec![(visit.page_href("sessions"), "sessions".into())])
     })
 }
@@ -71,7 +71,8 @@ pub fn redirect_to_session(visit: PageContext<'_>, word: &str) -> Result<PageOut
     let found = (visit.project.lookups.session)(visit.store, word);
     let number = found.map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
     let overview = visit.store.find_overview(number)?;
-    let overview = overview.ok_or_else(|| PageError::not_found(format!("'{word}' is gone")))?;
+    let overview = overview
+        .ok_or_else(|| PageError::not_found(format!("session '{word}' no longer exists")))?;
     Ok(PageOutcome::Redirect(visit.session_href(&overview.id)))
 }
 
@@ -84,9 +85,9 @@ pub fn check_runs(sessions: &[&SessionOverview]) -> Result<(), PageError> {
     Err(PageError {
         status: StatusCode::PAYLOAD_TOO_LARGE,
         ..PageError::bad_request(format!(
-            "{runs} runs are too many for a page; it analyses at most {MAX_RUNS}"
+            "cannot analyse {runs} runs on a page: expected at most {MAX_RUNS}"
         ))
-        .with_hint("speedwell report @NUMBER on the command line takes more, as text; as a page, with cases chosen by --filter")
+        .with_hint("speedwell report @NUMBER on the command line accepts more runs as text, or as a page with cases selected by --filter")
     })
 }
 

@@ -38,7 +38,7 @@ pub fn sessions_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
         .iter()
         .any(|name| visit.query.get(name).is_some());
     match (found.is_empty(), is_filtered) {
-        (true, true) => document.push(ReportBlock::Headline("no session matches".into())),
+        (true, true) => document.push(ReportBlock::Headline("no sessions match".into())),
         (true, false) => add_first_steps(&mut document),
         (false, _) => document.push(ReportBlock::Headline(count_headline(visit, &filter)?)),
     }

@@ -58,7 +58,7 @@ pub fn trend_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
     document.blocks.splice(0..0, note_shortened(&shown, listed));
     if left_out > 0 {
         let words = format!(
-            "{MAX_SERIES} of {} series are shown; a case of a benchmark leads to its own.",
+            "{MAX_SERIES} of {} series are shown; the page of a benchmark links to the trend of each case.",
             left_out + MAX_SERIES
         );
         document.blocks.insert(0, ReportBlock::Note(words));
@@ -80,10 +80,8 @@ fn trend_axis(visit: PageContext<'_>) -> Result<TrendXAxis, PageError> {
     match visit.query.get("space") {
         None | Some("revision") => Ok(TrendXAxis::Revision),
         Some("time") => Ok(TrendXAxis::Time),
-        Some(other) => Err(
-            PageError::bad_request(format!("there is no space '{other}'"))
-                .with_hint("space=revision or space=time"),
-        ),
+        Some(other) => Err(PageError::bad_request(format!("unknown space '{other}'"))
+            .with_hint("use space=revision or space=time")),
     }
 }
 
@@ -115,9 +113,9 @@ impl PointFilter {
         let time = |name: &str, is_end| {
             let given = visit.query.get(name).map(|text| {
                 report::parse_time(text, is_end).ok_or_else(|| {
-                    PageError::bad_request(format!("'{text}' is no time")).with_hint(format!(
-                        "{name}=2026-03-01 or {name}=2026-03-01T12:30 (UTC)"
-                    ))
+                    PageError::bad_request(format!("cannot parse time '{text}'")).with_hint(
+                        format!("use {name}=2026-03-01 or {name}=2026-03-01T12:30 (UTC)"),
+                    )
                 })
             });
             given.transpose()
@@ -131,10 +129,8 @@ impl PointFilter {
         if let Some(number) = machine
             && !known.iter().any(|(known, _)| *known == number)
         {
-            return Err(
-                PageError::not_found(format!("there is no machine {number}"))
-                    .with_nearest(vec![(visit.page_href("machines"), "machines".into())]),
-            );
+            return Err(PageError::not_found(format!("machine {number} not found"))
+                .with_nearest(vec![(visit.page_href("machines"), "machines".into())]));
         }
         Ok(PointFilter {
             machine: machine.and_then(|number| u32::try_from(number).ok()),
@@ -161,8 +157,7 @@ fn note_shortened(history: &ProjectHistory, listed: usize) -> Option<ReportBlock
     let left_out: usize = points.map(|points| points.saturating_sub(listed)).sum();
     (left_out > 0).then(|| {
         ReportBlock::Note(format!(
-            "{left_out} points, the oldest ones, are drawn and not listed: a table has {listed} rows. 'from' and 'to' choose \
-             others; the page as JSON or CSV has all."
+            "The {left_out} oldest points are in the charts but not in the tables, which have at most {listed} rows. Select other points with 'from' and 'to'; JSON and CSV contain all of them."
         ))
     })
 }
@@ -184,7 +179,7 @@ fn without_series(history: &ProjectHistory) -> ProjectHistory {
 
 fn unknown_series(visit: PageContext<'_>, course: &TrendQuery) -> Result<PageError, PageError> {
     let Some(case) = &course.case else {
-        return Ok(PageError::not_found("no series is of this variant"));
+        return Ok(PageError::not_found("no series for this variant"));
     };
     let series = visit.store.list_series()?;
     let mut known: Vec<&str> = series.iter().map(|series| &*series.key.case).collect();
@@ -193,7 +188,7 @@ fn unknown_series(visit: PageContext<'_>, course: &TrendQuery) -> Result<PageErr
     let pages = nearest_names(case, known).into_iter();
     let pages = pages.map(|case| (visit.trend_href(case), case.to_owned()));
     Ok(
-        PageError::not_found(format!("no series of '{case}' has a point on this line"))
+        PageError::not_found(format!("no points of '{case}' on this branch"))
             .with_nearest(pages.collect()),
     )
 }
@@ -209,7 +204,7 @@ fn trend_form(visit: PageContext<'_>) -> Result<PageForm, PageError> {
         options,
         ..FormField::default()
     };
-    let usual = (String::new(), "the usual one".to_owned());
+    let usual = (String::new(), "default".to_owned());
     let machines = (visit.store.machine_titles()?.into_iter())
         .map(|(number, title)| (number.to_string(), title));
     let any = std::iter::once((String::new(), "any".to_owned()));
@@ -223,12 +218,12 @@ fn trend_form(visit: PageContext<'_>) -> Result<PageForm, PageError> {
     let spaces = spaces.map(|(value, words)| (value.to_owned(), words.to_owned()));
     Ok(PageForm {
         action: visit.page_href("trend"),
-        title: "Choose".into(),
+        title: "Filter".into(),
         button: "Show".into(),
         set: set.collect(),
         fields: vec![
             field("case", "all", Vec::new()),
-            field("metric", "the primary one", Vec::new()),
+            field("metric", "primary", Vec::new()),
             field("variant", "any", Vec::new()),
             field(
                 "branch",
