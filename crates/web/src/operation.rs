@@ -59,7 +59,7 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
             let _ = writeln!(out, "speedwell_{name}{labels} {value}");
         }
     };
-    let one = |value: f64| vec![(String::new(), value)];
+    let single = |value: f64| vec![(String::new(), value)];
     let up = site.started.elapsed().as_secs_f64();
     metric(
         "up_seconds",
