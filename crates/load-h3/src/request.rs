@@ -45,8 +45,8 @@ impl fmt::Display for H3RequestError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             H3RequestError::Method => f.write_str("the method is malformed"),
-            H3RequestError::Target => f.write_str("authority or target are malformed"),
-            H3RequestError::Name(name) => write!(f, "'{name}' cannot be the name of a field"),
+            H3RequestError::Target => f.write_str("the authority or the target is malformed"),
+            H3RequestError::Name(name) => write!(f, "invalid field name '{name}'"),
             H3RequestError::Value(name) => write!(f, "the value of '{name}' is malformed"),
         }
     }

@@ -97,11 +97,11 @@ impl BlockingPool {
         });
         match self.queue.try_send(work) {
             Ok(()) => result.await.map_err(|_| {
-                let what = "the server made a mistake with this request";
+                let what = "internal server error";
                 HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, what)
             }),
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                let what = "there are too many requests at once";
+                let what = "too many concurrent requests";
                 Err(HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what).with_retry_after(1))
             }
         }
@@ -130,14 +130,18 @@ impl BlockingPool {
             match timeout(patience.queued, begun).await {
                 Ok(Ok(())) => {
                     tokio::time::sleep(patience.running).await;
-                    let what = format!("this takes longer than {} s", patience.running.as_secs());
+                    let what = format!(
+                        "the request takes longer than {} s",
+                        patience.running.as_secs()
+                    );
                     let refusal = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what);
-                    let refusal = refusal.with_hint("it goes on, and is there once it is done");
+                    let refusal =
+                        refusal.with_hint("the computation continues; retry to get its result");
                     refusal.with_retry_after(RETRY_AFTER_S)
                 }
                 // The work was rejected: `running` returns the error.
                 Ok(Err(_)) => std::future::pending().await,
-                Err(_) => queue_timeout_error("others", patience),
+                Err(_) => queue_timeout_error("earlier requests", patience),
             }
         };
         tokio::select! {
@@ -151,7 +155,7 @@ impl BlockingPool {
 /// Returns the error for work that earlier requests of `whose` kept from starting in time.
 pub(crate) fn queue_timeout_error(whose: &str, patience: QueueTimeouts) -> HttpError {
     let seconds = patience.queued.as_secs();
-    let what = format!("this waited longer than {seconds} s for earlier requests of {whose}");
+    let what = format!("the request waited longer than {seconds} s for {whose}");
     HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what).with_retry_after(RETRY_AFTER_S)
 }
 

@@ -52,7 +52,7 @@ impl std::error::Error for RejectedBody {}
 pub(crate) fn body_too_large(limit: u64) -> HttpError {
     HttpError::new(
         StatusCode::PAYLOAD_TOO_LARGE,
-        format!("the body of the request is larger than {limit} bytes"),
+        format!("the request body is larger than {limit} bytes"),
     )
     .with_hint("send it in several requests")
 }
@@ -105,7 +105,7 @@ impl<B> LimitedBody<B> {
         });
         timer.as_mut().poll(cx).map(|()| {
             let what = format!(
-                "the body of the request comes in at less than {} bytes a second",
+                "the request body arrives at less than {} bytes per second",
                 self.bytes_per_s
             );
             self.fault
@@ -131,7 +131,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for LimitedBody<B> {
                 Poll::Ready(Some(arrived.map(|()| frame)))
             }
             Poll::Ready(Some(Err(_))) => {
-                let what = "the body of the request broke off before its end";
+                let what = "the request body ended early";
                 let refusal = HttpError::new(StatusCode::BAD_REQUEST, what);
                 Poll::Ready(Some(Err(body.fault.reject_body(refusal))))
             }

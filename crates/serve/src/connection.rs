@@ -35,8 +35,9 @@ pub(crate) struct ServerState {
 }
 
 /// Response to a connection that finds no free slot.
-const TOO_MANY_CONNECTIONS_RESPONSE: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
-    retry-after: 1\r\nconnection: close\r\ncontent-length: 30\r\n\r\nthere are too many connections";
+const TOO_MANY_CONNECTIONS_RESPONSE: &[u8] =
+    b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: text/plain; charset=utf-8\r\n\
+    retry-after: 1\r\nconnection: close\r\ncontent-length: 20\r\n\r\ntoo many connections";
 
 /// Serves a TCP connection from its handshake to its end.
 pub(crate) async fn serve_tcp(

@@ -38,9 +38,9 @@ pub(crate) fn cross_site_error(
     refused.then(|| {
         HttpError::new(
             StatusCode::FORBIDDEN,
-            "the request comes from a page of another site",
+            "the request was sent by a page of another site",
         )
-        .with_hint(format!("open {} and repeat it there", client.origin))
+        .with_hint(format!("open {} and retry from there", client.origin))
     })
 }
 

@@ -70,7 +70,7 @@ impl FailureLimiter {
         match recent.first() {
             Some(first) if recent.len() >= self.per_minute => {
                 let left = FAILURE_WINDOW - now.saturating_duration_since(**first);
-                let what = "there were too many failures to log in from this address";
+                let what = "too many failed logins from this address";
                 Err(HttpError::new(StatusCode::TOO_MANY_REQUESTS, what)
                     .with_retry_after(left.as_secs() + 1))
             }

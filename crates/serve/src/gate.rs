@@ -6,7 +6,7 @@
 //! answered here. Responses get security headers and are compressed and logged.
 
 use crate::body::{BodyErrorSlot, LimitedBody, body_too_large};
-use crate::client::{self, ClientInfo, ConnectionInfo, TrustedProxy};
+use crate::client::{ClientInfo, ConnectionInfo, TrustedProxy, identify_client};
 use crate::compression;
 use crate::cross_site;
 use crate::headers::set_security_headers;
@@ -35,7 +35,7 @@ use std::task::Poll;
 const HEALTH_PATH: &str = "/health";
 
 /// Error text when an address has too many connections.
-pub(crate) const TOO_MANY_CONNECTIONS: &str = "there are too many connections";
+pub(crate) const TOO_MANY_CONNECTIONS: &str = "too many connections";
 
 /// Everything between a connection and the router.
 pub(crate) struct RequestPipeline {
@@ -69,7 +69,7 @@ impl RequestPipeline {
         let (mut parts, body) = request.into_parts();
         let mut entry = LogEntry::new(&parts.method, &parts.uri, arrival.peer);
         let (uri, headers) = (&parts.uri, &mut parts.headers);
-        let client = client::identify_client(&self.hosts, self.proxy, arrival, uri, headers);
+        let client = identify_client(&self.hosts, self.proxy, arrival, uri, headers);
         let login = client.as_ref().map(|client| Arc::clone(&client.login));
         if let Some(client) = &client {
             entry.address = client.address;
@@ -162,11 +162,8 @@ impl RequestPipeline {
         match catch_panic(self.router.call(request)).await {
             Some(Ok(response)) => response,
             Some(Err(impossible)) => match impossible {},
-            None => HttpError::new(
-                StatusCode::INTERNAL_SERVER_ERROR,
-                "the server made a mistake with this request",
-            )
-            .into_response(),
+            None => HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, "internal server error")
+                .into_response(),
         }
     }
 
@@ -218,7 +215,7 @@ struct RequestMeta {
 fn bypassed_proxy_error() -> HttpError {
     HttpError::new(
         StatusCode::FORBIDDEN,
-        "only the proxy that has TLS may ask here",
+        "only the TLS-terminating proxy may connect here",
     )
 }
 
@@ -232,9 +229,9 @@ fn unknown_host_error(headers: &HeaderMap, uri: &Uri) -> HttpError {
     let named: String = named.chars().take(100).collect();
     HttpError::new(
         StatusCode::MISDIRECTED_REQUEST,
-        format!("there is no site '{named}' at this server"),
+        format!("unknown host '{named}'"),
     )
-    .with_hint("use the address that it was started with")
+    .with_hint("use the address with which the server was started")
     .close_connection()
 }
 
@@ -242,7 +239,7 @@ fn unknown_host_error(headers: &HeaderMap, uri: &Uri) -> HttpError {
 /// past proxies (RFC 9112, 11.2), so other ways of marking its end are rejected.
 fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), HttpError> {
     if headers.contains_key(TRANSFER_ENCODING) {
-        let what = "the body of the request comes without its length";
+        let what = "the request body has no stated length";
         return Err(HttpError::new(StatusCode::LENGTH_REQUIRED, what)
             .with_hint("send Content-Length, not Transfer-Encoding")
             .close_connection());
@@ -262,9 +259,9 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, HttpError> {
         (None | Some(b"identity"), None) => Ok(false),
         (Some(b"gzip"), None) => Ok(true),
         _ => {
-            let what = "the body of the request is packed in a way that is not known here";
+            let what = "the Content-Encoding of the request is not supported";
             Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what)
-                .with_hint("use gzip, once, or nothing"))
+                .with_hint("use gzip once, or no encoding"))
         }
     }
 }

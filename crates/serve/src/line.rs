@@ -53,7 +53,7 @@ impl<S> LingeringSocket<S> {
         ready!(timer.as_mut().poll(cx));
         Poll::Ready(Err(Error::new(
             ErrorKind::TimedOut,
-            "the client does not read",
+            "the client stopped reading",
         )))
     }
 }

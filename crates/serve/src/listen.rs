@@ -62,17 +62,14 @@ pub fn exposure_error(place: &ListenAddress, protection: ServerProtection) -> Op
     };
     let missing = match (protection.token, protection.tls) {
         (true, true) => return None,
-        (true, false) => {
-            "without TLS (a certificate and its key, or a proxy in front that has them)"
-        }
-        (false, true) => "before there is a token",
+        (true, false) => "without TLS (a certificate and its key, or a TLS-terminating proxy)",
+        (false, true) => "without a token",
         (false, false) => {
-            "without TLS (a certificate and its key, or a proxy in front that has them) and before there \
-             is a token"
+            "without TLS (a certificate and its key, or a TLS-terminating proxy) and without a token"
         }
     };
     Some(format!(
-        "others can reach '{address}', so nothing is served there {missing}"
+        "cannot serve on '{address}', which other machines can reach, {missing}"
     ))
 }
 

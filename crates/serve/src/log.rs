@@ -64,7 +64,7 @@ impl RequestLog {
                 match count.swap(0, Ordering::Relaxed) {
                     0 => (),
                     lost => write(&format!(
-                        "{lost} requests are not in this log: it was written too slowly"
+                        "{lost} requests are missing from this log: it could not be written fast enough"
                     )),
                 }
             }
@@ -285,7 +285,7 @@ mod tests {
         let lost: u64 = lines
             .iter()
             .filter_map(|line| {
-                line.split_once(" requests are not in this log")?
+                line.split_once(" requests are missing from this log")?
                     .0
                     .parse::<u64>()
                     .ok()

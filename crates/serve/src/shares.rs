@@ -63,7 +63,7 @@ impl ClientLimiter {
                 asking: 0,
             });
             if holder.asking >= self.at_once + self.waiting {
-                let what = "there are too many such requests of yours at once";
+                let what = "you have too many concurrent requests of this kind";
                 return Err(
                     HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what).with_retry_after(1)
                 );
@@ -75,11 +75,12 @@ impl ClientLimiter {
             };
             (Arc::clone(&holder.free), place)
         };
-        let own = timeout(self.patience.queued, free.acquire_owned()).await;
-        let own = own.map_err(|_| queue_timeout_error("yours", self.patience))?;
+        let permit = timeout(self.patience.queued, free.acquire_owned())
+            .await
+            .map_err(|_| queue_timeout_error("your earlier requests", self.patience))?;
         Ok(ClientPermit {
             // The semaphore is never closed.
-            _permit: own.ok(),
+            _permit: permit.ok(),
             place,
         })
     }
@@ -161,7 +162,7 @@ mod tests {
         );
         assert_eq!(
             refusal.message,
-            "this waited longer than 10 s for earlier requests of yours"
+            "the request waited longer than 10 s for your earlier requests"
         );
         // The place is free again, and the request that came later is next.
         let fourth = Box::pin(shares.acquire_share("a"));

@@ -43,11 +43,11 @@ impl TlsIdentity {
             .map_err(|error| Error::Tls(format!("the certificate is not PEM: {error}")))?;
         if chain.is_empty() {
             return Err(Error::Tls(
-                "there is no certificate in the file of the certificate".into(),
+                "the certificate file contains no certificate".into(),
             ));
         }
         let key = PrivateKeyDer::from_pem_slice(key)
-            .map_err(|error| Error::Tls(format!("there is no private key in PEM: {error}")))?;
+            .map_err(|error| Error::Tls(format!("cannot read a PEM private key: {error}")))?;
         let mut config = ServerConfig::builder_with_provider(Arc::new(default_provider()))
             .with_safe_default_protocol_versions()
             .and_then(|builder| builder.with_no_client_auth().with_single_cert(chain, key))

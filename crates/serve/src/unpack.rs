@@ -62,7 +62,7 @@ impl<B> GunzipBody<B> {
         self.given_bytes += given.len() as u64;
         if self.given_bytes > self.unpacked_bytes {
             let what = format!(
-                "the body is larger than {} bytes when unpacked",
+                "the body is larger than {} bytes when decompressed",
                 self.unpacked_bytes
             );
             return Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &what));
@@ -70,7 +70,7 @@ impl<B> GunzipBody<B> {
         let for_ratio = (self.taken_bytes * self.ratio).max(ServerLimits::MIN_BYTES_FOR_RATIO);
         if self.given_bytes > for_ratio {
             let what = format!(
-                "the body becomes more than {} times larger when unpacked",
+                "the body grows more than {}-fold when decompressed",
                 self.ratio
             );
             return Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &what));
@@ -79,7 +79,7 @@ impl<B> GunzipBody<B> {
     }
 
     fn damaged_error(&self) -> RejectedBody {
-        self.reject_body(StatusCode::BAD_REQUEST, "the body is not what gzip writes")
+        self.reject_body(StatusCode::BAD_REQUEST, "the body is not valid gzip")
     }
 
     fn reject_body(&self, status: StatusCode, what: &str) -> RejectedBody {

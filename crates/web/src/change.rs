@@ -33,8 +33,8 @@ pub fn apply_form(
     headers: &HeaderMap,
     body: &[u8],
 ) -> Result<Response<Body>, PageError> {
-    let form =
-        std::str::from_utf8(body).map_err(|_| PageError::bad_request("the form is no text"))?;
+    let form = std::str::from_utf8(body)
+        .map_err(|_| PageError::bad_request("the form is not valid UTF-8"))?;
     let form = PageQuery::parse(form)?;
     match uri.path() {
         "/login" => {
@@ -52,7 +52,7 @@ pub fn apply_form(
         Some((PageKind::Alerts, PageFormat::Page)) => judge_change(site, &caller, name, &form),
         _ => Err(PageError {
             status: StatusCode::METHOD_NOT_ALLOWED,
-            ..PageError::bad_request("nothing is changed at this address")
+            ..PageError::bad_request("this page does not accept forms")
         }),
     }
 }
@@ -76,25 +76,27 @@ fn judge_change(
     }
     let number = form
         .get_number("change")?
-        .ok_or_else(|| PageError::bad_request("no change was chosen"))?;
-    let known = [
+        .ok_or_else(|| PageError::bad_request("no change selected"))?;
+    let wanted = form.get("judgement").unwrap_or_default();
+    let judgement = [
         ChangeTriage::Open,
         ChangeTriage::Accepted,
         ChangeTriage::Wrong,
         ChangeTriage::Fixed,
-    ];
-    let wanted = form.get("judgement").unwrap_or_default();
-    let judgement = known.into_iter().find(|known| known.to_string() == wanted);
-    let judgement = judgement.ok_or_else(|| {
-        PageError::bad_request(format!("'{wanted}' is no judgement"))
-            .with_hint("it is open, accepted, wrong or fixed")
+    ]
+    .into_iter()
+    .find(|judgement| judgement.to_string() == wanted)
+    .ok_or_else(|| {
+        PageError::bad_request(format!("unknown judgement '{wanted}'"))
+            .with_hint("use open, accepted, wrong or fixed")
     })?;
     check_note(form.get("note").unwrap_or_default())
         .map_err(|error| PageError::from_error(StatusCode::BAD_REQUEST, &error))?;
     let project = site.find_project(project)?;
     let mut store = Store::open(project.path())?;
-    let found = store.find_change(number);
-    let found = found.map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
+    let found = store
+        .find_change(number)
+        .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
     store.store_triage(&RecordedChange {
         judgement,
         note: form.get("note").map(str::to_owned).or(found.change.note),
@@ -116,12 +118,12 @@ pub fn judge_form(
     branch: Option<&str>,
 ) -> PageForm {
     let judgements = [
-        ("accepted", "accepted: meant, or worth its price"),
-        ("wrong", "wrong: it is none"),
+        ("accepted", "accepted: intended, or worth its cost"),
+        ("wrong", "wrong: a false alarm"),
         ("fixed", "fixed: undone"),
-        ("open", "open: nothing yet, or no longer"),
-    ];
-    let judgements = judgements.map(|(value, words)| (value.to_owned(), words.to_owned()));
+        ("open", "open: not judged, or no longer"),
+    ]
+    .map(|(value, label)| (value.to_owned(), label.to_owned()));
     let mut fields = vec![
         FormField {
             name: "change",
@@ -131,14 +133,14 @@ pub fn judge_form(
         },
         FormField {
             name: "judgement",
-            label: "it is".into(),
+            label: "judgement".into(),
             options: judgements.into(),
             ..FormField::default()
         },
         FormField {
             name: "note",
-            label: "because".into(),
-            placeholder: "why".into(),
+            label: "note".into(),
+            placeholder: "reason".into(),
             ..FormField::default()
         },
     ];
@@ -153,7 +155,7 @@ pub fn judge_form(
     PageForm {
         action,
         title: "Judge a change".into(),
-        button: "Keep".into(),
+        button: "Save".into(),
         fields,
         set: Vec::new(),
     }
@@ -180,8 +182,7 @@ fn login_form(site: &SiteState, query: &PageQuery, refusal: Option<&PageError>) 
         document.extend(refusal.hints.iter().cloned().map(ReportBlock::Paragraph));
     }
     document.push(ReportBlock::Paragraph(
-        "A token is made by 'speedwell serve token add'. A server of one machine prints a key at its start instead, \
-         which works once."
+        "Create a token with 'speedwell serve token add'. A local server prints a one-time key at startup instead."
             .into(),
     ));
     let to = query
@@ -260,14 +261,14 @@ fn start_session(
     caller: &CallerIdentity,
     to: &str,
 ) -> Response<Body> {
-    let mut known = caller.clone();
-    known.address = client.address;
-    site.record_action(&known, None, "login", "", "done");
+    let mut located_caller = caller.clone();
+    located_caller.address = client.address;
+    site.record_action(&located_caller, None, "login", "", "done");
     let mut answer = redirect_to(to);
     let begun = site
         .access
         .logins
-        .start_login(known, client.secure, Instant::now());
+        .start_login(located_caller, client.secure, Instant::now());
     if let Ok(cookie) = begun {
         answer.headers_mut().insert(header::SET_COOKIE, cookie);
     }

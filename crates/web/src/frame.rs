@@ -154,7 +154,7 @@ fn format_label(ending: &str) -> &'static str {
     match ending {
         "md" => "Markdown",
         "csv" => "CSV",
-        "html" => "one HTML file",
+        "html" => "standalone HTML",
         _ => "text",
     }
 }

@@ -39,7 +39,7 @@ fn check_ready(site: &SiteState) -> Response<Body> {
         Ok(_) if begun.elapsed() <= READY_TIMEOUT => text_response(StatusCode::OK, "ready".into()),
         Ok(_) => text_response(
             StatusCode::SERVICE_UNAVAILABLE,
-            "the store took longer than a second".into(),
+            "the store took longer than 1 s to respond".into(),
         ),
         Err(refusal) => text_response(StatusCode::SERVICE_UNAVAILABLE, refusal.message),
     }
@@ -59,12 +59,12 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
             let _ = writeln!(out, "speedwell_{name}{labels} {value}");
         }
     };
-    let one = |value: f64| vec![(String::new(), value)];
+    let single = |value: f64| vec![(String::new(), value)];
     let up = site.started.elapsed().as_secs_f64();
     metric(
         "up_seconds",
         "gauge",
-        "Since the start of the server.",
+        "Seconds since the server started.",
         &one(up),
     );
     let answers = site
@@ -77,7 +77,12 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
             (labels, count.load(Ordering::Relaxed) as f64)
         });
     let answers: Vec<_> = answers.collect();
-    metric("answers_total", "counter", "Answers of pages.", &answers);
+    metric(
+        "answers_total",
+        "counter",
+        "Page responses by status class.",
+        &answers,
+    );
     let projects = site.list_projects()?;
     let label = |name: &str| format!("{{project=\"{name}\"}}");
     let mut sessions = Vec::new();
@@ -92,14 +97,14 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
     metric(
         "viewers",
         "gauge",
-        "Streams of events that are followed.",
+        "Clients that follow an event stream.",
         &viewers,
     );
     if let Some(bytes) = resident_bytes() {
         metric(
             "resident_bytes",
             "gauge",
-            "Memory of the server.",
+            "Resident memory of the server.",
             &one(bytes),
         );
     }

@@ -19,36 +19,37 @@ impl PageQuery {
     /// # Errors
     /// Fails if there are too many names, or a part does not decode to text.
     pub fn parse(text: &str) -> Result<PageQuery, PageError> {
-        let mut all = Vec::new();
+        let mut values = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let read = |text: &str| decode_segment(&text.replace('+', " "));
             let (Some(name), Some(value)) = (read(name), read(value)) else {
-                return Err(PageError::bad_request(format!("'{part}' is no text")));
+                return Err(PageError::bad_request(format!(
+                    "cannot decode '{part}': expected percent-encoded UTF-8"
+                )));
             };
-            let value = value.trim().to_owned();
-            if !value.is_empty() {
-                all.push((name, value));
+            if !value.trim().is_empty() {
+                values.push((name, value.trim().to_owned()));
             }
         }
-        if all.len() > MAX_VALUES {
+        if values.len() > MAX_VALUES {
             return Err(PageError::bad_request(format!(
-                "there are {} values; no page takes more than {MAX_VALUES}",
-                all.len()
+                "too many query parameters ({}): expected at most {MAX_VALUES}",
+                values.len()
             )));
         }
-        Ok(PageQuery(all))
+        Ok(PageQuery(values))
     }
 
     /// Returns the last value of a name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let mut own = self.0.iter().rev().filter(|(known, _)| known == name);
-        own.next().map(|(_, value)| value.as_str())
+        let mut matching = self.0.iter().rev().filter(|(key, _)| key == name);
+        matching.next().map(|(_, value)| value.as_str())
     }
 
     pub fn get_all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
-        let own = self.0.iter().filter(move |(known, _)| known == name);
-        own.map(|(_, value)| value.as_str())
+        let matching = self.0.iter().filter(move |(key, _)| key == name);
+        matching.map(|(_, value)| value.as_str())
     }
 
     /// Returns the value of a name as a number.
@@ -58,8 +59,7 @@ impl PageQuery {
     pub fn get_number(&self, name: &str) -> Result<Option<i64>, PageError> {
         let parsed = self.get(name).map(|text| {
             text.trim_start_matches('@').parse::<i64>().map_err(|_| {
-                PageError::bad_request(format!("'{text}' is no number"))
-                    .with_hint(format!("in {name}=..."))
+                PageError::bad_request(format!("invalid {name} '{text}': expected a number"))
             })
         });
         parsed.transpose()
@@ -77,21 +77,23 @@ impl PageQuery {
         match unknown {
             None => Ok(()),
             Some((name, _)) if known.is_empty() => Err(PageError::bad_request(format!(
-                "this page has no '{name}', nor anything else to choose"
+                "unknown parameter '{name}': none are accepted here"
             ))),
-            Some((name, _)) => Err(PageError::bad_request(format!("this page has no '{name}'"))
-                .with_hint(format!("it has {}", known.join(", ")))),
+            Some((name, _)) => Err(
+                PageError::bad_request(format!("unknown parameter '{name}'"))
+                    .with_hint(format!("known parameters: {}", known.join(", "))),
+            ),
         }
     }
 
     /// Formats the query with `name` set to `value`, or without `name` if `value` is `None`.
     pub fn with_value(&self, name: &str, value: Option<&str>) -> String {
         let mut parts: Vec<String> = Vec::new();
-        for (known, kept) in self.0.iter().filter(|(known, _)| known != name) {
+        for (key, current) in self.0.iter().filter(|(key, _)| key != name) {
             parts.push(format!(
                 "{}={}",
-                encode_segment(known),
-                encode_segment(kept)
+                encode_segment(key),
+                encode_segment(current)
             ));
         }
         if let Some(value) = value {
@@ -110,7 +112,7 @@ impl PageQuery {
 
     /// Returns the query without a name.
     pub fn without_name(&self, name: &str) -> PageQuery {
-        let others = self.0.iter().filter(|(known, _)| known != name);
+        let others = self.0.iter().filter(|(key, _)| key != name);
         PageQuery(others.cloned().collect())
     }
 

@@ -146,13 +146,15 @@ pub fn run_with_clock(
         watch_threads(&endings, &mailboxes, &mut tracker, load, clock, &mut watch)
     });
     let window_end_ns = window_end_ns.min(end_ns.into_inner());
-    let finished: std::io::Result<Vec<ThreadResult>> = finished.into_iter().collect();
-    let finished = finished.map_err(LoadStartError::from_wait_error)?;
+    let results = finished
+        .into_iter()
+        .collect::<std::io::Result<Vec<ThreadResult>>>()
+        .map_err(LoadStartError::from_wait_error)?;
     tracker.gather_totals(&mailboxes);
-    let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let began_ms = began.as_millis() as u64;
+    let since_epoch = began.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began_ms = since_epoch.as_millis() as u64;
     Ok(merge_results(
-        finished,
+        results,
         tracker,
         load,
         window_end_ns,
@@ -193,12 +195,14 @@ fn validate_load(load: &LoadConfig) -> Result<(), LoadStartError> {
     match load {
         _ if load.threads == 0 => Err(LoadStartError::Load("a load needs at least one thread")),
         _ if load.streams_per_connection == 0 => Err(LoadStartError::Load(
-            "a connection carries at least one request",
+            "a connection needs at least one concurrent request",
         )),
-        _ if load.part.index >= load.part.count => {
-            Err(LoadStartError::Load("there are not that many generators"))
+        _ if load.part.index >= load.part.count => Err(LoadStartError::Load(
+            "the generator index is not below the number of generators",
+        )),
+        _ if load.target.addresses.is_empty() => {
+            Err(LoadStartError::Load("the target has no address"))
         }
-        _ if load.target.addresses.is_empty() => Err(LoadStartError::Load("there is no address")),
         _ if load.http == HttpVersion::Three => validate_http3(load),
         _ => Ok(()),
     }
@@ -208,13 +212,13 @@ fn validate_http3(load: &LoadConfig) -> Result<(), LoadStartError> {
     let is_unix = |address: &ServerAddress| matches!(address, ServerAddress::Unix(_));
     match load {
         _ if !cfg!(feature = "http3") => Err(LoadStartError::Load(
-            "HTTP/3 is not in this build: it was built without the feature 'http3'",
+            "HTTP/3 is not supported by this build: it lacks the feature 'http3'",
         )),
         _ if load.target.tls.is_none() => Err(LoadStartError::Load(
-            "HTTP/3 is always encrypted: its target needs TLS",
+            "HTTP/3 is always encrypted: the target needs TLS",
         )),
         _ if load.target.addresses.iter().any(is_unix) => Err(LoadStartError::Load(
-            "HTTP/3 goes over UDP: it cannot be spoken over a Unix socket",
+            "HTTP/3 runs over UDP: it cannot use a Unix socket",
         )),
         _ => Ok(()),
     }

@@ -58,7 +58,7 @@ pub enum ProbeError {
     #[error("{}", .0.description())]
     Failed(ErrorClass),
     /// The server's certificate was rejected.
-    #[error("the server's certificate is refused: {0}")]
+    #[error("the server's certificate was rejected: {0}")]
     Certificate(CertificateRefusal),
     /// The probe was interrupted.
     #[error("interrupted")]
@@ -75,15 +75,15 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
     let (tls, source) = (generator::tls_of(&load)?, generator::source_of(&load)?);
     let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
     let recorder = RequestRecorder::new(&load, NEVER);
-    let core = WorkerCore::new(
+    let mut core = WorkerCore::new(
         &load,
         &source,
         tls,
         recorder,
         LoadClock::start(speedwell_clock::WaitClock::REAL),
         LoadShare::ONLY,
-    );
-    let mut core = core.map_err(LoadStartError::from_wait_error)?;
+    )
+    .map_err(LoadStartError::from_wait_error)?;
     core.seen = Some(ConnectionFacts::default());
     let mut worker = LoadWorker::new(
         core,

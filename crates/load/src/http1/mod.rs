@@ -94,13 +94,13 @@ pub enum ResponseError {
 impl fmt::Display for ResponseError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
-            ResponseError::NotHttp => "the answer is not HTTP",
+            ResponseError::NotHttp => "the response is not HTTP",
             ResponseError::StatusLine => "the status line is malformed or not HTTP/1.x",
             ResponseError::Header => "a header field is malformed",
             ResponseError::HeadTooLarge => "the head of the response is too large",
-            ResponseError::LengthConflict => "Content-Length is given twice with different values",
-            ResponseError::Chunk => "the chunked coding is malformed",
-            ResponseError::Switched => "the server switched protocols without being asked",
+            ResponseError::LengthConflict => "Content-Length occurs twice with different values",
+            ResponseError::Chunk => "the chunked encoding is malformed",
+            ResponseError::Switched => "the server switched protocols although none was requested",
             ResponseError::Early => "bytes arrived before a request was sent",
             ResponseError::Extra => "bytes arrived after the end of the response",
         })

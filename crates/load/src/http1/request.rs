@@ -71,11 +71,11 @@ pub enum InvalidRequest {
 impl fmt::Display for InvalidRequest {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
-            InvalidRequest::Method(method) => write!(f, "'{method}' cannot be a method"),
-            InvalidRequest::Target(target) => write!(f, "'{target}' cannot be a request target"),
-            InvalidRequest::Host(host) => write!(f, "'{host}' cannot be a host"),
+            InvalidRequest::Method(method) => write!(f, "invalid method '{method}'"),
+            InvalidRequest::Target(target) => write!(f, "invalid request target '{target}'"),
+            InvalidRequest::Host(host) => write!(f, "invalid host '{host}'"),
             InvalidRequest::Name(name) => {
-                write!(f, "'{name}' cannot be the name of a header field")
+                write!(f, "invalid header field name '{name}'")
             }
             InvalidRequest::Value(name) => {
                 write!(f, "the value of '{name}' contains control characters")
@@ -84,7 +84,7 @@ impl fmt::Display for InvalidRequest {
                 write!(f, "Content-Length differs from the body's {length} bytes")
             }
             InvalidRequest::TransferEncoding => {
-                f.write_str("Transfer-Encoding is not sent: the body goes out in one piece")
+                f.write_str("Transfer-Encoding is not supported: the body is sent in one piece")
             }
         }
     }

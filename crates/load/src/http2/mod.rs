@@ -191,18 +191,18 @@ impl fmt::Display for Http2ConnectionError {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
             Http2ConnectionError::NotHttp2 => "the server answered in HTTP/1",
-            Http2ConnectionError::NoSettings => "the server did not begin with its settings",
-            Http2ConnectionError::FrameSize => "a frame has a size that it must not have",
-            Http2ConnectionError::Stream => "a frame came on a stream where it cannot be",
+            Http2ConnectionError::NoSettings => "the server did not send its settings first",
+            Http2ConnectionError::FrameSize => "a frame has an invalid size",
+            Http2ConnectionError::Stream => "a frame arrived on a stream that does not allow it",
             Http2ConnectionError::Continuation => "a header block was interrupted",
-            Http2ConnectionError::Push => "the server pushed without being allowed to",
+            Http2ConnectionError::Push => "the server pushed although push is disabled",
             Http2ConnectionError::Padding => "the padding of a frame is longer than the frame",
-            Http2ConnectionError::Setting => "a setting has a value that it must not have",
-            Http2ConnectionError::FlowControl => "the flow control was violated",
-            Http2ConnectionError::NoIncrement => "a window was enlarged by nothing",
+            Http2ConnectionError::Setting => "a setting has an invalid value",
+            Http2ConnectionError::FlowControl => "the server violated flow control",
+            Http2ConnectionError::NoIncrement => "a window was incremented by zero",
             Http2ConnectionError::Compression => "a header block cannot be decompressed",
             Http2ConnectionError::Flood => {
-                "the server exceeded the limits of header blocks or replies"
+                "the server exceeded the limit for header blocks or control frames"
             }
         })
     }
@@ -266,21 +266,21 @@ impl fmt::Display for Http2StreamError {
             Http2StreamError::GoAway(code) => {
                 write!(
                     f,
-                    "the server ended the connection before the stream ({code})"
+                    "the server closed the connection without processing the stream ({code})"
                 )
             }
-            Http2StreamError::Length => f.write_str("the body has not the length that was stated"),
+            Http2StreamError::Length => f.write_str("the body does not have the stated length"),
             Http2StreamError::LengthConflict => {
-                f.write_str("Content-Length is given twice with different values")
+                f.write_str("Content-Length occurs twice with different values")
             }
             Http2StreamError::Status => f.write_str("the status is missing or malformed"),
             Http2StreamError::Header => f.write_str("a header field is malformed"),
             Http2StreamError::Order => f.write_str("the frames of the response are out of order"),
             Http2StreamError::Window => {
-                f.write_str("the server made the stream's window too large")
+                f.write_str("the server raised the stream's window above the maximum")
             }
             Http2StreamError::NoIncrement => {
-                f.write_str("the server enlarged the stream's window by nothing")
+                f.write_str("the server incremented the stream's window by zero")
             }
         }
     }

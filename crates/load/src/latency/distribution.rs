@@ -286,7 +286,7 @@ impl TimeValues {
         }
         self.move_to_histogram()
             .record_n(ns, count)
-            .unwrap_or_else(|_| unreachable!("the histogram has a place for all up to 1 h"));
+            .unwrap_or_else(|_| unreachable!("the histogram covers all values up to 1 h"));
     }
 
     fn recorded_in_histogram(&self) -> u64 {
@@ -299,7 +299,7 @@ impl TimeValues {
         for ns in self.early.drain(..) {
             histogram
                 .record(ns)
-                .unwrap_or_else(|_| unreachable!("the histogram has a place for all up to 1 h"));
+                .unwrap_or_else(|_| unreachable!("the histogram covers all values up to 1 h"));
         }
         histogram
     }

@@ -25,10 +25,10 @@ const MAX_DIVISOR: f64 = 1e6;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HistogramLogError {
     /// A tag contains a comma, a blank or a line break.
-    #[error("the tag '{0}' has a character that a log does not allow")]
+    #[error("the tag '{0}' contains a character that histogram logs do not allow")]
     Tag(String),
     /// A line does not belong to a histogram log.
-    #[error("byte {0} does not begin a line of a histogram log")]
+    #[error("expected a line of a histogram log at byte {0}")]
     Line(usize),
     /// A payload is not a histogram.
     #[error("cannot read the histogram '{tag}': {why}")]
@@ -243,7 +243,7 @@ impl<'de, K: TimeQuantity> Deserialize<'de> for TimeDistribution<K> {
             least_lower_bound_ns: record.least_lower_bound_ns,
         })
         .map(TimeDistribution::from)
-        .ok_or_else(|| D::Error::custom("the histogram has other bounds"))
+        .ok_or_else(|| D::Error::custom("the histogram has unexpected bounds"))
     }
 }
 
@@ -257,7 +257,7 @@ impl<'de> Deserialize<'de> for RequestOutcome {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let name = String::deserialize(deserializer)?;
         RequestOutcome::from_name(&name)
-            .ok_or_else(|| D::Error::custom(format!("there is no outcome called '{name}'")))
+            .ok_or_else(|| D::Error::custom(format!("unknown outcome '{name}'")))
     }
 }
 
@@ -272,7 +272,7 @@ impl<'de, T: OutcomeSet + Deserialize<'de>> Deserialize<'de> for ByOutcome<T> {
         let mut sets = ByOutcome::default();
         for (name, set) in BTreeMap::<String, T>::deserialize(deserializer)? {
             let outcome = RequestOutcome::from_name(&name)
-                .ok_or_else(|| D::Error::custom(format!("there is no outcome called '{name}'")))?;
+                .ok_or_else(|| D::Error::custom(format!("unknown outcome '{name}'")))?;
             *sets.get_or_create(outcome) = set;
         }
         Ok(sets)

@@ -115,7 +115,7 @@ impl<T: OutcomeSet> ByOutcome<T> {
     /// The set of successful responses.
     pub fn ok(&self) -> &T {
         self.get(RequestOutcome::Ok)
-            .unwrap_or_else(|| unreachable!("the set of good answers is there from the start"))
+            .unwrap_or_else(|| unreachable!("the set of successful responses always exists"))
     }
 
     /// Iterates over the outcomes that occurred and their sets, in a fixed order.

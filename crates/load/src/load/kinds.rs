@@ -25,7 +25,7 @@ impl DataTable {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum KindsError {
     /// No request has a weight.
-    #[error("there is no request to send")]
+    #[error("no request to send")]
     None,
     /// A request cannot be encoded.
     #[error("'{name}': {why}")]
@@ -36,7 +36,7 @@ pub enum KindsError {
         why: InvalidRequest,
     },
     /// A placeholder without a matching column.
-    #[error("'{name}' has a blank '{{{{{blank}}}}}', and there is no column of that name")]
+    #[error("'{name}' has the placeholder '{{{{{blank}}}}}', but the table has no such column")]
     Blank {
         /// Name of the kind.
         name: String,
@@ -44,10 +44,10 @@ pub enum KindsError {
         blank: String,
     },
     /// The table has no rows, or a row has too few values.
-    #[error("row {0} of the table has not a text for every column")]
+    #[error("row {0} of the table lacks values for some columns")]
     Row(usize),
     /// The weights would require too long a cycle.
-    #[error("the weights of the requests add up to {0}, but to at most {limit} in lowest terms", limit = RequestKinds::LONGEST_CYCLE)]
+    #[error("the request weights add up to {0} in lowest terms: expected at most {limit}", limit = RequestKinds::LONGEST_CYCLE)]
     Weights(u64),
 }
 
@@ -433,7 +433,7 @@ mod tests {
         let error = RequestKinds::new(vec![unknown], rows.clone()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "'unknown' has a blank '{{what}}', and there is no column of that name"
+            "'unknown' has the placeholder '{{what}}', but the table has no such column"
         );
         let evil = DataTable {
             values: vec![

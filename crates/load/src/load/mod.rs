@@ -151,7 +151,7 @@ pub enum ResolveError {
         why: String,
     },
     /// The resolver returned no address.
-    #[error("'{0}' has no address")]
+    #[error("cannot resolve '{0}': no address found")]
     Nothing(String),
 }
 

@@ -53,10 +53,10 @@ pub enum TlsError {
         why: String,
     },
     /// The operating system's list of authorities is unavailable.
-    #[error("the operating system has no list of trusted authorities: {0}")]
+    #[error("cannot load the system's trusted certificates: {0}")]
     System(String),
     /// A name that cannot be used in a handshake.
-    #[error("'{0}' is neither a name nor an address that TLS can check")]
+    #[error("invalid TLS server name '{0}': expected a DNS name or an IP address")]
     Name(String),
     /// An error of the TLS library.
     #[error("cannot set up TLS: {0}")]
@@ -106,12 +106,12 @@ impl TlsOptions {
             Some(known) => Arc::new(known),
             None => Arc::new(AcceptAnyVerifier(provider)),
         };
-        let builder = builder
+        let with_verifier = builder
             .dangerous()
             .with_custom_certificate_verifier(verifier);
         let mut config = match &self.identity {
-            None => builder.with_no_client_auth(),
-            Some(identity) => builder.with_client_auth_cert(
+            None => with_verifier.with_no_client_auth(),
+            Some(identity) => with_verifier.with_client_auth_cert(
                 read_certificates(&identity.certificates)?,
                 read_private_key(&identity.key)?,
             )?,
@@ -133,7 +133,7 @@ fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsErr
         .and_then(Iterator::collect)
         .map_err(|error| file_error(file, error))?;
     if found.is_empty() {
-        Err(file_error(file, "it holds no certificate"))
+        Err(file_error(file, "no certificate found"))
     } else {
         Ok(found)
     }

@@ -48,22 +48,19 @@ impl fmt::Display for CertificateRefusal {
             CertificateRefusal::NotYetValid(until) => {
                 write!(
                     f,
-                    "it becomes valid in {}: is the clock right?",
+                    "it becomes valid in {}; check the clock",
                     format_duration(*until)
                 )
             }
             CertificateRefusal::Name { wanted, presented } if presented.is_empty() => {
-                write!(f, "it has no name, and the server is called '{wanted}'")
+                write!(f, "it contains no name, expected '{wanted}'")
             }
             CertificateRefusal::Name { wanted, presented } => {
                 let names: Vec<String> = presented.iter().map(|name| format!("'{name}'")).collect();
                 write!(f, "it is for {}, not for '{wanted}'", names.join(", "))
             }
             CertificateRefusal::SelfSigned(name) => {
-                write!(
-                    f,
-                    "it is self-signed ('{name}') and not among the trusted ones"
-                )
+                write!(f, "it is self-signed ('{name}') and not trusted")
             }
             CertificateRefusal::Issuer(name) => write!(f, "its issuer '{name}' is not trusted"),
             CertificateRefusal::Other(why) => f.write_str(why),
@@ -136,9 +133,7 @@ impl KnownCertVerifier {
         let (added, _) = roots.add_parsable_certificates(found.certs.iter().cloned());
         if added == 0 {
             let why = found.errors.first().map(ToString::to_string);
-            return Err(TlsError::System(
-                why.unwrap_or_else(|| "it is empty".into()),
-            ));
+            return Err(TlsError::System(why.unwrap_or_else(|| "none found".into())));
         }
         Ok(KnownCertVerifier {
             authorities: build_verifier(roots, provider)?,
@@ -251,16 +246,18 @@ fn explain_refusal(why: &rustls::Error, certificate: &CertificateDer<'_>) -> Cer
             CertificateRefusal::SelfSigned(issuer_name(certificate))
         }
         _ if is_authority(reason) => CertificateRefusal::Other(
-            "it is the certificate of an authority and not of a server".to_owned(),
+            "it is the certificate of an authority, not of a server".to_owned(),
         ),
         CertificateError::UnknownIssuer => CertificateRefusal::Issuer(issuer_name(certificate)),
-        CertificateError::BadEncoding => CertificateRefusal::Other("it cannot be read".to_owned()),
+        CertificateError::BadEncoding => {
+            CertificateRefusal::Other("it cannot be parsed".to_owned())
+        }
         CertificateError::BadSignature => CertificateRefusal::Other(format!(
-            "the trusted '{}' has not signed it, but another key of that name",
+            "its signature does not match the key of the trusted '{}'",
             issuer_name(certificate)
         )),
         CertificateError::InvalidPurposeContext { .. } | CertificateError::InvalidPurpose => {
-            CertificateRefusal::Other("it is not meant for servers (extended key usage)".to_owned())
+            CertificateRefusal::Other("it is not valid for servers (extended key usage)".to_owned())
         }
         _ if matches!(
             webpki_error(reason),
@@ -268,7 +265,7 @@ fn explain_refusal(why: &rustls::Error, certificate: &CertificateDer<'_>) -> Cer
         ) =>
         {
             CertificateRefusal::Other(
-                "it is of X.509 version 1, and version 3 is needed".to_owned(),
+                "it has X.509 version 1, but version 3 is required".to_owned(),
             )
         }
         _ => CertificateRefusal::Other(why.to_string()),
@@ -299,10 +296,10 @@ impl ServerCertVerifier for KnownCertVerifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let verdict =
-            self.authorities
-                .verify_server_cert(certificate, intermediates, name, ocsp, now);
-        let verdict = verdict.or_else(|why| self.reconsider(certificate, name, why));
+        let verdict = self
+            .authorities
+            .verify_server_cert(certificate, intermediates, name, ocsp, now)
+            .or_else(|why| self.reconsider(certificate, name, why));
         if let Err(why) = &verdict {
             self.refused
                 .store_refusal(explain_refusal(why, certificate));

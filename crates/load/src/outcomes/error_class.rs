@@ -92,7 +92,7 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::Dns,
         "dns",
-        "the name of the server could not be resolved",
+        "the server's name could not be resolved",
     ),
     (
         ErrorClass::ConnectRefused,
@@ -107,7 +107,7 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::ConnectUnreachable,
         "connect.unreachable",
-        "there is no way to the server's address",
+        "the server's address is unreachable",
     ),
     (
         ErrorClass::ConnectNoPort,
@@ -117,7 +117,7 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::TlsHandshake,
         "tls.handshake",
-        "the TLS handshake was broken off",
+        "the TLS handshake failed",
     ),
     (
         ErrorClass::TlsVerify,
@@ -127,103 +127,103 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::TlsAlpn,
         "tls.alpn",
-        "the server did not agree to the protocol",
+        "the server did not accept the protocol",
     ),
     (
         ErrorClass::TlsRecord,
         "tls.record",
-        "TLS broke after the handshake",
+        "TLS failed after the handshake",
     ),
     (
         ErrorClass::TlsTruncated,
         "tls.truncated",
-        "the answer was cut off without the close_notify of TLS",
+        "the response was cut off without a TLS close_notify",
     ),
     (ErrorClass::Send, "send", "the request could not be written"),
     (
         ErrorClass::ResetBeforeFirstByte,
         "reset.before-first-byte",
-        "the server reset the connection before it answered",
+        "the server reset the connection before it responded",
     ),
     (
         ErrorClass::ResetInHead,
         "reset.in-head",
-        "the server reset the connection inside the head of the answer",
+        "the server reset the connection during the response head",
     ),
     (
         ErrorClass::ResetInBody,
         "reset.in-body",
-        "the server reset the connection inside the body of the answer",
+        "the server reset the connection during the response body",
     ),
     (
         ErrorClass::EofFirst,
         "eof.first",
-        "the server closed a new connection without an answer",
+        "the server closed a new connection without a response",
     ),
     (
         ErrorClass::EofStale,
         "eof.stale",
-        "the server closed an idle connection as the request was sent on it",
+        "the server closed an idle connection while the request was being sent",
     ),
     (
         ErrorClass::EofInHead,
         "eof.in-head",
-        "the server closed the connection inside the head of the answer",
+        "the server closed the connection during the response head",
     ),
     (
         ErrorClass::EofInBody,
         "eof.in-body",
-        "the body ended before the length that its head states",
+        "the body ended before its stated length",
     ),
     (
         ErrorClass::ProtocolStatusLine,
         "protocol.status-line",
-        "the answer does not begin with a status line of HTTP, or switches to another protocol (101)",
+        "the response does not begin with an HTTP status line, or switches to another protocol (101)",
     ),
     (
         ErrorClass::ProtocolHeader,
         "protocol.header",
-        "the answer has a malformed header, or a head of more than 64 KiB or 1000 fields",
+        "the response has a malformed header, or a head of more than 64 KiB or 1000 fields",
     ),
     (
         ErrorClass::ProtocolLength,
         "protocol.length",
-        "the answer states two different lengths",
+        "the response states two different lengths",
     ),
     (
         ErrorClass::ProtocolChunk,
         "protocol.chunk",
-        "the answer has a malformed chunk",
+        "the response has a malformed chunk",
     ),
     (
         ErrorClass::ProtocolExtraBytes,
         "protocol.extra-bytes",
-        "bytes followed the end of the answer",
+        "bytes followed the end of the response",
     ),
     (
         ErrorClass::ProtocolEarly,
         "protocol.early",
-        "an answer came before its request was sent",
+        "a response arrived before its request was sent",
     ),
     (
         ErrorClass::TimeoutConnect,
         "timeout.connect",
-        "the connection took longer than the limit",
+        "the connection was not established within the timeout",
     ),
     (
         ErrorClass::TimeoutFirstByte,
         "timeout.first-byte",
-        "the first byte of the answer took longer than the limit",
+        "the first byte of the response did not arrive within the timeout",
     ),
     (
         ErrorClass::TimeoutTotal,
         "timeout.total",
-        "the whole answer took longer than the limit",
+        "the response was not complete within the timeout",
     ),
     (
         ErrorClass::H2GoAway,
         "h2.goaway",
-        "the server ended the HTTP/2 connection",
+        "the server closed the HTTP/2 connection",
     ),
     (
         ErrorClass::H2Reset,
@@ -238,7 +238,7 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::H2FlowStall,
         "h2.flow-stall",
-        "the HTTP/2 flow control stood still",
+        "HTTP/2 flow control stalled",
     ),
     (
         ErrorClass::H2Flood,
@@ -248,12 +248,12 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::H2Protocol,
         "h2.protocol",
-        "the server broke a rule of HTTP/2",
+        "the server violated HTTP/2",
     ),
     (
         ErrorClass::H3GoAway,
         "h3.goaway",
-        "the server ended the HTTP/3 connection",
+        "the server closed the HTTP/3 connection",
     ),
     (
         ErrorClass::H3Reset,
@@ -268,22 +268,22 @@ const CLASS_DESCRIPTIONS: [(ErrorClass, &str, &str); ErrorClass::COUNT] = [
     (
         ErrorClass::H3Idle,
         "h3.idle",
-        "nothing was heard on the HTTP/3 connection for too long",
+        "the HTTP/3 connection was idle for too long",
     ),
     (
         ErrorClass::H3Protocol,
         "h3.protocol",
-        "the server broke a rule of HTTP/3 or QUIC",
+        "the server violated HTTP/3 or QUIC",
     ),
     (
         ErrorClass::Status,
         "status",
-        "the answer has a status that counts as failure",
+        "the response status counts as failure",
     ),
     (
         ErrorClass::Assertion,
         "assertion",
-        "the answer is not the expected one",
+        "the response is not the expected one",
     ),
 ];
 

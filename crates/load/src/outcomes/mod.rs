@@ -269,7 +269,7 @@ pub struct OutcomeCount {
 
 /// Two counts that should be equal but differ.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("{left_name} are {left}, but {right_name} are {right}")]
+#[error("count mismatch: {left} {left_name}, {right} {right_name}")]
 pub struct CountImbalance {
     /// Name of the first count.
     pub left_name: &'static str,
@@ -315,7 +315,7 @@ impl OutcomeCounts {
                 ended,
             ),
             (
-                "whole answers",
+                "complete responses",
                 self.ok + answered,
                 "counted statuses",
                 self.codes.total(),
@@ -333,9 +333,9 @@ impl OutcomeCounts {
                 self.resets_of_http3.total(),
             ),
             (
-                "interim answers",
+                "interim responses",
                 self.interim.total(),
-                "those from 100 to 199",
+                "statuses from 100 to 199",
                 self.interim.class_count(1),
             ),
             (
@@ -347,13 +347,13 @@ impl OutcomeCounts {
             (
                 "requests written",
                 lines.sends,
-                "those on new and used connections",
+                "requests on new and used connections",
                 lines.first_sends + lines.reused_sends,
             ),
             (
-                "body bytes beyond those received",
+                "body bytes beyond the received ones",
                 self.bytes.body.saturating_sub(self.bytes.received),
-                "possible ones",
+                "expected",
                 0,
             ),
         ]
@@ -385,7 +385,7 @@ impl OutcomeCounts {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoredOutcomesError {
     /// An error class unknown to this version.
-    #[error("there is no class of errors called '{0}'")]
+    #[error("unknown error class '{0}'")]
     ErrorClass(String),
 }
 

@@ -204,7 +204,7 @@ fn a_request_before_the_load_tells_what_the_server_is() {
     let error = generator::send_probe(&load, &stop).unwrap_err();
     assert_eq!(
         error.to_string(),
-        "the whole answer took longer than the limit"
+        "the response was not complete within the timeout"
     );
 }
 

@@ -155,8 +155,8 @@ fn the_counts_say_what_does_not_add_up() {
     assert_eq!(
         said,
         [
-            "whole answers are 21, but counted statuses are 20",
-            "attempts to connect are 1, but connections accounted for are 0",
+            "count mismatch: 21 complete responses, 20 counted statuses",
+            "count mismatch: 1 attempts to connect, 0 connections accounted for",
         ]
     );
     outcomes.connections.count_failed();
@@ -164,7 +164,7 @@ fn the_counts_say_what_does_not_add_up() {
     let said = outcomes.check_balance().unwrap_err()[0].to_string();
     assert_eq!(
         said,
-        "requests attempted are 41, but requests accounted for are 40"
+        "count mismatch: 41 requests attempted, 40 requests accounted for"
     );
 }
 

@@ -249,7 +249,7 @@ fn a_probe_says_why_a_certificate_is_refused() {
     });
     let told = expired.refusal();
     assert!(
-        told.starts_with("the server's certificate is refused: it expired ")
+        told.starts_with("the server's certificate was rejected: it expired ")
             && told.ends_with(" days ago"),
         "{told}"
     );
@@ -278,7 +278,7 @@ fn a_probe_says_why_a_certificate_is_refused() {
     );
     let told = refusal(&other.trusting("ca.pem"));
     assert!(
-        told.ends_with("it is self-signed ('b.test') and not among the trusted ones"),
+        told.ends_with("it is self-signed ('b.test') and not trusted"),
         "{told}"
     );
     let (papers, strangers) = (Papers::new("issuer"), Papers::new("strangers"));
@@ -286,7 +286,7 @@ fn a_probe_says_why_a_certificate_is_refused() {
     let told = refusal(&load(address, strangers.trusted()));
     assert!(
         told.ends_with(
-            "the trusted 'rcgen self signed cert' has not signed it, but another key of that name"
+            "its signature does not match the key of the trusted 'rcgen self signed cert'"
         ),
         "{told}"
     );

@@ -15,8 +15,11 @@ fn a_build_without_http3_says_so_before_anything_is_sent() {
     let why = generator::run(&load, &never, &mut |_| {}).unwrap_err();
     assert_eq!(
         why.to_string(),
-        "HTTP/3 is not in this build: it was built without the feature 'http3'"
+        "HTTP/3 is not supported by this build: it lacks the feature 'http3'"
     );
     let why = generator::send_probe(&load, &never).unwrap_err();
-    assert!(why.to_string().starts_with("HTTP/3 is not in this build"));
+    assert!(
+        why.to_string()
+            .starts_with("HTTP/3 is not supported by this build")
+    );
 }

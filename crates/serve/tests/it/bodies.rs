@@ -100,7 +100,7 @@ fn a_refused_body_is_refused_whatever_the_handler_makes_of_it() {
     for path in ["/read", "/pieces"] {
         let answer = post_body(&served, path, GZIP, broken).read_response();
         assert_eq!(answer.status, 400, "{path}");
-        assert_eq!(answer.text(), "the body is not what gzip writes\n");
+        assert_eq!(answer.text(), "the body is not valid gzip\n");
     }
 }
 
@@ -161,6 +161,6 @@ fn a_refusal_is_json_for_those_who_ask_for_it() {
     let answer = post_body(&served, "/read", fields, b"x").read_response();
     assert_eq!(answer.headers["content-type"], "application/problem+json");
     let said: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!(said["hint"], "use gzip, once, or nothing");
+    assert_eq!(said["hint"], "use gzip once, or no encoding");
     assert!(said["error"].is_string());
 }

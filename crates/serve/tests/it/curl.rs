@@ -70,7 +70,7 @@ fn curl_uploads_what_is_not_too_large_and_hears_what_is() {
     let chunked = "Transfer-Encoding: chunked";
     let said = run_curl(&["-H", chunked, status, "--data-binary", &file(1000), &url]).unwrap();
     assert!(
-        said.starts_with("the body of the request comes without its length"),
+        said.starts_with("the request body has no stated length"),
         "{said}"
     );
     assert!(said.ends_with("411"), "{said}");

@@ -133,7 +133,7 @@ fn an_application_may_show_refusals_its_own_way() {
     assert_eq!(answer.status, 403);
     assert_eq!(
         answer.text(),
-        "<p>the request comes from a page of another site</p>"
+        "<p>the request was sent by a page of another site</p>"
     );
     is_protected(&answer);
 }

@@ -131,7 +131,7 @@ fn only_a_believed_proxy_says_who_its_clients_are() {
     ] {
         let (said, logged) = ask(Some(proxy));
         assert!(
-            said.contains("only the proxy that has TLS may ask here"),
+            said.contains("only the TLS-terminating proxy may connect here"),
             "{said}"
         );
         assert!(logged.contains(" 127.0.0.1 GET /client 403 "), "{logged}");

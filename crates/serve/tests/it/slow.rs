@@ -68,7 +68,7 @@ fn a_body_that_does_not_come_is_refused() {
         let answer = wire.read_response();
         assert_eq!(answer.status, 408);
         assert!(
-            answer.text().contains("1000 bytes a second"),
+            answer.text().contains("1000 bytes per second"),
             "{}",
             answer.text()
         );
@@ -178,7 +178,7 @@ fn has_room_for_three(served: &TestServer) {
     let answer = further.read_response();
     assert_eq!(answer.status, 503);
     assert_eq!(answer.headers["retry-after"], "1");
-    assert_eq!(answer.text().trim_end(), "there are too many connections");
+    assert_eq!(answer.text().trim_end(), "too many connections");
     assert_eq!(further.read_to_end(), "");
     open.pop();
     // The server notices the closed connection a moment later.

@@ -126,7 +126,7 @@ fn files_that_do_not_hold_what_they_should_are_named() {
         other => panic!("{other:?}"),
     };
     assert!(why("", &one.key).contains("no certificate"));
-    assert!(why(&one.certificate, "").contains("no private key"));
+    assert!(why(&one.certificate, "").contains("PEM private key"));
     assert!(why(&one.certificate, &other.key).len() > 5);
     let nowhere = std::path::Path::new("/nowhere/cert.pem");
     assert!(

@@ -375,7 +375,7 @@ fn people_log_in_with_a_token_and_out_again(place: &StorePlace) {
     project
         .run(&words)
         .expect_status(2)
-        .expect_stderr(&["before there is a token", "speedwell serve token add"]);
+        .expect_stderr(&["without a token", "speedwell serve token add"]);
     let token = token(&project, &["--scope", "judge", "--project", "core"]);
     let dashboard = TestDashboard::with(&project, &PROXIED);
     assert_eq!(dashboard.key, "", "others come in here, so there is no key");
@@ -473,9 +473,9 @@ fn others_are_not_served_without_tls_and_a_token() {
         "--public-url",
         "https://perf.example",
     ];
-    serve(&public).expect_stderr(&["without TLS", "before there is a token"]);
+    serve(&public).expect_stderr(&["without TLS", "without a token"]);
     token(&project, &["--scope", "read"]);
-    serve(&public).expect_stderr(&["nothing is served there without TLS"]);
+    serve(&public).expect_stderr(&["which other machines can reach, without TLS"]);
     serve(&["--bind", "everywhere"])
         .expect_stderr(&["cannot parse listen address 'everywhere'", "unix:"]);
     serve(&["--bind", "127.0.0.1:0", "--behind-proxy", "here"]).expect_stderr(&["--public-url"]);
@@ -547,7 +547,7 @@ fn past_the_proxy_nobody_is_answered_in_the_clear() {
         let reply = dashboard.request("GET", path, &as_proxy, "");
         assert_eq!(reply.status, 403, "{path}: {reply:?}");
         assert!(
-            reply.body.contains("only the proxy that has TLS"),
+            reply.body.contains("only the TLS-terminating proxy"),
             "{reply:?}"
         );
     }

@@ -128,8 +128,8 @@ impl TextHole {
 /// The query parameters of a page, as listed in the error for an unknown one.
 fn names(dashboard: &TestDashboard, page: &str) -> Vec<String> {
     let reply = dashboard.follow(&format!("{page}?nosuch=1"));
-    let reply = reply.expect(400, &["this page has no"]);
-    let Some((_, listed)) = reply.body.split_once("it has ") else {
+    let reply = reply.expect(400, &["unknown parameter"]);
+    let Some((_, listed)) = reply.body.split_once("known parameters: ") else {
         return Vec::new();
     };
     let listed = listed.split(['<', '"']).next().unwrap();

@@ -423,7 +423,8 @@ fn what_differs_is_refused_and_nothing_is_replaced(place: &StorePlace) {
     let whole = |session: &Session| send_whole(&server, session).unwrap();
     whole(&one).expect(201, "stored");
     whole(&one).expect(200, "known");
-    let refused = whole(&other).expect_rejected(409, "another session '0197-d1ff' is here");
+    let refused =
+        whole(&other).expect_rejected(409, "a different session '0197-d1ff' is already stored");
     assert_eq!(
         refused.body["here"],
         SessionDigest::hash_lines(&lines(&one)).to_string()
@@ -438,10 +439,10 @@ fn what_differs_is_refused_and_nothing_is_replaced(place: &StorePlace) {
     let push = |words: &[&str]| server.run(&project, words);
     push(&["push", "other.jsonl", "--to", &server.url()])
         .expect_status(2)
-        .expect_stderr(&["rejected @1", "another session '0197-d1ff' is here"]);
+        .expect_stderr(&["rejected @1", "a different session '0197-d1ff' is already stored"]);
     push(&["push", "--list"])
         .expect_status(0)
-        .expect_stdout(&["refused", "another session"]);
+        .expect_stdout(&["refused", "a different session"]);
     push(&["doctor"]).expect_stdout(&["1 session is refused"]);
 }
 
@@ -511,7 +512,7 @@ fn what_was_deleted_is_not_taken_in_again(place: &StorePlace) {
     server.ask("DELETE", "0197-de1", b"").expect(200, "deleted");
     server
         .ask("GET", "0197-de1", b"")
-        .expect_rejected(404, "there is no session");
+        .expect_rejected(404, "session '0197-de1' not found");
     let other = TempProject::new().with("one.jsonl", std::str::from_utf8(&lines(&one)).unwrap());
     server
         .run(&other, &["push", "one.jsonl", "--to", &url])

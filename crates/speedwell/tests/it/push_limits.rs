@@ -57,7 +57,7 @@ fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &StorePlace) {
         (
             edited("buffers", "buf\\u0000fers"),
             413,
-            "line 1 holds the character NUL",
+            "line 1 contains a NUL character",
         ),
         (
             edited("\"value\":100.0", "\"value\":1e999"),
@@ -67,7 +67,7 @@ fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &StorePlace) {
         (
             edited("\"wall_ns\":1000", "\"wall_ns\":18446744073709551615"),
             400,
-            "run 1 takes longer than a year",
+            "run 1 took longer than a year",
         ),
         (
             edited(
@@ -85,37 +85,37 @@ fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &StorePlace) {
         (
             edited("\"id\":\"0197-11\"", "\"id\":\"0197-12\""),
             400,
-            "the header is of session '0197-12'",
+            "the header names session '0197-12'",
         ),
         (
             good[..good.len() - 30].to_vec(),
             400,
-            "the last line does not end",
+            "the last line is incomplete",
         ),
         (b"{}\n".to_vec(), 400, "the header of a session"),
-        (b"\xff\xfe\n".to_vec(), 400, "no UTF-8"),
+        (b"\xff\xfe\n".to_vec(), 400, "not valid UTF-8"),
     ] {
         whole(&text).expect_rejected(status, words);
     }
     let swapped = format!("0197-11?sha256={}", SessionDigest::hash_lines(b"x"));
     server
         .ask("PUT", &swapped, &good)
-        .expect_rejected(409, "not those that were sent");
+        .expect_rejected(409, "differ from the sent ones");
     server
         .ask("PUT", "0197-11", &good)
-        .expect_rejected(400, "the header of a session is one line");
+        .expect_rejected(400, "a single line, the session header");
     server
         .ask("PATCH", "0197-11?at=1", b"{}\n")
-        .expect_rejected(404, "was not begun");
+        .expect_rejected(404, "has not started");
     server
         .ask("PATCH", "0197-11?at=0", b"{}\n")
-        .expect_rejected(400, "the place of the lines");
+        .expect_rejected(400, "invalid line number 'at'");
     server
         .ask("PUT", "..%2f..%2fetc", &good)
-        .expect_rejected(400, "the identity of a session");
+        .expect_rejected(400, "invalid session id");
     server
         .ask("POST", "0197-11", b"")
-        .expect_rejected(405, "POST is not among");
+        .expect_rejected(405, "method POST not allowed");
 
     // A header, lines that do not belong in a session, and the end: nothing of it is kept.
     let header = &good[..=good.iter().position(|byte| *byte == b'\n').unwrap()];
@@ -131,7 +131,7 @@ fn what_is_too_much_or_damaged_is_refused_with_its_line(place: &StorePlace) {
         .expect_rejected(400, "line 2");
     server
         .ask("GET", "0197-11/upload", b"")
-        .expect_rejected(404, "nothing is known");
+        .expect_rejected(404, "session '0197-11' not found");
     whole(&good).expect(201, "stored");
     assert_eq!(count_lines(&good), 3);
     assert_eq!(
@@ -338,7 +338,7 @@ fn the_description_of_the_api_is_valid_and_complete() {
                 .try_ask(&method.to_uppercase(), &path, &[], b"")
                 .unwrap();
             let is_known =
-                !(answer.status == 404 && answer.body["error"] == "there is no such address");
+                !(answer.status == 404 && answer.body["error"] == "API endpoint not found");
             assert!(
                 is_known && answer.status < 500 && answer.status != 405,
                 "{method} {path}: {answer:?}"

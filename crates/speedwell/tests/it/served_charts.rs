@@ -104,18 +104,18 @@ fn parts_are_of_pages_that_have_some_and_of_no_other_format() {
         200,
         &["cases 51 to 100 of 101", "← cases 1 to 50", "case 101 →"],
     );
-    part("4").expect(404, &["charts reaches from 1 to 3"]);
+    part("4").expect(404, &["charts ranges from 1 to 3"]);
     part("0").expect(404, &[]);
     part("-1").expect(404, &[]);
-    part("all").expect(400, &["is no number"]);
+    part("all").expect(400, &["expected a number"]);
     dashboard
         .get(&format!("{page}.json?charts=1"))
-        .expect(400, &["this format is not divided"]);
+        .expect(400, &["this format is not split"]);
     let name = dashboard.project();
     for without in ["sessions", "machines", "trend"] {
         dashboard
             .get(&format!("/{name}/{without}?charts=1"))
-            .expect(400, &["this page has no"]);
+            .expect(400, &["unknown parameter"]);
     }
     // A self-contained file has all of them inside.
     let file = dashboard.get(&format!("{page}.html")).expect(200, &[]).body;

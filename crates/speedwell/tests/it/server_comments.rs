@@ -143,7 +143,7 @@ fn a_pushed_session_is_answered_on_its_pull_request_on_every_forge(place: &Store
         let page = server
             .try_ask("GET", "/core/pulls/12.md", &[], b"")
             .unwrap();
-        assert!(page.body.to_string().contains("The comment, as posted"));
+        assert!(page.body.to_string().contains("Comment posted"));
     }
 }
 

@@ -170,7 +170,7 @@ fn very_many_points_are_drawn_as_fewer_marks_and_listed_in_part() {
         200,
         &[
             "2,501 points: each mark is the median of up to 3",
-            "2401 points, the oldest ones, are drawn and not listed",
+            "The 2401 oldest points are in the charts but not in the tables",
         ],
     );
     assert!(page.body.len() < 250_000, "{}", page.body.len());

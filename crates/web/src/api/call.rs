@@ -38,7 +38,7 @@ impl ApiRequest<'_> {
         let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         if id.is_empty() || id.len() > 64 || !id.bytes().all(is_letter) {
             return Err(ApiError::bad_request(
-                "the identity of a session has up to 64 letters, digits and hyphens",
+                "invalid session id: expected up to 64 letters, digits and hyphens",
             ));
         }
         Ok(id)
@@ -82,7 +82,7 @@ impl ApiRequest<'_> {
                 let words = format!("the token may not push sessions of the {what} '{named}'");
                 self.record_action("push", &session.id, &words);
                 return Err(ApiError::new(StatusCode::FORBIDDEN, words)
-                    .with_hint("another token may: speedwell serve token add"));
+                    .with_hint("create a token with this permission: speedwell serve token add"));
             }
         }
         Ok(())

@@ -31,11 +31,11 @@ const MAX_RUN_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 /// Returns 400 or 413, naming the line.
 pub fn check_lines(text: &[u8], at: u64) -> Result<(), ApiError> {
     let Ok(text) = std::str::from_utf8(text) else {
-        return Err(ApiError::bad_request("the body is no UTF-8"));
+        return Err(ApiError::bad_request("the body is not valid UTF-8"));
     };
     if !text.is_empty() && !text.ends_with('\n') {
-        return Err(ApiError::bad_request("the last line does not end")
-            .with_hint("send whole lines, each with its end"));
+        return Err(ApiError::bad_request("the last line is incomplete")
+            .with_hint("end each line with a line break"));
     }
     for (line, number) in text.lines().zip(at..) {
         let most_keys = if number == 0 {
@@ -48,7 +48,7 @@ pub fn check_lines(text: &[u8], at: u64) -> Result<(), ApiError> {
             _ if line.trim().is_empty() => Some("is empty".to_owned()),
             found if found.depth > MAX_DEPTH => Some(format!("is nested deeper than {MAX_DEPTH}")),
             found if found.keys > most_keys => Some(format!("has more than {most_keys} keys")),
-            found if found.has_nul => Some("holds the character NUL".to_owned()),
+            found if found.has_nul => Some("contains a NUL character".to_owned()),
             _ => None,
         };
         if let Some(fault) = fault {
@@ -72,12 +72,12 @@ fn scan_line(line: &[u8]) -> LineScan {
     let mut seen = LineScan::default();
     let mut depth = 0_usize;
     let mut is_text = false;
-    let mut at = 0;
-    while at < line.len() {
-        match (is_text, line[at]) {
+    let mut position = 0;
+    while position < line.len() {
+        match (is_text, line[position]) {
             (true, b'\\') => {
-                seen.has_nul |= line[at..].starts_with(b"\\u0000");
-                at += 1;
+                seen.has_nul |= line[position..].starts_with(b"\\u0000");
+                position += 1;
             }
             (_, b'"') => is_text = !is_text,
             (_, 0) => seen.has_nul = true,
@@ -89,7 +89,7 @@ fn scan_line(line: &[u8]) -> LineScan {
             (false, b':') => seen.keys += 1,
             _ => {}
         }
-        at += 1;
+        position += 1;
     }
     seen
 }
@@ -102,35 +102,35 @@ fn scan_line(line: &[u8]) -> LineScan {
 pub fn check_session(session: &Session, id: &str) -> Result<(), ApiError> {
     if session.id != id {
         let words = format!(
-            "the header is of session '{}', not '{id}'",
+            "the header names session '{}': expected '{id}'",
             shorten_name(&session.id)
         );
         return Err(ApiError::bad_request(words));
     }
     if session.state == speedwell_model::SessionState::Running {
         return Err(ApiError::bad_request("the session is still being measured")
-            .with_hint("push it when it is over"));
+            .with_hint("push it when it has finished"));
     }
     let is_time = |at: i64| (0..=LATEST_UNIX_MS).contains(&at);
     if !is_time(session.started_unix_ms) {
         return Err(ApiError::bad_request(
-            "the session begins before 1970 or after 9999",
+            "the session starts before 1970 or after 9999",
         ));
     }
     check_names(session)?;
     for (run, place) in session.runs.iter().zip(1..) {
         let words = |what: &str| ApiError::bad_request(format!("run {place} {what}"));
         if !is_time(run.started_unix_ms) {
-            return Err(words("begins before 1970 or after 9999"));
+            return Err(words("starts before 1970 or after 9999"));
         }
         if run.wall_ns > MAX_RUN_NS {
-            return Err(words("takes longer than a year"));
+            return Err(words("took longer than a year"));
         }
         if run.usage.is_some_and(|usage| is_huge(&usage)) {
-            return Err(words("used more than can be"));
+            return Err(words("reports implausible resource usage"));
         }
         if run.case.values.len() > MAX_PARAMETERS {
-            return Err(words("is of a case with more than 64 parameters").too_large());
+            return Err(words("has a case with more than 64 parameters").too_large());
         }
     }
     Ok(())
@@ -158,7 +158,7 @@ fn check_names(session: &Session) -> Result<(), ApiError> {
         bytes => Err(ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             format!(
-                "the {what} '{}...' has {bytes} bytes, and 4,096 is the most",
+                "the {what} '{}...' has {bytes} bytes: expected at most 4,096",
                 shorten_name(name)
             ),
         )),
@@ -240,7 +240,7 @@ mod tests {
         let long = format!("\"{}\"\n", "a".repeat(MAX_LINE_BYTES));
         assert_eq!(status(&long), 413);
         let second = check_lines(b"{}\n\"\\u0000\"\n", 6).unwrap_err();
-        assert!(second.error.contains("line 8 holds"), "{second:?}");
+        assert!(second.error.contains("line 8 contains"), "{second:?}");
         assert_eq!(
             (status("{}"), status("{}\n\n{}\n"), status("")),
             (400, 413, 200)

@@ -39,7 +39,7 @@ pub fn page_document(call: &ApiRequest<'_>, path: &str) -> DataResult {
     };
     let uri: Uri = address
         .parse()
-        .map_err(|_| ApiError::bad_request("the question is not understood"))?;
+        .map_err(|_| ApiError::bad_request("cannot parse the query string"))?;
     Ok(answer::document_response(call.site, call.caller, &uri)?)
 }
 
@@ -69,8 +69,8 @@ pub fn list_points(call: &ApiRequest<'_>) -> DataResult {
     let query = call.parse_query()?;
     query.check_names(&["series", "most"])?;
     let Some(series) = query.get_number("series")? else {
-        return Err(ApiError::bad_request("which series?")
-            .with_hint("?series=NUMBER, of those at PROJECT/series"));
+        return Err(ApiError::bad_request("no series given")
+            .with_hint("use ?series=NUMBER; PROJECT/series lists the numbers"));
     };
     let most = match query.get_number("most")? {
         None => DEFAULT_POINTS,
@@ -78,7 +78,9 @@ pub fn list_points(call: &ApiRequest<'_>) -> DataResult {
             .ok()
             .filter(|most| (1..=MAX_POINTS).contains(most))
             .ok_or_else(|| {
-                ApiError::bad_request(format!("'most' is a number from 1 to {MAX_POINTS}"))
+                ApiError::bad_request(format!(
+                    "invalid 'most': expected a number from 1 to {MAX_POINTS}"
+                ))
             })?,
     };
     let project = call.site.find_project(call.project())?;
@@ -120,7 +122,9 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
         GATE_OPTIONS[3],
     ])?;
     let (Some(base), Some(with)) = (query.get("base"), query.get("with")) else {
-        return Err(ApiError::bad_request("which sessions?").with_hint("?base=@prev&with=@latest"));
+        return Err(
+            ApiError::bad_request("no sessions given").with_hint("use ?base=@prev&with=@latest")
+        );
     };
     let options = GATE_OPTIONS.map(|name| (name, query.get(name)));
     let mut options: Vec<(&str, &str)> = options
@@ -132,20 +136,21 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
     }
     let project = call.site.find_project(call.project())?;
     let words = [base.to_owned(), with.to_owned()];
-    let said = project.with_reader(|store| {
-        Ok(check_size(call, store, &words)
-            .and_then(|()| Ok((project.lookups.gate)(store, &words, &options)?)))
-    })?;
-    let said = said.map_err(|problem| match problem.status {
-        StatusCode::INTERNAL_SERVER_ERROR => ApiError {
-            status: StatusCode::BAD_REQUEST,
-            ..problem
-        },
-        _ => problem,
-    })?;
+    let gate = project
+        .with_reader(|store| {
+            Ok(check_size(call, store, &words)
+                .and_then(|()| Ok((project.lookups.gate)(store, &words, &options)?)))
+        })?
+        .map_err(|problem| match problem.status {
+            StatusCode::INTERNAL_SERVER_ERROR => ApiError {
+                status: StatusCode::BAD_REQUEST,
+                ..problem
+            },
+            _ => problem,
+        })?;
     Ok(json_response(
         StatusCode::OK,
-        &json!({"status": said.status, "words": said.message}),
+        &json!({"status": gate.status, "words": gate.message}),
     ))
 }
 
@@ -153,9 +158,9 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
 fn check_size(call: &ApiRequest<'_>, store: &Store, words: &[String]) -> Result<(), ApiError> {
     let mut runs = 0;
     for word in words {
-        let plain = word.split("::").next().unwrap_or_default();
-        let plain = plain.split('[').next().unwrap_or_default();
-        let number = (call.site.lookups.session)(store, plain).map_err(|error| ApiError {
+        let without_filter = word.split("::").next().unwrap_or_default();
+        let reference = without_filter.split('[').next().unwrap_or_default();
+        let number = (call.site.lookups.session)(store, reference).map_err(|error| ApiError {
             status: StatusCode::NOT_FOUND,
             ..ApiError::from(error)
         })?;
@@ -166,7 +171,7 @@ fn check_size(call: &ApiRequest<'_>, store: &Store, words: &[String]) -> Result<
     if runs <= MAX_RUNS {
         return Ok(());
     }
-    let words = format!("{runs} runs are too many; at most {MAX_RUNS} are compared here");
+    let words = format!("cannot compare {runs} runs: expected at most {MAX_RUNS}");
     Err(ApiError::bad_request(words).too_large())
 }
 

@@ -9,15 +9,15 @@ pub fn openapi_document(routes: &[ApiRoute]) -> Value {
     let mut paths = Map::new();
     for route in routes {
         let path = format!("/api/v1/{}", route.path);
-        let known = paths.entry(path).or_insert_with(|| json!({}));
-        known[route.method.to_lowercase()] = route_operation(route);
+        let operations = paths.entry(path).or_insert_with(|| json!({}));
+        operations[route.method.to_lowercase()] = route_operation(route);
     }
     json!({
         "openapi": "3.1.0",
         "info": {
             "title": "Speedwell",
             "version": env!("CARGO_PKG_VERSION"),
-            "summary": "Results of measurements: sessions go in, comparisons and trends come out",
+            "summary": "Upload benchmark sessions; query comparisons and trends",
             "license": {"name": "MIT OR Apache-2.0"},
         },
         "paths": paths,
@@ -25,7 +25,7 @@ pub fn openapi_document(routes: &[ApiRoute]) -> Value {
             "securitySchemes": {"token": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "speedwell serve token add makes one",
+                "description": "Create a token with: speedwell serve token add",
             }},
             "schemas": {"Problem": problem_schema()},
         },
@@ -37,14 +37,14 @@ fn problem_schema() -> Value {
         "type": "object",
         "required": ["error", "hint"],
         "properties": {
-            "error": {"type": "string", "description": "what is wrong"},
-            "hint": {"type": ["string", "null"], "description": "what helps"},
+            "error": {"type": "string", "description": "the error message"},
+            "hint": {"type": ["string", "null"], "description": "how to fix it"},
             "lines": {
                 "type": "integer",
-                "description": "where a pushed session goes on: the number of lines that are here",
+                "description": "number of lines received so far; the upload continues with the line of this number",
             },
-            "here": {"type": "string", "description": "the digest of the session that is here"},
-            "sent": {"type": "string", "description": "the digest of the one that was sent"},
+            "here": {"type": "string", "description": "the digest of the session on the server"},
+            "sent": {"type": "string", "description": "the digest that was sent"},
         },
     })
 }
@@ -64,7 +64,7 @@ fn route_operation(route: &ApiRoute) -> Value {
     responses.insert(
         "default".to_owned(),
         json!({
-            "description": "why not, and what helps",
+            "description": "the error, and how to fix it",
             "content": {"application/problem+json": {"schema": refusal}},
         }),
     );
@@ -104,7 +104,7 @@ fn route_parameters(route: &ApiRoute) -> Vec<Value> {
 /// Builds an operation id such as `put_project_sessions_id`.
 fn operation_id(route: &ApiRoute) -> String {
     let is_letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let path: String = route.path.chars().map(is_letter).collect();
-    let path = path.replace("__", "_");
+    let letters: String = route.path.chars().map(is_letter).collect();
+    let path = letters.replace("__", "_");
     format!("{}_{}", route.method.to_lowercase(), path.trim_matches('_'))
 }

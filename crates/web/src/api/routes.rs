@@ -16,11 +16,11 @@ pub const ROUTES: &[ApiRoute] = &[
         method: "GET",
         path: "openapi.json",
         permission: RequiredPermission::Nothing,
-        summary: "This description",
+        summary: "The OpenAPI document of this API",
         query: &[],
         body_kind: BodyKind::Nothing,
         is_heavy: false,
-        responses: &[(200, "an OpenAPI document")],
+        responses: &[(200, "the OpenAPI document")],
         handler: |_| {
             Ok(json_response(
                 StatusCode::OK,
@@ -32,19 +32,19 @@ pub const ROUTES: &[ApiRoute] = &[
         method: "PUT",
         path: "{project}/sessions/{id}",
         permission: RequiredPermission::Push,
-        summary: "Send a session: its header, whose lines will follow; or all of it, with its digest",
+        summary: "Upload a session: its header, to be followed by its lines; or all lines, with their digest",
         query: &[(
             "sha256",
-            "of all lines: the body is the whole session, and the request finishes it",
+            "digest of all lines: the body is the whole session, and the request finishes the upload",
         )],
         body_kind: BodyKind::Lines,
         is_heavy: false,
         responses: &[
             (
                 200,
-                "what is here of it: 'arriving' with the number of lines, or 'known'",
+                "upload state: 'arriving' with the number of lines received, or 'known'",
             ),
-            (201, "'stored': it is here now"),
+            (201, "'stored': the session is stored now"),
         ],
         handler: sessions::put_session,
     },
@@ -52,16 +52,16 @@ pub const ROUTES: &[ApiRoute] = &[
         method: "PATCH",
         path: "{project}/sessions/{id}",
         permission: RequiredPermission::Push,
-        summary: "Send further lines of a session that was begun",
+        summary: "Append lines to an upload",
         query: &[(
             "at",
-            "the number of the first of them, from 0, which is the header",
+            "number of the first line in the body; line 0 is the header",
         )],
         body_kind: BodyKind::Lines,
         is_heavy: false,
         responses: &[(
             200,
-            "'arriving' with the number of lines that are here, or 'known'",
+            "'arriving' with the number of lines received, or 'known'",
         )],
         handler: sessions::append_lines,
     },
@@ -69,13 +69,13 @@ pub const ROUTES: &[ApiRoute] = &[
         method: "POST",
         path: "{project}/sessions/{id}/finish",
         permission: RequiredPermission::Push,
-        summary: "Say that all lines were sent: {\"lines\", \"sha256\"}",
+        summary: "Finish an upload: {\"lines\", \"sha256\"}",
         query: &[],
         body_kind: BodyKind::Json,
         is_heavy: false,
         responses: &[
-            (200, "'known': it was here"),
-            (201, "'stored': it is here now"),
+            (200, "'known': the session was stored before"),
+            (201, "'stored': the session is stored now"),
         ],
         handler: sessions::finish_upload,
     },
@@ -83,13 +83,13 @@ pub const ROUTES: &[ApiRoute] = &[
         method: "GET",
         path: "{project}/sessions/{id}/upload",
         permission: RequiredPermission::PushOrRead,
-        summary: "How far a session is that is pushed",
+        summary: "Progress of an upload",
         query: &[],
         body_kind: BodyKind::Nothing,
         is_heavy: false,
         responses: &[(
             200,
-            "'arriving' with the number of lines, or 'known' with the digest",
+            "'arriving' with the number of lines received, or 'known' with the digest",
         )],
         handler: sessions::upload_status,
     },
@@ -101,14 +101,14 @@ pub const ROUTES: &[ApiRoute] = &[
         query: &[],
         body_kind: BodyKind::Nothing,
         is_heavy: false,
-        responses: &[(200, "its lines")],
+        responses: &[(200, "the lines of the session")],
         handler: sessions::get_session,
     },
     ApiRoute {
         method: "DELETE",
         path: "{project}/sessions/{id}",
         permission: RequiredPermission::Admin,
-        summary: "Delete a session; for 7 days it can be taken back",
+        summary: "Delete a session; it can be restored for 7 days",
         query: &[],
         body_kind: BodyKind::Nothing,
         is_heavy: false,
@@ -119,16 +119,16 @@ pub const ROUTES: &[ApiRoute] = &[
         method: "POST",
         path: "{project}/sessions/{id}/tags",
         permission: RequiredPermission::Push,
-        summary: "Give a session a name more: {\"tag\"}",
+        summary: "Add a tag to a session: {\"tag\"}",
         query: &[],
         body_kind: BodyKind::Json,
         is_heavy: false,
-        responses: &[(200, "'tagged', also if it had the tag")],
+        responses: &[(200, "'tagged', also if the session had the tag")],
         handler: sessions::add_tag,
     },
     document_route(
         "projects",
-        "All projects that may be read, with their newest sessions",
+        "All readable projects, with their newest sessions",
         &[],
         |call| data::page_document(call, "/index.json"),
     ),
@@ -136,51 +136,51 @@ pub const ROUTES: &[ApiRoute] = &[
         "{project}/sessions",
         "The newest sessions",
         &[
-            ("branch", "only of this branch"),
-            ("before", "only those before this one, for the next page"),
+            ("branch", "only sessions of this branch"),
+            ("before", "only sessions before this number, for paging"),
         ],
         |call| data::project_document(call, "sessions"),
     ),
     expensive_route(
         "{project}/compare",
-        "A comparison, as by speedwell compare",
+        "A comparison, like speedwell compare",
         &[
-            ("base", "a session such as @prev"),
-            ("with", "a session such as @latest"),
+            ("base", "the baseline session, e.g. @prev"),
+            ("with", "the candidate session, e.g. @latest"),
         ],
         |call| data::project_document(call, "compare"),
     ),
     expensive_route(
         "{project}/trend",
-        "Results over time, as by speedwell history trend",
+        "Results over time, like speedwell history trend",
         &[
-            ("case", "the id of a case"),
-            ("metric", "a metric"),
-            ("variant", "a variant"),
-            ("branch", "the line"),
-            ("machine", "the number of a machine"),
-            ("from", "the day of the first commit, such as 2026-03-01"),
-            ("to", "the day of the last commit"),
-            ("space", "revision or time: what the axis shows"),
+            ("case", "case id"),
+            ("metric", "metric name"),
+            ("variant", "variant name"),
+            ("branch", "branch name"),
+            ("machine", "machine number"),
+            ("from", "date of the first commit, e.g. 2026-03-01"),
+            ("to", "date of the last commit"),
+            ("space", "horizontal axis: revision or time"),
         ],
         |call| data::project_document(call, "trend"),
     ),
     expensive_route(
         "{project}/gate",
-        "What speedwell compare --fail-on would end with: {\"status\", \"words\"}",
+        "Exit status of speedwell compare --fail-on: {\"status\", \"words\"}",
         &[
-            ("base", "a session such as @prev"),
-            ("with", "a session such as @latest"),
-            ("fail-on", "worse (unless given), unclear or never"),
-            ("threshold", "the smallest change that matters, such as 2%"),
-            ("method", "the test"),
-            ("correct", "the correction for many cases"),
+            ("base", "the baseline session, e.g. @prev"),
+            ("with", "the candidate session, e.g. @latest"),
+            ("fail-on", "worse (default), unclear or never"),
+            ("threshold", "smallest change that matters, e.g. 2%"),
+            ("method", "statistical test"),
+            ("correct", "multiple-testing correction"),
         ],
         data::evaluate_gate,
     ),
     document_route(
         "{project}/series",
-        "All series of points: case, variant and metric",
+        "All series: case, variant and metric",
         &[],
         data::list_series,
     ),
@@ -188,8 +188,8 @@ pub const ROUTES: &[ApiRoute] = &[
         "{project}/points",
         "The newest points of a series",
         &[
-            ("series", "its number"),
-            ("most", "how many: 1,000 unless given, and 10,000 at most"),
+            ("series", "series number"),
+            ("most", "number of points (default 1,000, maximum 10,000)"),
         ],
         data::list_points,
     ),
@@ -199,17 +199,14 @@ pub const ROUTES: &[ApiRoute] = &[
     document_route("{project}/machines", "All machines", &[], |call| {
         data::project_document(call, "machines")
     }),
-    expensive_route(
-        "{project}/alerts",
-        "Changes that nobody has judged",
-        &[],
-        |call| data::project_document(call, "alerts"),
-    ),
+    expensive_route("{project}/alerts", "Open changes", &[], |call| {
+        data::project_document(call, "alerts")
+    }),
     ApiRoute {
         permission: RequiredPermission::Admin,
         ..document_route(
             "tokens",
-            "All tokens, without what is secret",
+            "All tokens, without their secrets",
             &[],
             data::list_tokens,
         )
@@ -218,16 +215,19 @@ pub const ROUTES: &[ApiRoute] = &[
         permission: RequiredPermission::Admin,
         ..document_route(
             "audit",
-            "Who did what: the newest 200 lines",
+            "The newest 200 entries of the audit log",
             &[],
             data::list_audit_entries,
         )
     },
     ApiRoute {
         permission: RequiredPermission::Admin,
-        ..document_route("settings", "Projects, tokens and the audit", &[], |call| {
-            data::page_document(call, "/settings.json")
-        })
+        ..document_route(
+            "settings",
+            "Projects, tokens and the audit log",
+            &[],
+            |call| data::page_document(call, "/settings.json"),
+        )
     },
 ];
 
@@ -277,13 +277,13 @@ pub(super) fn find_route(
     path: &str,
 ) -> Result<(&'static ApiRoute, Vec<String>), ApiError> {
     let Some(path) = path.strip_prefix("/api/v1/") else {
-        return Err(
-            ApiError::not_found("there is no such version of the API").with_hint("/api/v1/")
-        );
+        return Err(ApiError::not_found("unknown API version").with_hint("use /api/v1/"));
     };
     let parts = path.split('/').map(crate::link::decode_segment);
     let Some(parts) = parts.collect::<Option<Vec<String>>>() else {
-        return Err(ApiError::not_found("this address is no text"));
+        return Err(ApiError::not_found(
+            "cannot decode the address: expected percent-encoded UTF-8",
+        ));
     };
     let mut methods = Vec::new();
     for route in ROUTES {
@@ -295,9 +295,12 @@ pub(super) fn find_route(
         }
     }
     if methods.is_empty() {
-        let hint = "GET /api/v1/openapi.json describes all addresses";
-        return Err(ApiError::not_found("there is no such address").with_hint(hint));
+        let hint = "GET /api/v1/openapi.json lists all endpoints";
+        return Err(ApiError::not_found("API endpoint not found").with_hint(hint));
     }
-    let words = format!("{method} is not among {}", methods.join(", "));
+    let words = format!(
+        "method {method} not allowed: expected {}",
+        methods.join(", ")
+    );
     Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, words))
 }

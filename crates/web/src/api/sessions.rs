@@ -30,8 +30,11 @@ pub fn put_session(call: &ApiRequest<'_>) -> SessionResult {
         }
         None => {
             if count_lines(call.body) != 1 {
-                return Err(ApiError::bad_request("the header of a session is one line")
-                    .with_hint("send the others by PATCH, or all together with ?sha256=DIGEST"));
+                return Err(
+                    ApiError::bad_request("expected a single line, the session header").with_hint(
+                        "send the other lines by PATCH, or all lines at once with ?sha256=DIGEST",
+                    ),
+                );
             }
             let origin = parse_header(call, id)?.origin;
             call.with_writer(|store| {
@@ -58,27 +61,29 @@ fn parse_header(call: &ApiRequest<'_>, id: &str) -> Result<Session, ApiError> {
 /// Receives further lines.
 pub fn append_lines(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
-    let query = call.parse_query()?;
-    let at = query.get("at").and_then(|at| at.parse::<u64>().ok());
-    let at = at.filter(|at| *at > 0 && i64::try_from(*at).is_ok());
-    let at = at.ok_or_else(|| {
-        ApiError::bad_request("the place of the lines is missing")
-            .with_hint("?at=N, from 1, which follows the header")
-    })?;
+    let first_line = call
+        .parse_query()?
+        .get("at")
+        .and_then(|number| number.parse::<u64>().ok())
+        .filter(|number| *number > 0 && i64::try_from(*number).is_ok())
+        .ok_or_else(|| {
+            ApiError::bad_request("missing or invalid line number 'at'")
+                .with_hint("use ?at=N, the number of the first line sent; 1 follows the header")
+        })?;
     if call.body.is_empty() {
-        return Err(ApiError::bad_request("there are no lines"));
+        return Err(ApiError::bad_request("the body contains no lines"));
     }
-    check::check_lines(call.body, at)?;
+    check::check_lines(call.body, first_line)?;
     call.with_writer(|store| {
         match store.find_incomplete_upload(id)? {
             None if store.upload_status(id)?.is_none() => return Err(upload_not_begun(id)),
             Some(so_far) if so_far.bytes + call.body.len() as u64 > MAX_SESSION_BYTES => {
-                let words = format!("a session has at most {} MiB", MAX_SESSION_BYTES >> 20);
+                let words = format!("the session is larger than {} MiB", MAX_SESSION_BYTES >> 20);
                 return Err(ApiError::bad_request(words).too_large());
             }
             _ => {}
         }
-        let (now, is_placed) = store.add_lines(id, at, call.body, &call.upload_sender())?;
+        let (now, is_placed) = store.add_lines(id, first_line, call.body, &call.upload_sender())?;
         match now {
             UploadStatus::Arriving(lines) if !is_placed => Err(line_mismatch(lines)),
             other => arrival_response(call, store, id, other),
@@ -89,11 +94,12 @@ pub fn append_lines(call: &ApiRequest<'_>) -> SessionResult {
 /// Finishes an upload.
 pub fn finish_upload(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
-    let body: Value = serde_json::from_slice(call.body)
-        .map_err(|error| ApiError::bad_request(format!("the body is no JSON: {error}")))?;
+    let body: Value = serde_json::from_slice(call.body).map_err(|error| {
+        ApiError::bad_request(format!("cannot parse the body as JSON: {error}"))
+    })?;
     let (Some(lines), Some(digest)) = (body["lines"].as_u64(), body["sha256"].as_str()) else {
         return Err(ApiError::bad_request(
-            "the body is {\"lines\": NUMBER, \"sha256\": DIGEST}",
+            "invalid body: expected {\"lines\": NUMBER, \"sha256\": DIGEST}",
         ));
     };
     let so_far =
@@ -135,9 +141,7 @@ pub fn upload_status(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
     call.with_writer(|store| match store.upload_status(id)? {
         Some(now) => arrival_response(call, store, id, now),
-        None => Err(ApiError::not_found(format!(
-            "nothing is known of session '{id}'"
-        ))),
+        None => Err(ApiError::not_found(format!("session '{id}' not found"))),
     })
 }
 
@@ -173,13 +177,16 @@ pub fn delete_session(call: &ApiRequest<'_>) -> SessionResult {
 /// Adds a tag to a session.
 pub fn add_tag(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
-    let body: Value = serde_json::from_slice(call.body)
-        .map_err(|error| ApiError::bad_request(format!("the body is no JSON: {error}")))?;
+    let body: Value = serde_json::from_slice(call.body).map_err(|error| {
+        ApiError::bad_request(format!("cannot parse the body as JSON: {error}"))
+    })?;
     let Some(tag) = body["tag"]
         .as_str()
         .filter(|tag| tag.len() <= check::MAX_NAME_BYTES)
     else {
-        return Err(ApiError::bad_request("the body is {\"tag\": NAME}"));
+        return Err(ApiError::bad_request(
+            "invalid body: expected {\"tag\": NAME}",
+        ));
     };
     call.with_writer(|store| {
         let number = store.find_by_id(id)?.ok_or_else(|| session_not_found(id))?;
@@ -211,19 +218,19 @@ fn parse_upload(
 ) -> Result<ParsedUpload, ApiError> {
     let (sent, here) = (parse_digest(digest)?, SessionDigest::hash_lines(lines));
     if sent != here {
-        let words = "the lines that are here are not those that were sent";
-        let problem = ApiError::new(StatusCode::CONFLICT, words).with_hint("send them again");
-        return Err(problem
+        let words = "digest mismatch: the received lines differ from the sent ones";
+        let mismatch = ApiError::new(StatusCode::CONFLICT, words).with_hint("send the lines again");
+        return Err(mismatch
             .with_member("here", here.to_string())
             .with_member("sent", digest)
             .with_member("lines", 0));
     }
-    let text =
-        std::str::from_utf8(lines).map_err(|_| ApiError::bad_request("the body is no UTF-8"))?;
+    let text = std::str::from_utf8(lines)
+        .map_err(|_| ApiError::bad_request("the body is not valid UTF-8"))?;
     let mut sessions = json_lines::read(text).map_err(unreadable_session)?;
     let session = sessions.pop().filter(|_| sessions.is_empty());
     let session =
-        session.ok_or_else(|| ApiError::bad_request("the lines are of several sessions"))?;
+        session.ok_or_else(|| ApiError::bad_request("expected the lines of a single session"))?;
     check::check_session(&session, id)?;
     call.ensure_push_permitted(&session)?;
     Ok(ParsedUpload {
@@ -282,14 +289,14 @@ fn arrival_response(
             store.session_digest(number)?,
         )),
         UploadStatus::Differs { here } => {
-            let words = format!("another session '{id}' is here");
+            let words = format!("a different session '{id}' is already stored");
             Err(ApiError::new(StatusCode::CONFLICT, words).with_member("here", here.to_string()))
         }
         UploadStatus::Deleted => Err(ApiError::new(
             StatusCode::GONE,
             format!("session '{id}' was deleted from this server"),
         )
-        .with_hint("speedwell serve prune --undelete takes that back for 7 days")),
+        .with_hint("speedwell serve prune --undelete restores it within 7 days")),
     }
 }
 
@@ -305,7 +312,7 @@ fn known_response(
 
 fn parse_digest(digest: &str) -> Result<SessionDigest, ApiError> {
     SessionDigest::parse(digest)
-        .ok_or_else(|| ApiError::bad_request("sha256 is 64 hexadecimal digits"))
+        .ok_or_else(|| ApiError::bad_request("invalid sha256: expected 64 hexadecimal digits"))
 }
 
 fn unreadable_session(error: anyhow::Error) -> ApiError {
@@ -317,23 +324,25 @@ fn unreadable_session(error: anyhow::Error) -> ApiError {
 }
 
 fn upload_not_begun(id: &str) -> ApiError {
-    ApiError::not_found(format!("session '{id}' was not begun")).with_hint("PUT its header first")
+    ApiError::not_found(format!("the upload of session '{id}' has not started"))
+        .with_hint("PUT its header first")
 }
 
 fn session_not_found(id: &str) -> ApiError {
-    ApiError::not_found(format!("there is no session '{id}'"))
+    ApiError::not_found(format!("session '{id}' not found"))
 }
 
 fn line_mismatch(lines: u64) -> ApiError {
-    let words = format!("the next line is {lines}");
+    let words = format!("line number mismatch: {lines} received so far");
     ApiError::new(StatusCode::CONFLICT, words).with_member("lines", lines)
 }
 
 fn session_conflict(id: &str, here: SessionDigest, sent: SessionDigest) -> ApiError {
-    let words =
-        format!("another session '{id}' is here: its digest is {here}, that of yours {sent}");
+    let words = format!(
+        "a different session '{id}' is already stored: its digest is {here}, yours is {sent}"
+    );
     ApiError::new(StatusCode::CONFLICT, words)
-        .with_hint("nothing is ever replaced; whoever changed the session elsewhere has to give it a new identity")
+        .with_hint("stored sessions are never replaced; give the changed session a new id")
         .with_member("here", here.to_string())
         .with_member("sent", sent.to_string())
 }

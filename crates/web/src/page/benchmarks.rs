@@ -57,7 +57,7 @@ pub fn benchmark_page(visit: PageContext<'_>, name: &str) -> Result<PageContent,
             PageLink::new(visit.benchmark_href(name), name),
         ],
         links: vec![
-            PageLink::new(sessions, "its sessions"),
+            PageLink::new(sessions, "all sessions"),
             PageLink::new(
                 visit.numbered_href(newest),
                 format!("newest session @{newest}"),
@@ -69,14 +69,14 @@ pub fn benchmark_page(visit: PageContext<'_>, name: &str) -> Result<PageContent,
 }
 
 fn unknown_benchmark(visit: PageContext<'_>, name: &str) -> Result<PageError, PageError> {
-    let known = visit.store.list_benchmarks()?;
-    let names = nearest_names(name, known.iter().map(|benchmark| benchmark.name.as_str()));
-    let pages = names.into_iter();
-    let pages = pages.map(|name| (visit.benchmark_href(name), name.to_owned()));
-    Ok(
-        PageError::not_found(format!("there is no benchmark '{name}'"))
-            .with_nearest(pages.collect()),
+    let benchmarks = visit.store.list_benchmarks()?;
+    let pages = nearest_names(
+        name,
+        benchmarks.iter().map(|benchmark| benchmark.name.as_str()),
     )
+    .into_iter()
+    .map(|name| (visit.benchmark_href(name), name.to_owned()));
+    Ok(PageError::not_found(format!("benchmark '{name}' not found")).with_nearest(pages.collect()))
 }
 
 /// Renders the results of a benchmark in one session, and their dependence on the parameter that

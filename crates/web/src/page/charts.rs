@@ -30,9 +30,9 @@ impl ChartPart {
         };
         if format != PageFormat::Page {
             return Err(PageError::bad_request(format!(
-                "'{QUERY_KEY}' chooses a part of a page, and this format is not divided"
+                "'{QUERY_KEY}' selects a part of a page, but this format is not split"
             ))
-            .with_hint(format!("leave {QUERY_KEY}={number} out: it has everything")));
+            .with_hint(format!("omit {QUERY_KEY}={number} to get all charts")));
         }
         let number = usize::try_from(number).unwrap_or(0);
         Ok((ChartPart(Some(number)), query.without_name(QUERY_KEY)))
@@ -46,27 +46,27 @@ impl ChartPart {
         let ChartPart(Some(number)) = self else {
             return Ok(page);
         };
-        let all = parts_of_charts(&page.document);
-        if all == 0 {
+        let part_count = parts_of_charts(&page.document);
+        if part_count == 0 {
             return Err(
-                PageError::bad_request(format!("this page has no '{QUERY_KEY}'"))
-                    .with_hint("it has all its charts on the page itself"),
+                PageError::bad_request(format!("unknown parameter '{QUERY_KEY}'"))
+                    .with_hint("all charts are on the page itself"),
             );
         }
         let Some(part) = part_of_charts(&page.document, number) else {
-            return Err(PageError::not_found(format!(
-                "this page has no part {number} of its charts"
-            ))
-            .with_hint(format!("{QUERY_KEY} reaches from 1 to {all}")));
+            return Err(
+                PageError::not_found(format!("part {number} of the charts not found"))
+                    .with_hint(format!("{QUERY_KEY} ranges from 1 to {part_count}")),
+            );
         };
         let neighbour = |number: usize| {
             let title = part_of_charts(&page.document, number)?.title;
             Some((part_link_prefix(query) + &number.to_string(), title))
         };
-        let before = neighbour(number.wrapping_sub(1));
-        let after = neighbour(number + 1);
-        let before = before.map(|(href, title)| PageLink::new(href, format!("← {title}")));
-        let after = after.map(|(href, title)| PageLink::new(href, format!("{title} →")));
+        let before = neighbour(number.wrapping_sub(1))
+            .map(|(href, title)| PageLink::new(href, format!("← {title}")));
+        let after =
+            neighbour(number + 1).map(|(href, title)| PageLink::new(href, format!("{title} →")));
         let mut crumbs = page.crumbs;
         crumbs.push(PageLink::new(
             part_link_prefix(query) + &number.to_string(),

@@ -35,8 +35,8 @@ pub fn compare_page(visit: PageContext<'_>) -> Result<PageOutcome, PageError> {
     if query.get("base").is_none() {
         let hint = match chosen.len() {
             0 => "",
-            1 => "one session is nothing to compare",
-            _ => "more than two sessions were chosen",
+            1 => "Only one session was selected",
+            _ => "More than two sessions were selected",
         };
         return choose_page(visit, hint).map(PageOutcome::from);
     }
@@ -67,8 +67,8 @@ fn check_reference(word: &str) -> Result<(), PageError> {
         return Ok(());
     }
     Err(
-        PageError::bad_request(format!("'{word}' names no stored session")).with_hint(
-            "use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base; [VARIANT] behind it picks a variant",
+        PageError::bad_request(format!("cannot resolve '{word}': expected a stored session")).with_hint(
+            "use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base; append [VARIANT] to select a variant",
         ),
     )
 }
@@ -83,8 +83,7 @@ fn comparison_page(visit: PageContext<'_>, words: &[String]) -> Result<PageConte
         .collect();
     let settings = (lookups.settings)(&options).map_err(bad)?;
     check_size(visit, words)?;
-    let found = (lookups.sources)(visit.store, words);
-    let found = found.map_err(bad)?;
+    let found = (lookups.sources)(visit.store, words).map_err(bad)?;
     let sources: Vec<LabelledSession<'_>> = found
         .iter()
         .map(|source| {
@@ -108,7 +107,7 @@ fn comparison_page(visit: PageContext<'_>, words: &[String]) -> Result<PageConte
     }
     let taken_for = found.iter().filter_map(|source| source.resolved_as.clone());
     document.extend(taken_for.map(ReportBlock::Note));
-    let own = visit.page_href(&format!("compare{}", visit.query.to_query_string()));
+    let own_href = visit.page_href(&format!("compare{}", visit.query.to_query_string()));
     let mut links = Vec::new();
     if let [base, with] = words {
         links.push(PageLink::new(visit.compare_href(with, base), "swap"));
@@ -123,7 +122,7 @@ fn comparison_page(visit: PageContext<'_>, words: &[String]) -> Result<PageConte
     Ok(PageContent {
         crumbs: vec![
             PageLink::new(visit.page_href("compare"), "compare"),
-            PageLink::new(own, words.join(" with ")),
+            PageLink::new(own_href, words.join(" with ")),
         ],
         links,
         filters: Some(compare_form(visit)),
@@ -151,10 +150,10 @@ fn reference_path(word: &str) -> String {
 fn check_size(visit: PageContext<'_>, words: &[String]) -> Result<(), PageError> {
     let mut overviews: Vec<SessionOverview> = Vec::new();
     for word in words {
-        let plain = word.split("::").next().unwrap_or_default();
-        let plain = plain.split('[').next().unwrap_or_default();
-        let found = (visit.project.lookups.session)(visit.store, plain);
-        let number = found.map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
+        let without_filter = word.split("::").next().unwrap_or_default();
+        let reference = without_filter.split('[').next().unwrap_or_default();
+        let number = (visit.project.lookups.session)(visit.store, reference)
+            .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
         overviews.extend(visit.store.find_overview(number)?);
     }
     check_runs(&overviews.iter().collect::<Vec<_>>())
@@ -165,7 +164,7 @@ fn choose_page(visit: PageContext<'_>, hint: &str) -> Result<PageContent, PageEr
     let found = visit.store.select_sessions(&SessionFilter::default(), 20)?;
     let mut document = Document::new("compare");
     document.push(ReportBlock::Headline(
-        "choose two sessions to compare".into(),
+        "select two sessions to compare".into(),
     ));
     if !hint.is_empty() {
         document.push(ReportBlock::Paragraph(format!("{hint}.")));
@@ -207,14 +206,11 @@ fn compare_form(visit: PageContext<'_>) -> PageForm {
             field("with", "@latest"),
             field("threshold", "2 % for 'same'"),
             FormField {
-                options: options(
-                    "the usual one",
-                    &["rank", "welch", "mann-whitney", "bootstrap"],
-                ),
+                options: options("default", &["rank", "welch", "mann-whitney", "bootstrap"]),
                 ..field("method", "")
             },
             FormField {
-                options: options("the usual one", &["bh", "holm", "none"]),
+                options: options("default", &["bh", "holm", "none"]),
                 ..field("correct", "")
             },
         ],

@@ -189,7 +189,7 @@ impl PageContext<'_> {
             table: "sessions",
             action: self.page_href("compare"),
             name: "of",
-            button: "Compare the two chosen sessions".into(),
+            button: "Compare the two selected sessions".into(),
         })
     }
 }
@@ -218,7 +218,7 @@ pub fn build_page(visit: PageContext<'_>, place: &PageKind) -> Result<PageOutcom
         PageKind::Alerts => alerts::alerts_page(visit).map(PageOutcome::from),
         PageKind::Live => live::live_page(visit).map(PageOutcome::from),
         PageKind::SessionLive(id) => live::session_live_page(visit, id),
-        PageKind::Events(_) => Err(PageError::not_found("a stream of events has one form only")),
+        PageKind::Events(_) => Err(PageError::not_found("an event stream has no other formats")),
         PageKind::Search => search::search_page(visit).map(PageOutcome::from),
         PageKind::Settings => settings::settings_page(visit).map(PageOutcome::from),
     }
@@ -230,15 +230,15 @@ const MAX_LIST_CHARS: usize = 60;
 /// Shortens the texts of a column; the raw values stay complete.
 fn shorten_column(document: &mut Document, key: &str) {
     document.for_each_table(&mut |table| {
-        let Some(at) = table.columns.iter().position(|column| column.key == key) else {
+        let Some(column_index) = table.columns.iter().position(|column| column.key == key) else {
             return;
         };
         for row in &mut table.rows {
             if let ReportRow::Cells(cells) = row
-                && let Some((end, _)) = cells[at].text.char_indices().nth(MAX_LIST_CHARS)
+                && let Some((end, _)) = cells[column_index].text.char_indices().nth(MAX_LIST_CHARS)
             {
-                cells[at].text.truncate(end);
-                cells[at].text.push_str(" ...");
+                cells[column_index].text.truncate(end);
+                cells[column_index].text.push_str(" ...");
             }
         }
     });

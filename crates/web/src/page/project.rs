@@ -46,7 +46,7 @@ pub fn project_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
     // change.
     let is_lasting = running.is_empty();
     if !is_lasting {
-        document.push_heading(2, "Being measured");
+        document.push_heading(2, "Running");
         let owned: Vec<SessionOverview> = running.into_iter().cloned().collect();
         document.append_document(visit.list_sessions(&owned));
     }
@@ -74,11 +74,11 @@ fn project_headline(
 ) -> String {
     let words = match history {
         Some(history) => OpenChanges::from_history(history).sentence(history),
-        None => "the history cannot be read".to_owned(),
+        None => "history unavailable".to_owned(),
     };
     let measuring = match running {
         0 => "",
-        _ => "; measuring just now",
+        _ => "; measurement in progress",
     };
     format!(
         "{words}{measuring}. Newest session: @{}, {}.",

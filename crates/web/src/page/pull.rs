@@ -20,9 +20,9 @@ pub fn pull_page(visit: PageContext<'_>, pull: &str) -> Result<PageContent, Page
     let comments = visit.store.posted_comments(pull)?;
     if sessions.is_empty() && comments.is_empty() {
         return Err(PageError::not_found(format!(
-            "nothing was measured of a pull request '{pull}'"
+            "no sessions for pull request '{pull}'"
         ))
-        .with_hint("sessions know theirs where a job of GitHub, GitLab or Gitea measured them")
+        .with_hint("a session belongs to a pull request if a GitHub, GitLab or Gitea job measured it")
         .with_nearest(vec![(visit.page_href("sessions"), "sessions".into())]));
     }
     let mut document = Document::new("pull");
@@ -43,12 +43,12 @@ pub fn pull_page(visit: PageContext<'_>, pull: &str) -> Result<PageContent, Page
                     &format!("@rev:{base}"),
                     &format!("@rev:{}", origin.revision),
                 ),
-                "compare with its base",
+                "compare with base",
             ));
         }
         links.push(PageLink::new(
             visit.revision_href(&origin.revision),
-            "its newest revision",
+            "newest revision",
         ));
     }
     Ok(PageContent {
@@ -73,13 +73,13 @@ fn comment_status(job: &CommentJob) -> Option<ReportBlock> {
     match (job.state, reason) {
         (CommentState::Said, _) => None,
         (CommentState::Waiting, "") => Some(ReportBlock::Note(format!(
-            "The comment about {revision} is about to be written."
+            "The comment on {revision} is queued."
         ))),
         (CommentState::Waiting, why) => Some(ReportBlock::Note(format!(
-            "The comment about {revision} could not be written yet, and is tried again: {why}."
+            "The comment on {revision} could not be posted yet and will be retried: {why}."
         ))),
         (CommentState::Refused, why) => Some(ReportBlock::Warning(format!(
-            "The comment about {revision} was refused: {why}."
+            "The comment on {revision} was rejected: {why}."
         ))),
     }
 }
@@ -91,16 +91,16 @@ fn push_comments(document: &mut Document, comments: &[PostedComment]) {
         document.push_heading(
             2,
             match place {
-                0 => format!("The comment, as posted {when} (UTC)"),
-                _ => format!("Before, posted {when} (UTC)"),
+                0 => format!("Comment posted {when} (UTC)"),
+                _ => format!("Earlier comment, posted {when} (UTC)"),
             },
         );
         document.push(ReportBlock::Facts(vec![
             (
-                "On".into(),
-                format!("{} of {}", comment.repository, comment.forge),
+                "Repository".into(),
+                format!("{} on {}", comment.repository, comment.forge),
             ),
-            ("About".into(), comment.revision.clone()),
+            ("Revision".into(), comment.revision.clone()),
         ]));
         // Omit the hidden marker lines by which the comment is found again.
         let lines = comment

@@ -18,9 +18,9 @@ pub fn revision_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, Pa
         [only] => return Ok(PageOutcome::Redirect(visit.revision_href(only))),
         [] => {
             return Err(
-                PageError::not_found(format!("revision '{id}' was not measured"))
+                PageError::not_found(format!("no sessions for revision '{id}'"))
                     .with_hint(format!(
-                        "speedwell run --variant 'then=rev:{id}' measures it"
+                        "measure it with: speedwell run --variant 'then=rev:{id}'"
                     ))
                     .with_nearest(vec![(visit.page_href("sessions"), "sessions".into())]),
             );
@@ -29,10 +29,10 @@ pub fn revision_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, Pa
             let pages = several
                 .iter()
                 .map(|id| (visit.revision_href(id), id.clone()));
-            return Err(
-                PageError::not_found(format!("several revisions begin with '{id}'"))
-                    .with_nearest(pages.collect()),
-            );
+            return Err(PageError::not_found(format!(
+                "'{id}' is ambiguous: several revisions start with it"
+            ))
+            .with_nearest(pages.collect()));
         }
     };
     let filter = SessionFilter {
@@ -72,15 +72,15 @@ fn revision_facts(origin: &CodeOrigin) -> ReportBlock {
             origin.committed_unix_ms.map(format_moment),
         ),
         ("Branch", origin.branch.clone()),
-        ("Follows", Some(parents.collect::<Vec<_>>().join(" "))),
+        ("Parents", Some(parents.collect::<Vec<_>>().join(" "))),
         ("Pull request", origin.pull.clone()),
         ("Job", origin.job_url.clone()),
     ];
-    let known = facts.into_iter().filter_map(|(name, fact)| {
-        let fact = fact.filter(|fact| !fact.is_empty())?;
-        Some((name.to_owned(), fact))
+    let known_facts = facts.into_iter().filter_map(|(name, fact)| {
+        let value = fact.filter(|value| !value.is_empty())?;
+        Some((name.to_owned(), value))
     });
-    ReportBlock::Facts(known.collect())
+    ReportBlock::Facts(known_facts.collect())
 }
 
 /// Links to comparisons with the base and the parents, if those were measured.
@@ -100,13 +100,13 @@ fn revision_links(
             .is_ok()
     };
     let mut earlier: Vec<(&str, &String)> = Vec::new();
-    earlier.extend(origin.base.iter().map(|base| ("its base", base)));
-    earlier.extend(origin.parents.iter().map(|parent| ("its parent", parent)));
+    earlier.extend(origin.base.iter().map(|base| ("base", base)));
+    earlier.extend(origin.parents.iter().map(|parent| ("parent", parent)));
     for (words, earlier) in earlier {
         if earlier != id && is_measured(earlier) && is_measured(id) {
             links.push(PageLink::new(
                 visit.compare_href(&format!("@rev:{earlier}"), &format!("@rev:{id}")),
-                format!("compare with {words}, {}", short_revision(earlier)),
+                format!("compare with {words} {}", short_revision(earlier)),
             ));
         }
     }
