@@ -13,7 +13,7 @@ impl Control {
             let event = Event::of("error", command)
                 .with("stage", "protocol")
                 .with("class", "Version");
-            let event = event.with("msg", "only protocol version 1 is spoken here");
+            let event = event.with("msg", "only protocol version 1 is supported");
             self.events.send(event.with("fatal", 1));
             return false;
         }
@@ -50,14 +50,14 @@ impl Control {
             return self.refuse(
                 command,
                 "Form",
-                "only the form 'built' is offered: the code is compiled in",
+                "'form' must be 'built': the code is compiled in",
             );
         }
         if self.job.is_some() {
             return self.refuse(
                 command,
                 "Form",
-                "this program holds one piece of code, which is loaded",
+                "the code of this program is already loaded",
             );
         }
         self.job = Some(job.clone());
@@ -84,7 +84,7 @@ impl Control {
             match Worker::start(self.code, self.tell.clone()) {
                 Some(worker) => self.team.push(worker),
                 None => {
-                    self.refuse(command, "Threads", "no further thread can be started");
+                    self.refuse(command, "Threads", "cannot start another thread");
                     break;
                 }
             }

@@ -107,7 +107,7 @@ impl Control {
             return self.refuse(
                 command,
                 "UnknownJob",
-                "'job' must name the job that is loaded",
+                "'job' must name the loaded job",
             );
         }
         match command.verb.as_str() {

@@ -14,7 +14,7 @@ impl Control {
             return self.refuse(
                 command,
                 "UnknownJob",
-                "'jobs' must name the job that is loaded",
+                "'jobs' must name the loaded job",
             );
         }
         if self.team.is_empty() && !self.set_workers(command, 1) {
@@ -72,7 +72,7 @@ impl Control {
             .with("job", self.job.as_deref().unwrap_or_default())
             .with("stage", "timeout")
             .with("class", "Timeout")
-            .with("msg", "the code has not come back a second after 'stop'");
+            .with("msg", "the code did not return within a second of 'stop'");
         self.events.send(event.with("fatal", 0));
         self.lost = true;
         for mut worker in self.team.drain(..) {

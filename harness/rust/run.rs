@@ -48,7 +48,7 @@ impl Run {
         let mode = match command.text("mode").as_deref() {
             Some("continuous") => Mode::Continuous,
             Some("timed" | "series") => Mode::Timed,
-            _ => return Err("only the modes 'continuous', 'timed' and 'series' are offered"),
+            _ => return Err("unsupported mode: expected 'continuous', 'timed' or 'series'"),
         };
         let reference = match command.is("mode", "series") {
             true => command.number("reference", 0).max(0) as usize,
@@ -60,7 +60,7 @@ impl Run {
             command.number("loop", 1),
         );
         if !(1..=100_000_000).contains(&samples) || interval_ns < 1 || count < 1 || warmup_ns < 0 {
-            return Err("a number of 'run' is out of its range");
+            return Err("a number in 'run' is out of range");
         }
         // Several threads take some time to wake, and begin together.
         let slack = Duration::from_micros(if team.len() > 1 { 200 } else { 0 });
