@@ -104,11 +104,7 @@ impl Control {
         let job = command.text("job").unwrap_or_default();
         let of_job = ["workers", "calibrate", "unload"].contains(&command.verb.as_str());
         if of_job && self.job.as_deref() != Some(&job) {
-            return self.refuse(
-                command,
-                "UnknownJob",
-                "'job' must name the loaded job",
-            );
+            return self.refuse(command, "UnknownJob", "'job' must name the loaded job");
         }
         match command.verb.as_str() {
             "load" => self.load(command, job),

@@ -11,11 +11,7 @@ impl Control {
     pub fn run(&mut self, command: &Command) {
         let named = command.text("jobs");
         if named.is_none() || named != self.job {
-            return self.refuse(
-                command,
-                "UnknownJob",
-                "'jobs' must name the loaded job",
-            );
+            return self.refuse(command, "UnknownJob", "'jobs' must name the loaded job");
         }
         if self.team.is_empty() && !self.set_workers(command, 1) {
             return;

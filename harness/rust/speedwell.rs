@@ -143,7 +143,7 @@ pub(crate) fn note_panics() {
             .downcast_ref::<&str>()
             .map(|text| (*text).to_owned());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        let message = text.unwrap_or_else(|| "a value that is no text".to_owned());
+        let message = text.unwrap_or_else(|| "the panic payload is not a string".to_owned());
         let place = panic
             .location()
             .map(|place| (place.file().to_owned(), place.line()));
@@ -155,7 +155,7 @@ pub(crate) fn note_panics() {
 pub(crate) fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|_| {
         let unknown = Fault {
-            message: "a panic without words".to_owned(),
+            message: "a panic without a message".to_owned(),
             place: None,
         };
         FAULT.take().unwrap_or(unknown)
