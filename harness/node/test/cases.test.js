@@ -1,6 +1,6 @@
 'use strict';
 
-// Which cases a declaration and a command line give: the product, its order, types, filters and test mode.
+// The cases of a declaration and a command line: the product, its order, types, filters and test mode.
 
 const test = require('node:test');
 const assert = require('node:assert');

@@ -1,6 +1,7 @@
 'use strict';
 
-// Code given as text: how a text is read, and what of it the suite for all languages does not show.
+// Code given as text: how a text is parsed, and what the conformance suite for all languages does
+// not cover.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -64,9 +65,9 @@ test('the result of an iteration reaches the next one across batches, and assign
 
 test('quantiles are within one per cent', () => {
   const histogram = new Histogram();
-  for (let at = 1; at <= 1000; at++) histogram.add(at * 1000);
+  for (let index = 1; index <= 1000; index++) histogram.add(index * 1000);
   const expected = [1000, 50000, 250000, 500000];
-  histogram.quantiles_ps().forEach((found, at) => assert.ok(Math.abs(found / expected[at] - 1) < 0.01, `${found}`));
+  histogram.quantiles_ps().forEach((found, index) => assert.ok(Math.abs(found / expected[index] - 1) < 0.01, `${found}`));
   assert.deepStrictEqual(new Histogram().quantiles_ps(), []);
 });
 
@@ -92,7 +93,7 @@ test('what cannot be copied to threads is an error that says so', async () => {
   assert.match(error.msg, /cannot be copied to worker threads/);
 });
 
-/** What three awaited workers that never wait have counted until they were told to stop. */
+/** Returns what three awaited workers that never wait have counted until the stop. */
 async function countedUntilStop(afterMs) {
   const harness = startHarness();
   const done = harness.done();
@@ -109,7 +110,7 @@ async function countedUntilStop(afterMs) {
 
 test('awaited workers that never wait take turns, and a stop is heard', async () => {
   let counts = await countedUntilStop(200);
-  // A busy machine may stop it before it has had a processor for a whole window.
+  // On a busy machine it may be stopped before it had a processor for a whole window.
   for (const afterMs of [1000, 5000]) if (Math.max(...counts) === 0) counts = await countedUntilStop(afterMs);
   assert.ok(Math.min(...counts) > Math.max(...counts) / 4, `${counts}`);
 });

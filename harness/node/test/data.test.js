@@ -1,6 +1,6 @@
 'use strict';
 
-// The sample data that URL benchmarks ask for.
+// The sample data that URL benchmarks request.
 
 const test = require('node:test');
 const assert = require('node:assert');

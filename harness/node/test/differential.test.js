@@ -13,7 +13,8 @@ const { CHILD, PACKAGE, fixture, runNode, runOverChannel } = require('./running/
 const core = process.env.SPEEDWELL_NODE_CORE;
 const skip = core ? false : 'SPEEDWELL_NODE_CORE does not name a benchmark folder of Node core';
 
-/** A folder with our fixtures and the given library; the original names files by the place of its own file. */
+/** Creates a folder with our fixtures and the given library; the original derives file names from its own
+ * location. */
 function folderWith(t, install) {
   const root = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'speedwell-core-')));
   t.after(() => fs.rmSync(root, { recursive: true }));
@@ -33,7 +34,7 @@ function ours(root) {
   fs.writeFileSync(path.join(root, 'common.js'), `module.exports = require(${library});\n`);
 }
 
-/** What may not differ: figures are masked, stack traces are reduced to the error itself. */
+/** Masks figures and reduces stack traces to the error itself. */
 function comparable({ code, signal, stdout, stderr, messages = [] }) {
   const errors = stderr.split('\n').filter((line) => /^(\w*Error: |bad argument)/.test(line));
   const reports = messages.map(({ rate, time, ...rest }) => {

@@ -1,6 +1,6 @@
 'use strict';
 
-// A conversation with the harness, checked with the relations that the protocol promises for mode once.
+// A conversation with the harness, checked against the protocol's guarantees for mode once.
 
 const test = require('node:test');
 const assert = require('node:assert');

@@ -1,7 +1,7 @@
 'use strict';
 
-// Every way in which a benchmark file can fail inside the harness: the error has a stage and a text, results that
-// were made before it stand, and the harness itself goes on.
+// Every way in which a benchmark file can fail inside the harness: the error has a stage and a text, earlier
+// results stand, and the harness itself continues.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -68,7 +68,7 @@ const atLoad = [
 ];
 for (const [name, stage, className, message] of atLoad) {
   test(`${name} cannot be loaded: ${className}`, async () => {
-    // A given value would replace the declared one that is wrong.
+    // A given value would replace the invalid declared one.
     const { seen, error, code } = await failure(name, name === 'zz/typecfg.js' ? {} : { n: 1 });
     assert.strictEqual(seen[0], 'error');
     assert.deepStrictEqual([error.stage, error.class, code], [stage, className, 0]);

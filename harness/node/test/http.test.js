@@ -1,7 +1,7 @@
 'use strict';
 
 // bench.http as a whole: which tool is used, what is reported, and every way in which a tool can fail. The tools are
-// fakes, except for the test double, which is real and talks to 127.0.0.1 only.
+// fakes, except the test double, which is real and uses 127.0.0.1 only.
 
 const test = require('node:test');
 const assert = require('node:assert');

@@ -1,6 +1,6 @@
 'use strict';
 
-// What each HTTP tool is told and how its recorded output is read.
+// The command line of each HTTP tool, and parsing of its recorded output.
 
 const test = require('node:test');
 const assert = require('node:assert');

@@ -15,7 +15,7 @@ const hooks = major > 20 || (major === 20 && minor >= 6);
 const noHooks = hooks ? false : 'this node cannot resolve imports of a package that is not installed';
 const register = path.join(PACKAGE, 'register.cjs');
 
-/** A folder outside of this package, where the bare name can only mean an installation. */
+/** A folder outside of this package, where the bare name can only resolve to an installation. */
 function elsewhere(t, files) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'speedwell-modules-'));
   t.after(() => fs.rmSync(folder, { recursive: true }));

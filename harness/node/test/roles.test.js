@@ -1,7 +1,7 @@
 'use strict';
 
-// A benchmark file as its user sees it: run directly, over node's channel, as parent and as child, with all the ways
-// in which it can go wrong.
+// A benchmark file as its user sees it: run directly, over node's channel, as parent and as child, with all its
+// failure modes.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -54,7 +54,7 @@ for (const [name, message] of Object.entries(misuses)) {
     const { code, stderr, stdout } = await runNode([fixture(`zz/${name}.js`)]);
     assert.strictEqual(code, 1);
     assert.ok(stderr.includes(`Error: ${message}\n`), stderr);
-    // A report that was made before the error stands.
+    // A report made before the error stands.
     assert.strictEqual(stdout !== '', name === 'endtwice');
   });
 }

@@ -1,6 +1,7 @@
 'use strict';
 
-// The framing of the harness protocol: what survives it, and how long lists are split.
+// The framing of the harness protocol: which texts survive it, and how long lists are
+// split.
 
 const test = require('node:test');
 const assert = require('node:assert');
