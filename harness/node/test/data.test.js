@@ -47,7 +47,7 @@ test('web platform tests are looked for above the benchmark file', async (t) => 
                    `const { bakeUrlData } = require(${index});
                     console.log(JSON.stringify([bakeUrlData('wpt', 1), bakeUrlData('wpt', 0, true)]));`);
   const missing = await runNode([path.join(root, 'benchmark', 'url', 'a.js')]);
-  assert.match(missing.stderr, /url data type wpt needs 'test\/fixtures\/wpt\/url\/resources\/urltestdata\.json'/);
+  assert.match(missing.stderr, /URL data of type 'wpt' needs 'test\/fixtures\/wpt\/url\/resources\/urltestdata\.json'/);
 
   const data = ['a comment', { input: 'x:1', base: null }, { input: '/b', base: 'http://h/' },
                 { input: 'bad', base: 'x:', failure: true }, { input: '', base: 'y:' }];
