@@ -1,6 +1,6 @@
 'use strict';
 
-// What is asked for: every number equally often, from the seed alone.
+// The drawn numbers: uniformly distributed, and determined by the seed alone.
 
 const test = require('node:test');
 const assert = require('node:assert');

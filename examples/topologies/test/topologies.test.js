@@ -1,6 +1,6 @@
 'use strict';
 
-// Six shapes, one behaviour: the same answers, an orderly end, nothing left behind.
+// Six topologies, one behavior: the same answers, a graceful end, no leftovers.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -17,13 +17,13 @@ const SHAPES = {
   cyan: { path: '/fib/randomfib3', words: ['--http=2', '--fib=2'], children: 5 },
 };
 
-// 1, 2, 3, 5, 8 ... : the numbers that fib(0) = fib(1) = 1 gives for n from 1 to 30.
+// 1, 2, 3, 5, 8 ... : the numbers for n from 1 to 30, with fib(0) = fib(1) = 1.
 const FIBONACCI = [1, 2];
 while (FIBONACCI.length < 30) FIBONACCI.push(FIBONACCI.at(-1) + FIBONACCI.at(-2));
 
 async function answers(server, count, path) {
   const texts = [];
-  for (let at = 0; at < count; at++) texts.push((await server.get(path)).text);
+  for (let i = 0; i < count; i++) texts.push((await server.get(path)).text);
   return texts.join(' ');
 }
 
@@ -85,7 +85,7 @@ for (const name of ['red', 'green', 'brown', 'cyan']) {
     const socket = net.connect(server.port, '127.0.0.1');
     let text = '';
     socket.on('data', (part) => { text += part; });
-    // All in one piece: when the first is answered, all have arrived.
+    // In one write: when the first is answered, all have arrived.
     socket.write(`GET ${SHAPES[name].path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(100));
     await once(socket, 'data');
     server.process.kill('SIGTERM');
