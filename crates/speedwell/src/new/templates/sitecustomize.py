@@ -1,4 +1,4 @@
-"""Imports the module whose cost is measured. Python imports this file at its start."""
+"""Imports the measured module. Python imports this file at startup."""
 
 import importlib
 import os

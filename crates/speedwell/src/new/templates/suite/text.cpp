@@ -1,4 +1,4 @@
-// Taking a line apart into words. Try it:
+// Splitting a line into words. Try it:
 //
 //   speedwell run text.cpp
 //   speedwell compare --variant 'small=-Os' --variant 'fast=-O3' text.cpp
@@ -12,22 +12,22 @@ namespace {
 
 std::string line_of(std::size_t words) {
   std::string line;
-  for (std::size_t at = 0; at < words; ++at) line += "word" + std::to_string(at) + ' ';
+  for (std::size_t i = 0; i < words; ++i) line += "word" + std::to_string(i) + ' ';
   return line;
 }
 
 }  // namespace
 
-// One case for every value. Only the loop is measured; it decides by itself how often it goes round.
+// One case per value. Only the loop is measured; it chooses its number of iterations.
 SPEEDWELL_BENCHMARK(find, speedwell::param("words", {10, 1000})) {
   const auto line = line_of(bench.get<std::size_t>("words"));
   std::size_t found = 0;
   for (auto _ : bench) {
     found = 0;
-    for (std::size_t at = line.find(' '); at != std::string::npos; at = line.find(' ', at + 1)) ++found;
+    for (std::size_t position = line.find(' '); position != std::string::npos; position = line.find(' ', position + 1)) ++found;
     speedwell::keep(found);
   }
-  // An answer that differs between two variants is an error: a faster wrong answer is none.
+  // Different answers of two variants are an error: speed does not matter if the answer is wrong.
   bench.check(found);
 }
 
