@@ -73,15 +73,15 @@ done
 # theirs NAME: nanoseconds per iteration.
 theirs() {
   # Parse the output afterwards: a reader at the other end of a pipe would disturb the measurement.
-  "$folder/theirs-$iterations" "--benchmark_filter=^$1/" --benchmark_format=csv >"$folder/told" 2>/dev/null
-  awk -F, '/^"/ { print $3 }' "$folder/told"
+  "$folder/theirs-$iterations" "--benchmark_filter=^$1/" --benchmark_format=csv >"$folder/out" 2>/dev/null
+  awk -F, '/^"/ { print $3 }' "$folder/out"
 }
 
 # ours NAME: nanoseconds per iteration. One sample of as many iterations and no warm-up, as in
 # `theirs`.
 ours() {
-  "$folder/ours" --samples=1 --warmup=0 "--iterations=$iterations" "$1" >"$folder/told" 2>/dev/null
-  awk '$3 == "ns" { print $2 }' "$folder/told"
+  "$folder/ours" --samples=1 --warmup=0 "--iterations=$iterations" "$1" >"$folder/out" 2>/dev/null
+  awk '$3 == "ns" { print $2 }' "$folder/out"
 }
 
 fastest() { sort -g | head -n 1; }

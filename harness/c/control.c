@@ -133,7 +133,8 @@ static void read_commands(struct control *control) {
 static char *take_line(struct control *control, const char *only_verb) {
   char *end;
   for (char *line_start = control->waiting; line_start && (end = (char *)memchr(
-           line_start, '\n', control->length - (size_t)(line_start - control->waiting))); line_start = end + 1) {
+           line_start, '\n', control->length - (size_t)(line_start - control->waiting)));
+       line_start = end + 1) {
     struct text line = {NULL, 0, 0};
     text_add(&line, line_start, (size_t)(end - line_start));
     if (only_verb && !verb_is(line.bytes, only_verb)) {

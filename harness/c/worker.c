@@ -9,8 +9,8 @@ struct point {
   int64_t t_ns, count;
 };
 
-/* Shared by all workers of a run. Plain fields are written before the run begins, or by the first worker while the
- * others wait at the gate; all others are accessed atomically. */
+/* Shared by all workers of a run. Plain fields are written before the run begins, or by the first worker
+ * while the others wait at the gate; all others are accessed atomically. */
 struct run {
   enum mode mode;
   int64_t interval_ns, warmup_ns, samples, loop, epoch_ns;
@@ -69,8 +69,8 @@ static int64_t now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The processor time of this thread. Reading it is a system call of about 1 µs: it is read outside the wall-clock
- * measurement, or once per window. */
+/* The processor time of this thread. Reading it is a system call of about 1 µs: it is read outside the
+ * wall-clock measurement, or once per window. */
 static int64_t cpu_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -191,7 +191,8 @@ static void take_share(struct worker *worker, struct run *run, int counts) {
   worker->cpu_ns = cpu_now_ns() - worker->begin_cpu_ns;
 }
 
-/* Done by the first worker while the others wait: records the ended sample and decides whether it was the last. */
+/* Done by the first worker while the others wait: records the ended sample and decides whether it was the
+ * last. */
 static void end_sample(struct run *run, int counts) {
   int64_t begin_ns = INT64_MAX, end_ns = 0, cpu_ns = 0;
   for (int i = 0; i < team_size; ++i) {

@@ -11,9 +11,10 @@
 //       bench.bytes(bench.iterations() * from.size());
 //     }
 //
-// `speedwell run FILE.cpp` compiles and measures it. Started by hand, the program measures every case once and prints
-// a table. docs/guide/cpp.md explains every name; docs/reference/protocol.md describes the messages over the
-// descriptors in SPEEDWELL_FDS. Sections: the user's interface, how a pass is measured, the protocol, the table, main.
+// `speedwell run FILE.cpp` compiles and measures it. Started by hand, the program measures every case once
+// and prints a table. docs/guide/cpp.md explains every name; docs/reference/protocol.md describes the
+// messages over the descriptors in SPEEDWELL_FDS. Sections: the user's interface, how a pass is measured,
+// the protocol, the table, main.
 
 #ifndef SPEEDWELL_HPP
 #define SPEEDWELL_HPP
@@ -57,9 +58,10 @@ namespace speedwell {
 /// Whether higher or lower values of a metric are better.
 enum Better { higher, lower };
 
-// Operand constraints for `keep`. Floating-point numbers have registers of their own; with the others, they would be
-// moved. Given the choice, clang always uses memory, which costs a store and a load, so it gets none. gcc uses what
-// fits if memory comes first: it cannot put a known constant into a register that is written.
+// Operand constraints for `keep`. Floating-point numbers have registers of their own; with the others, they
+// would be moved. Given the choice, clang always uses memory, which costs a store and a load, so it gets
+// none. gcc uses what fits if memory comes first: it cannot put a known constant into a register that is
+// written.
 #if defined(__x86_64__)
 #define SPEEDWELL_FLOATS "x"
 #elif defined(__aarch64__)
@@ -73,9 +75,9 @@ enum Better { higher, lower };
 #define SPEEDWELL_PLACE(registers) "m," registers
 #endif
 
-/// Makes the compiler assume that `value` is read here and, unless it is const, that it may have changed; so neither
-/// the value nor its computation is optimised away. Memory counts as read and written, too. Costs no instruction if
-/// the value is in a register anyway.
+/// Makes the compiler assume that `value` is read here and, unless it is const, that it may have changed;
+/// so neither the value nor its computation is optimised away. Memory counts as read and written, too.
+/// Costs no instruction if the value is in a register anyway.
 template <class T>
 inline __attribute__((always_inline)) void keep(T&& value) {
   using Plain = std::remove_reference_t<T>;
@@ -266,8 +268,8 @@ namespace detail {
 
 using Clock = std::chrono::steady_clock;
 
-/// Controls callgrind while it counts instructions (`--metric instructions`): valgrind client requests, which are
-/// no-ops outside valgrind.
+/// Controls callgrind while it counts instructions (`--metric instructions`): valgrind client requests,
+/// which are no-ops outside valgrind.
 inline std::uint64_t valgrind_request(std::uint64_t request) {
   volatile std::uint64_t words[6] = {request, 0, 0, 0, 0, 0};
   std::uint64_t answer = 0;
@@ -313,8 +315,8 @@ inline std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
-/// The processor time of this thread. Reading it is a system call of about 1 µs, so it is read outside the wall-clock
-/// measurement.
+/// The processor time of this thread. Reading it is a system call of about 1 µs, so it is read outside the
+/// wall-clock measurement.
 inline std::int64_t cpu_now_ns() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -372,8 +374,8 @@ class Bench {
   int worker() const { return worker_; }
   int workers() const { return workers_; }
 
-  /// Excludes what follows, up to resume(), from the measured time. Each call reads the clock, which takes some 50 ns:
-  /// suitable for iterations of microseconds.
+  /// Excludes what follows, up to resume(), from the measured time. Each call reads the clock, which takes
+  /// some 50 ns: suitable for iterations of microseconds.
   void pause() {
     paused_at_ns_ = detail::now_ns();
     if (detail::is_counted()) detail::toggle_counting();
@@ -407,7 +409,8 @@ class Bench {
     readings.push_back({std::move(name), std::move(unit), better, false, value});
   }
 
-  /// The computed answer. Speedwell compares it between variants, so it must not depend on the number of iterations.
+  /// The computed answer. Speedwell compares it between variants, so it must not depend on the number of
+  /// iterations.
   template <class T>
   void check(const T& answer) {
     answer_ = detail::text_of(answer);
@@ -625,7 +628,7 @@ inline Pass combine(std::deque<Bench>& workers) {
     for (Reading& reading : bench.readings) {
       const double share = reading.per_second ? 1.0 : 1.0 / static_cast<double>(workers.size());
       auto combined = std::find_if(pass.readings.begin(), pass.readings.end(),
-                                [&](const Reading& one) { return one.name == reading.name; });
+                                   [&](const Reading& one) { return one.name == reading.name; });
       if (combined == pass.readings.end()) {
         combined = pass.readings.insert(combined, reading);
         combined->amount = 0;
@@ -648,7 +651,8 @@ inline Pass combine(std::deque<Bench>& workers) {
 
 inline int workers_of(const Case& benchmark_case) {
   for (std::size_t i = 0; i < benchmark_case.values.size(); ++i) {
-    if (benchmark_case.definition->parameters[i].name == "concurrency") return std::max(1, benchmark_case.get<int>("concurrency"));
+    if (benchmark_case.definition->parameters[i].name == "concurrency")
+      return std::max(1, benchmark_case.get<int>("concurrency"));
   }
   return 1;
 }
@@ -660,7 +664,8 @@ inline Pass one_pass(const Case& benchmark_case, std::int64_t iterations) {
   if (definition.before_sample) definition.before_sample(benchmark_case);
   Gate gate(count);
   std::deque<Bench> workers;
-  for (int worker = 0; worker < count; ++worker) workers.emplace_back(benchmark_case, iterations, worker, count, gate);
+  for (int worker = 0; worker < count; ++worker)
+    workers.emplace_back(benchmark_case, iterations, worker, count, gate);
   if (count == 1) {
     // Without a thread: a process that has started one uses more synchronization ever after.
     definition.body(workers[0]);
@@ -1107,7 +1112,8 @@ inline std::int64_t clock_step_ns() {
   return smallest == INT64_MAX ? 0 : smallest;
 }
 
-/// Returns the file without its folder and extension: benchmarks of `root/memory/copy.cpp` are `memory/copy/NAME`.
+/// Returns the file without its folder and extension: benchmarks of `root/memory/copy.cpp` are
+/// `memory/copy/NAME`.
 inline std::string group_of(const std::string& path, std::string root) {
   if (!root.empty() && root.back() != '/') root += '/';
   std::string group =
@@ -1485,8 +1491,8 @@ inline int by_hand(const std::vector<std::string>& words) {
   return good ? 0 : 2;
 }
 
-/// Lets tools detect, without starting the program, that it supports the protocol: an ELF note (System V ABI, chapter
-/// 5) of the owner "Speedwell", whose content is the protocol's version.
+/// Lets tools detect, without starting the program, that it supports the protocol: an ELF note (System V
+/// ABI, chapter 5) of the owner "Speedwell", whose content is the protocol's version.
 struct Note {
   std::uint32_t name_bytes, content_bytes, type;
   char name[12];
@@ -1514,8 +1520,8 @@ inline int main(int argc, char** argv) {
 
 }  // namespace speedwell
 
-// A program with its own main defines SPEEDWELL_NO_MAIN and calls speedwell::main in it. The function is weak, so that
-// several files of one program may include this header.
+// A program with its own main defines SPEEDWELL_NO_MAIN and calls speedwell::main in it. The function is
+// weak, so that several files of one program may include this header.
 #ifndef SPEEDWELL_NO_MAIN
 __attribute__((weak)) int main(int argc, char** argv) { return speedwell::main(argc, argv); }
 #endif

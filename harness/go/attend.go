@@ -8,8 +8,8 @@ import (
 // Waits for the next event of this kind and handles all others.
 func (c *control) await(wanted kind) news {
 	for {
-		if told := c.attend(); told.kind == wanted {
-			return told
+		if update := c.attend(); update.kind == wanted {
+			return update
 		}
 	}
 }
@@ -29,9 +29,9 @@ func (c *control) attend() news {
 		over = time.After(time.Until(since.Add(patience)))
 	}
 	select {
-	case told := <-c.news:
-		c.hear(told)
-		return told
+	case update := <-c.news:
+		c.hear(update)
+		return update
 	case <-ticks:
 		c.sendGauge()
 	case <-over:
@@ -47,10 +47,10 @@ func (c *control) attend() news {
 	return news{kind: -1}
 }
 
-func (c *control) hear(told news) {
-	switch told.kind {
+func (c *control) hear(update news) {
+	switch update.kind {
 	case said:
-		command := parse(told.line)
+		command := parse(update.line)
 		if command.verb == "stop" && c.job != nil {
 			c.stop(command)
 		} else {
@@ -116,12 +116,12 @@ func (c *control) perform(command *command) {
 	var fault *fault
 	isLate := false
 	for missing := len(job.team); missing > 0 && !isLate; {
-		told := c.attend()
-		isLate = told.kind == late
-		if told.kind == finished && told.run == run {
+		update := c.attend()
+		isLate = update.kind == late
+		if update.kind == finished && update.run == run {
 			missing--
-			if told.fault != nil {
-				fault = told.fault
+			if update.fault != nil {
+				fault = update.fault
 			}
 		}
 	}

@@ -94,8 +94,8 @@ func (j *Job) setWorkers(wanted int) *fault {
 	var fault *fault
 	begun := 0
 	for range j.team[min(before, len(j.team)):] {
-		if told := j.control.await(started); told.fault != nil {
-			fault = told.fault
+		if update := j.control.await(started); update.fault != nil {
+			fault = update.fault
 		} else {
 			begun++
 		}

@@ -14,7 +14,7 @@ const FIXTURES = path.join(__dirname, 'fixtures');
 const REJECTIONS = path.join(FIXTURES, 'rejections.js');
 const COUNT = 20;
 
-test('each mode says that it was in force, and leaves a program alone', { concurrency: 2 }, async (t) => {
+test('each mode reports itself and does not affect a program', { concurrency: 2 }, async (t) => {
   const plain = await run(undefined, ['clean-exit.js']);
   assert.deepStrictEqual([plain.status, plain.stdout, plain.stderr], [0, '', 'mark:throw\n']);
   await Promise.all(MODES.map((mode) => t.test(mode, async () => {
@@ -24,14 +24,14 @@ test('each mode says that it was in force, and leaves a program alone', { concur
   })));
 });
 
-test('without a mode it is the whole module, and a mode that is not known is an error', async () => {
+test('the default mode is the whole module, and an unknown mode is an error', async () => {
   assert.deepStrictEqual((await run('', ['clean-exit.js'])).collector, { mode: 'uncaught', pauses: 0 });
   const wrong = await run('some', ['clean-exit.js']);
   assert.strictEqual(wrong.status, 1);
   assert.match(wrong.stderr, /unknown CC_MODE 'some': expected one of none, session, enable, uncaught, all/);
 });
 
-test('a crash stays what it is, and is reported by the modes that pause', { concurrency: 2 }, async (t) => {
+test('a crash does not change, and the modes that pause report it', { concurrency: 2 }, async (t) => {
   const plain = await run(undefined, ['crash.js']);
   assert.strictEqual(plain.status, 1);
   await Promise.all(MODES.map((mode) => t.test(mode, async () => {
@@ -46,7 +46,7 @@ test('a crash stays what it is, and is reported by the modes that pause', { conc
   })));
 });
 
-test('the report has the frames with the values that their variables had', async () => {
+test('the report has the frames with the values of their variables', async () => {
   const { crash } = await run('uncaught', ['crash.js']);
   assert.strictEqual(crash.origin, 'uncaughtException');
   assert.match(crash.thrown, /^Error: cannot charge 17 EUR to order 42\n/);
@@ -63,7 +63,7 @@ test('the report has the frames with the values that their variables had', async
   assert.strictEqual(checkout.variables.order, 'Object { id: 42, items: Array(2) }');
 });
 
-test('the report goes to a file where one is named', async () => {
+test('the report goes to the given file', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'collector-'));
   try {
     const file = path.join(folder, 'crash.json');
@@ -104,7 +104,7 @@ for (const [way, pauses] of Object.entries(WRONGLY_UNCAUGHT)) {
   });
 }
 
-test('every exception is a pause where all count', async () => {
+test('mode all pauses at every exception', async () => {
   const ways = Object.keys(WRONGLY_UNCAUGHT);
   const { status, collector } = await run('all', [REJECTIONS, String(COUNT), ...ways]);
   assert.deepStrictEqual([status, collector.pauses], [0, COUNT * ways.length]);

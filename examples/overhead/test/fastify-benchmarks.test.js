@@ -48,7 +48,7 @@ test('NODE_OPTIONS loads the module into the servers', (t) => {
   assert.strictEqual(stderr.match(/"mode":"uncaught"/g).length, 4, stderr);
 });
 
-test('a suite that fails is an error', (t) => {
+test('a failing suite is an error', (t) => {
   const folder = copied(t);
   fs.writeFileSync(path.join(folder, 'benchmark.js'), 'process.exit(3)');
   const { status, stdout, stderr } = run(folder);

@@ -27,7 +27,7 @@ async function answers(server, count, path) {
   return texts.join(' ');
 }
 
-test('the topologies are given the same numbers in the same order', { concurrency: true }, async (t) => {
+test('all topologies get the same numbers in the same order', { concurrency: true }, async (t) => {
   const sequences = new Map();
   await Promise.all(Object.entries(SHAPES).map(([name, { path, words, children }]) => t.test(name, async () => {
     const server = await Started.listening('--seed=7', ...words);
@@ -49,7 +49,7 @@ test('the topologies are given the same numbers in the same order', { concurrenc
 });
 
 for (const words of [['--fib=1'], ['--http=1', '--fib=1']]) {
-  test(`a number is asked for by POST /fib (${words[0]})`, async () => {
+  test(`POST /fib requests a specific number (${words[0]})`, async () => {
     const server = await Started.listening(...words);
     try {
       for (const [url, body] of [['/fib?number=10', ''], ['/fib', 'number=10'], ['/fib', '{"number": 10}']]) {
@@ -66,7 +66,7 @@ for (const words of [['--fib=1'], ['--http=1', '--fib=1']]) {
   });
 }
 
-test('requests at the same time are given what requests one by one are given', async () => {
+test('concurrent requests get the same numbers as sequential ones', async () => {
   const [one, many] = await Promise.all([Started.listening('--seed=3', '--fib=1'),
                                          Started.listening('--seed=3', '--http=2', '--fib=2')]);
   try {
@@ -79,7 +79,7 @@ test('requests at the same time are given what requests one by one are given', a
 });
 
 for (const name of ['red', 'green', 'brown', 'cyan']) {
-  test(`${name} answers what has arrived when it is told to stop, and leaves nothing`, async () => {
+  test(`${name} answers received requests when stopped, and leaves no processes`, async () => {
     const server = await Started.listening(...SHAPES[name].words);
     const children = server.children();
     const socket = net.connect(server.port, '127.0.0.1');
@@ -97,7 +97,7 @@ for (const name of ['red', 'green', 'brown', 'cyan']) {
   });
 }
 
-test('a client that goes on asking is sent away', async () => {
+test('a client that keeps sending requests is disconnected', async () => {
   const server = await Started.listening('--fib=1');
   await server.get();
   server.process.kill('SIGTERM');
@@ -108,7 +108,7 @@ test('a client that goes on asking is sent away', async () => {
   assert.strictEqual(await server.ended, 0, server.stderr);
 });
 
-test('an open connection without a request does not hold the end up', async () => {
+test('an open connection without a request does not delay the exit', async () => {
   const server = await Started.listening('--http=1');
   const socket = net.connect(server.port, '127.0.0.1');
   await once(socket, 'connect');
@@ -119,7 +119,7 @@ test('an open connection without a request does not hold the end up', async () =
 });
 
 for (const name of ['green', 'brown']) {
-  test(`nothing is left of ${name} when its main process is killed`, async () => {
+  test(`no process of ${name} survives when its main process is killed`, async () => {
     const server = await Started.listening(...SHAPES[name].words);
     const children = server.children();
     assert.strictEqual(children.length, SHAPES[name].children);
@@ -127,7 +127,7 @@ for (const name of ['green', 'brown']) {
     assert.deepStrictEqual(await leftovers(children), []);
   });
 
-  test(`${name} ends with status 1 when a worker dies, and says so`, async () => {
+  test(`${name} reports a worker's death and exits with status 1`, async () => {
     const server = await Started.listening(...SHAPES[name].words);
     const children = server.children();
     process.kill(children[0], 'SIGKILL');
@@ -137,7 +137,7 @@ for (const name of ['green', 'brown']) {
   });
 }
 
-test('a port that is taken is an error, with and without HTTP workers', async () => {
+test('a port in use is an error, with and without HTTP workers', async () => {
   const holder = await Started.listening();
   try {
     for (const words of [[], ['--http=2']]) {
@@ -150,7 +150,7 @@ test('a port that is taken is an error, with and without HTTP workers', async ()
   }
 });
 
-test('a word that is not known is an error of its own kind', async () => {
+test('an unknown argument is a usage error', async () => {
   for (const word of ['--fib=0', '--https=2', '--fib=two', '--port=70000']) {
     const server = new Started(word);
     assert.strictEqual(await server.ended, 2);

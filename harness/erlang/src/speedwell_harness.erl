@@ -111,7 +111,7 @@ undone(Main, Name, Failure) ->
 
 wait([], Port) ->
     receive
-        {event, Line} -> told(Line, Port), wait([], Port)
+        {event, Line} -> write_event(Line, Port), wait([], Port)
     after 0 -> ok
     end;
 wait([{Pid, Monitor} | Rest], Port) ->
@@ -119,7 +119,7 @@ wait([{Pid, Monitor} | Rest], Port) ->
         {'DOWN', Monitor, process, Pid, _} -> wait(Rest, Port)
     end.
 
-told(Line, Port) ->
+write_event(Line, Port) ->
     try port_command(Port, Line) catch error:badarg -> false end.
 
 watch(Fields, State) ->

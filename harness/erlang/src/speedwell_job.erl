@@ -159,7 +159,7 @@ init({Ready = #{module := Module, init := Hook}, Options}) ->
 handle_call(close, _From, Job) ->
     Ended = ended(Job),
     Failure = done(Ended),
-    tell(Failure, Ended),
+    report_failure(Failure, Ended),
     {stop, normal, Failure, Ended#job{closed = true}};
 handle_call(Request, From, Job) ->
     {noreply, call(Request, From, Job)}.
@@ -177,7 +177,7 @@ handle_info(Message, Job) ->
 
 %% Whatever ended the job, its user code must have been told.
 terminate(_, #job{ready = Ready, closed = Closed} = Job) ->
-    Closed orelse begin Ended = ended(Job), tell(done(Ended), Ended) end,
+    Closed orelse begin Ended = ended(Job), report_failure(done(Ended), Ended) end,
     speedwell_code:unload(Ready).
 
 %% Omits the compiled module from log entries.
@@ -192,7 +192,7 @@ heard({release, Ref}, Job) -> end_run(Ref, Job);
 heard({abandon, Ref, Failure}, Job) -> give_up(Ref, Failure, Job);
 heard({ready, Pid}, Job) -> got_ready(Pid, Job);
 heard({failed, Pid, Failure}, Job) -> failed(Pid, Failure, Job);
-heard({point, Pid, K, Point}, Job) -> told({point, place(Pid, Job), K, Point}, Job);
+heard({point, Pid, K, Point}, Job) -> notify({point, place(Pid, Job), K, Point}, Job);
 heard({last_point, _}, Job) -> last_point(Job);
 heard({report, Pid, Report}, Job) -> got_report(Pid, Report, Job);
 heard({'DOWN', Monitor, process, Pid, Reason}, Job) -> down(Monitor, Pid, Reason, Job);
@@ -289,17 +289,17 @@ begin_run(Conductor, Ref, Mode, {Node, Epoch, Left}, What, Job = #job{workers = 
     no_workers(Job#job{run = Run}).
 
 no_workers(Job = #job{workers = []}) ->
-    (told({reports, []}, told(passed, Job)))#job{run = none};
+    (notify({reports, []}, notify(passed, Job)))#job{run = none};
 no_workers(Job) ->
     Job.
 
-told(What, Job = #job{run = #{conductor := Conductor, ref := Ref}}) ->
+notify(What, Job = #job{run = #{conductor := Conductor, ref := Ref}}) ->
     Conductor ! {Ref, self(), What},
     Job;
-told(_, Job) ->
+notify(_, Job) ->
     Job.
 
-last_point(Job = #job{run = Run = #{points := 1}}) -> told(passed, Job#job{run = Run#{points => 0}});
+last_point(Job = #job{run = Run = #{points := 1}}) -> notify(passed, Job#job{run = Run#{points => 0}});
 last_point(Job = #job{run = Run = #{points := N}}) -> Job#job{run = Run#{points => N - 1}};
 last_point(Job) -> Job.
 
@@ -315,7 +315,7 @@ give_up(_, _, Job) -> Job.
 got_report(Pid, Report, Job = #job{run = Run = #{reports := Reports}, workers = Workers}) ->
     case Reports#{Pid => Report} of
         All when map_size(All) =:= length(Workers) ->
-            (told({reports, [maps:get(Worker, All) || Worker <- Workers]}, Job))#job{run = none};
+            (notify({reports, [maps:get(Worker, All) || Worker <- Workers]}, Job))#job{run = none};
         Some ->
             Job#job{run = Run#{reports => Some}}
     end;
@@ -335,7 +335,7 @@ fail(Failure, Job = #job{options = Options}) ->
     Ended = ended(Job),
     All = case done(Ended) of
         none -> Failure;
-        Later when is_map_key(exit_reason, Options) -> tell(Later, Ended), Failure;
+        Later when is_map_key(exit_reason, Options) -> report_failure(Later, Ended), Failure;
         Later -> Failure#{then => Later}
     end,
     {stop, exit_reason(All, Options), Ended#job{closed = true}}.
@@ -380,10 +380,10 @@ done(#job{ready = #{module := Module, done := Done}, shared = Shared}) ->
         Class:Reason:Stack -> #{stage => done, class => Class, reason => Reason, stack => Stack}
     end.
 
-tell(none, _) -> ok;
-tell(Failure, #job{options = Options}) ->
-    Tell = maps:get(on_done_error, Options, fun(_) -> ok end),
-    Tell(Failure).
+report_failure(none, _) -> ok;
+report_failure(Failure, #job{options = Options}) ->
+    OnDoneError = maps:get(on_done_error, Options, fun(_) -> ok end),
+    OnDoneError(Failure).
 
 %% The exit messages of a killed worker may have arrived already.
 flushed(Worker) ->

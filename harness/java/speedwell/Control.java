@@ -81,7 +81,7 @@ final class Control<S, T> {
     System.exit(0);
   }
 
-  void tell(Object what) {
+  void post(Object what) {
     news.add(what);
   }
 
@@ -89,12 +89,12 @@ final class Control<S, T> {
     try (BufferedReader lines =
         new BufferedReader(new InputStreamReader(from, StandardCharsets.UTF_8))) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-        tell(new Command(line));
+        post(new Command(line));
       }
     } catch (IOException error) {
       // Same as the end of the commands.
     }
-    tell(END);
+    post(END);
   }
 
   private void converse() throws InterruptedException {
@@ -321,19 +321,19 @@ final class Control<S, T> {
     if (ended || stoppedNs != 0) {
       patienceNs = Math.min(patienceNs, (ended ? endedNs : stoppedNs) + PATIENCE_NS - now);
     }
-    Object told = news.poll(Math.max(patienceNs, 0), TimeUnit.NANOSECONDS);
-    if (told instanceof Command) {
-      Command command = (Command) told;
+    Object message = news.poll(Math.max(patienceNs, 0), TimeUnit.NANOSECONDS);
+    if (message instanceof Command) {
+      Command command = (Command) message;
       if (command.verb.equals("stop") && job != null) {
         stop(command);
       } else {
         waiting.add(command);
       }
-    } else if (told instanceof Begun) {
-      begun.add((Begun) told);
-    } else if (told instanceof Run) {
-      finished += told == run ? 1 : 0;
-    } else if (told == END) {
+    } else if (message instanceof Begun) {
+      begun.add((Begun) message);
+    } else if (message instanceof Run) {
+      finished += message == run ? 1 : 0;
+    } else if (message == END) {
       ended = true;
       endedNs = System.nanoTime();
       if (run != null) {

@@ -71,18 +71,18 @@ final class Worker<S, T> extends Thread {
     try {
       statePlace = new Code.Place<>(code.begin.begin(shared));
     } catch (Throwable error) {
-      control.tell(new Control.Begun(error));
+      control.post(new Control.Begun(error));
       return;
     }
     sharedPlace = new Code.Place<>(shared);
-    control.tell(new Control.Begun(null));
+    control.post(new Control.Begun(null));
     try {
       for (Object order = orders.take(); order instanceof Run; order = orders.take()) {
         run = (Run) order;
         performRun();
         batch = perBatch;
         busy = false;
-        control.tell(order);
+        control.post(order);
       }
     } catch (InterruptedException error) {
       return;
@@ -136,7 +136,7 @@ final class Worker<S, T> extends Thread {
       run.complete.incrementAndGet();
     }
     if (run.stream) {
-      control.tell(Control.POINT);
+      control.post(Control.POINT);
     }
   }
 

@@ -61,7 +61,7 @@ const invocations = [
 ];
 
 for (const [file, ...args] of invocations) {
-  test(`same behaviour: ${[file, ...args].join(' ')}`, { skip }, async (t) => {
+  test(`same behavior: ${[file, ...args].join(' ')}`, { skip }, async (t) => {
     const roots = [folderWith(t, original), folderWith(t, ours)];
     const run = (how, env) => Promise.all(roots.map(async (root) => {
       return comparable(await how([path.join(root, file), ...args], { env }));
@@ -77,7 +77,7 @@ for (const [file, ...args] of invocations) {
   });
 }
 
-test('same messages, but a death by signal is not forgotten', { skip }, async (t) => {
+test('same messages, but a death by signal affects the exit status', { skip }, async (t) => {
   const [theirs, own] = await Promise.all([folderWith(t, original), folderWith(t, ours)]
     .map(async (root) => comparable(await runOverChannel([path.join(root, 'zz/kill.js')]))));
   assert.deepStrictEqual(own.reports, theirs.reports);

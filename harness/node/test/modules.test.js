@@ -55,7 +55,7 @@ test('a package.json decides what a .js file is', { skip: noHooks }, async (t) =
   assert.deepStrictEqual(verbs(events), complete);
 });
 
-test('an error in an ES module has its stage, and top-level await is waited for', { skip: noHooks }, async (t) => {
+test('an error in an ES module has its stage, and top-level await is supported', { skip: noHooks }, async (t) => {
   const at = elsewhere(t, {
     'g/throws.mjs': "throw new RangeError('top');",
     'g/waits.mjs': `await new Promise((resolve) => { setTimeout(resolve, 20); });\n${MODULE}`,
