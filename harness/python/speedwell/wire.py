@@ -55,11 +55,11 @@ def encode(verb, fields):
     lines = []
     while True:
         words, room = list(head), LIST_BUDGET
-        for at, (key, items) in enumerate(lists):
+        for index, (key, items) in enumerate(lists):
             taken, room = _fitting(items, room)
             if taken or (not items and not lines):
                 words.append(f"{key}={','.join(items[:taken])}")
-            lists[at] = (key, items[taken:])
+            lists[index] = (key, items[taken:])
         more = any(items for _, items in lists)
         lines.append("\t".join(words + ["more=1"] * more))
         if not more:
