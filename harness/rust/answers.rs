@@ -1,4 +1,4 @@
-//! What the control part answers to commands that prepare a run, and to `monitor`.
+//! Answers the commands that prepare a run, and `monitor`.
 
 use crate::control::Control;
 use crate::wire::{Command, Event};
@@ -116,7 +116,7 @@ impl Control {
         let done = guarded(|| {
             self.code.done();
             if !lost {
-                // SAFETY: all workers have been waited for.
+                // SAFETY: all workers have ended.
                 unsafe { self.code.release() };
             }
         });
@@ -160,7 +160,7 @@ impl Control {
         let Some((command, interval, due)) = &mut self.gauge else {
             return;
         };
-        // What was missed while nobody looked is not made up for.
+        // Missed intervals are not made up for.
         *due = Instant::now() + *interval;
         let (threads, rss) = process::gauges();
         let mut event = Event::of("gauge", command)

@@ -1,4 +1,5 @@
-//! One run: started together, attended while it lasts, reported at its end.
+//! One run: starts the workers together, handles events while it lasts, and
+//! reports it.
 
 use crate::control::{Control, PATIENCE};
 use crate::run::Run;
@@ -62,7 +63,7 @@ impl Control {
         self.events.send(event.with("max_late_ns", late_ns));
     }
 
-    /// Ends all workers; those whose code does not return are left to themselves.
+    /// Ends all workers; abandons those whose code does not return.
     fn give_up(&mut self, command: &Command) {
         let event = Event::of("error", command)
             .with("job", self.job.as_deref().unwrap_or_default())

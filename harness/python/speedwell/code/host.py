@@ -86,7 +86,7 @@ class Host:
         text = command.text(key) or ""
         if not text.isdigit() or int(text) < least:
             self.session.refuse("protocol", "MissingKey",
-                                f"{command.verb} needs '{key}', a whole number from {least}")
+                                f"{command.verb} needs '{key}', an integer of at least {least}")
         return int(text)
 
     def run(self, command):
