@@ -484,33 +484,47 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
 type RowLevelKey = (String, String, String);
 
 /// Fills in the location of each side. Candidates with the same baseline share a level, so that the
-/// baseline has a single figure per case.
+/// baseline has a single figure per case. Sides that never vary have exactly their value: computed
+/// from ratios, 9304 bytes would become 9303.999999999998.
 fn fill_locations(comparisons: &mut [CandidateComparison]) {
     let mut levels: HashMap<RowLevelKey, Vec<[usize; 2]>> = HashMap::new();
-    for (of, comparison) in comparisons.iter().enumerate() {
-        for (at, row) in comparison.rows.iter().enumerate() {
+    for (comparison_index, comparison) in comparisons.iter().enumerate() {
+        for (row_index, row) in comparison.rows.iter().enumerate() {
             let level = levels.entry(row_level_key(comparison, row)).or_default();
-            level.push([of, at]);
+            level.push([comparison_index, row_index]);
         }
     }
     for places in levels.into_values() {
+        let is_constant = places.iter().all(|&[comparison, row]| {
+            let row = &comparisons[comparison].rows[row];
+            never_varies(&row.baseline) && never_varies(&row.candidate)
+        });
         // One level at a time: all together would hold every run of the session again.
-        let pooled = pooled_runs(comparisons, &places);
-        for [of, at] in places {
-            let centre = centre(comparisons[of].method);
-            let row = &mut comparisons[of].rows[at];
-            let own = |side: &SideSummary| centre(&side_values(side).collect::<Vec<f64>>());
+        let pooled = if is_constant {
+            Vec::new()
+        } else {
+            pooled_runs(comparisons, &places)
+        };
+        for [comparison, row] in places {
+            let centre = centre(comparisons[comparison].method);
+            let row = &mut comparisons[comparison].rows[row];
+            let side_centre = |side: &SideSummary| centre(&side_values(side).collect::<Vec<f64>>());
             row.baseline.location = if pooled.is_empty() {
-                own(&row.baseline)
+                side_centre(&row.baseline)
             } else {
                 centre(&pooled)
             };
             row.candidate.location = match estimated_ratio(row) {
-                Some(ratio) => row.baseline.location * ratio,
-                None => own(&row.candidate),
+                Some(ratio) if !is_constant => row.baseline.location * ratio,
+                _ => side_centre(&row.candidate),
             };
         }
     }
+}
+
+/// Whether all runs of a side have the same value.
+fn never_varies(side: &SideSummary) -> bool {
+    side_values(side).all(|value| value == side.runs[0].value)
 }
 
 /// Runs of a level: the baseline's, and all candidates' divided by their ratios. Empty without
@@ -661,6 +675,19 @@ mod tests {
             panic!("{found:?}")
         };
         assert_eq!(one.rows[0].baseline.location, two.rows[0].baseline.location);
+    }
+
+    #[test]
+    fn sides_that_never_vary_keep_their_exact_figures() {
+        let bytes = |variant: &str, _| if variant == "old" { 9304.0 } else { 9312.0 };
+        for blocks in [6, 7, 11] {
+            let session = FakeSession::with_fixed_blocks(&["old", "new"], blocks);
+            let session = session.add_case("g/a", bytes).build();
+            let found = crate::analyze_session(&session, &AnalysisSettings::default());
+            let row = &found.comparisons[0].rows[0];
+            let figures = (row.baseline.location, row.candidate.location);
+            assert_eq!(figures, (9304.0, 9312.0), "{blocks} blocks");
+        }
     }
 
     #[test]

@@ -4,10 +4,11 @@
 //! suspicion are excluded, so the ratio is not overstated. Start at [`evaluate_confirmation`];
 //! [`read_confirmations`] reads a session.
 
+use crate::evidence::FROM_ZERO_RATIO;
 use crate::findings::{AnalysisFindings, CandidateComparison, CaseComparison};
 use speedwell_model::{IntervalEstimate, Verdict};
 use speedwell_stats::sequential::{LookDecision, SequentialDesign, decide_at_look};
-use speedwell_stats::test::stratified::{StratifiedError, stratified_rank};
+use speedwell_stats::test::stratified::{StratifiedError, StratifiedRank, stratified_rank};
 use speedwell_stats::{BlockObservation, BlockSide};
 use std::sync::LazyLock;
 
@@ -63,13 +64,7 @@ pub fn evaluate_confirmation(
     if decision == LookDecision::GoOn && !look.is_last {
         return Ok(None);
     }
-    let test = stratified_rank(runs)?;
-    let interval = test.interval_at(look.p_limit);
-    let change = IntervalEstimate {
-        value: test.ratio() - 1.0,
-        low: interval.low - 1.0,
-        high: interval.high - 1.0,
-    };
+    let change = tested_change(&stratified_rank(runs)?, look.p_limit);
     let is_there =
         matches!(decision, LookDecision::Rejected { .. }) && (change.value > 0.0) == is_more;
     Ok(Some(if is_there {
@@ -77,6 +72,24 @@ pub fn evaluate_confirmation(
     } else {
         ConfirmationResult::Refuted(change)
     }))
+}
+
+/// The tested change as a share, with the interval of ratios that the test does not reject at
+/// `p_limit`. A change from zero is infinite.
+pub(crate) fn tested_change(test: &StratifiedRank, p_limit: f64) -> IntervalEstimate {
+    let share = |ratio: f64| {
+        if ratio > FROM_ZERO_RATIO {
+            f64::INFINITY
+        } else {
+            ratio - 1.0
+        }
+    };
+    let interval = test.interval_at(p_limit).map(share);
+    IntervalEstimate {
+        value: share(test.ratio()),
+        low: interval.low,
+        high: interval.high,
+    }
 }
 
 /// Whether the values of a case and metric (by name) were larger when a change was suspected;

@@ -49,7 +49,7 @@ pub(super) fn estimate_change(
 }
 
 /// Ratios above this are relative to zero, for which the smallest number was substituted.
-const FROM_ZERO_RATIO: f64 = 1e100;
+pub(crate) const FROM_ZERO_RATIO: f64 = 1e100;
 
 /// Change of data that may contain zeros: a change from zero exceeds [`FROM_ZERO_RATIO`].
 fn estimate_shift(

@@ -170,7 +170,7 @@ impl FileBundle {
         let facts = fs::metadata(&real).with_context(failed)?;
         ensure!(
             facts.is_file(),
-            "'{}' is {} and not a regular file",
+            "'{}' is {}, not a regular file",
             from.display(),
             describe_file_type(facts.file_type())
         );
@@ -220,7 +220,7 @@ impl FileBundle {
                 File::open(path).with_context(|| format!("cannot read '{}'", path.display()))?,
             ),
             Some(ContentSource::Text(text)) => Box::new(text.as_bytes()),
-            None => bail!("the bundle has nothing of digest {sha256}"),
+            None => bail!("the bundle has no content with digest {sha256}"),
         })
     }
 }
@@ -255,7 +255,7 @@ pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
     for pair in entries.windows(2) {
         ensure!(
             pair[0].path < pair[1].path,
-            "the bundle has two files '{}'",
+            "the bundle has two files named '{}'",
             pair[1].path
         );
     }
@@ -274,10 +274,14 @@ pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
             && !entry.path.split('/').any(|part| part == ".");
         ensure!(
             is_inside && is_plain,
-            "the bundle has a file '{}'",
+            "the bundle has an invalid path '{}'",
             entry.path.escape_debug()
         );
-        ensure!(is_digest(&entry.sha256), "'{}' has no digest", entry.path);
+        ensure!(
+            is_digest(&entry.sha256),
+            "'{}' has no valid digest",
+            entry.path
+        );
         let mut above = path.ancestors().skip(1);
         let is_file = |above: &Path| {
             let found = entries.binary_search_by(|known| {
@@ -285,26 +289,29 @@ pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
             });
             found.is_ok()
         };
-        ensure!(!above.any(is_file), "'{}' lies in a file", entry.path);
+        ensure!(!above.any(is_file), "'{}' is inside a file", entry.path);
     }
     Ok(())
 }
 
 /// Enforces [`MAX_BENCHMARK_BYTES`]; the error names the largest files.
 fn check_size_limit(mut files: Vec<(u64, PathBuf)>) -> anyhow::Result<()> {
-    let all: u64 = files.iter().map(|(bytes, _)| bytes).sum();
-    if all <= MAX_BENCHMARK_BYTES {
+    let total: u64 = files.iter().map(|(bytes, _)| bytes).sum();
+    if total <= MAX_BENCHMARK_BYTES {
         return Ok(());
     }
     files.sort();
-    let largest = files.iter().rev().take(5);
-    let largest: Vec<String> = largest
+    let largest: Vec<String> = files
+        .iter()
+        .rev()
+        .take(5)
         .map(|(bytes, path)| format!("  {} MiB  {}", bytes >> 20, path.display()))
         .collect();
     bail!(
-        "the folders of the benchmarks hold {} MiB, and at most {} MiB are sent to a machine; the largest files:\n{}\n\
-         hint: git's ignore files keep them out; a 'speedwell.toml' in a folder makes it the project that is sent",
-        all >> 20,
+        "the benchmark folders hold {} MiB, but at most {} MiB are sent to a machine; the largest \
+         files:\n{}\nhint: exclude them with git's ignore files; a 'speedwell.toml' in a folder \
+         makes it the project that is sent",
+        total >> 20,
         MAX_BENCHMARK_BYTES >> 20,
         largest.join("\n")
     )
@@ -485,7 +492,7 @@ mod tests {
             "outer.js' is a link to '/etc/passwd', which is not sent with it",
             "cannot send '",
             "dangling.js'",
-            "a/socket' is a socket and not a regular file",
+            "a/socket' is a socket, not a regular file",
             "has a name that is not UTF-8",
         ] {
             assert!(told.contains(part), "{part}: {told}");

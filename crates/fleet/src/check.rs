@@ -52,32 +52,35 @@ pub fn check_machine(
     let mut line = engine.start_command(&machine.name, &[&program.to_string_lossy(), COMMAND])?;
     let (to, from, complaint) = (line.stdin.take(), line.stdout.take(), line.stderr.take());
     let (Some(mut to), Some(from)) = (to, from) else {
-        bail!("the line has no ends");
+        bail!("the connection has no stdin or stdout");
     };
     let mut from = BufReader::new(from);
     let asked = clock::query_clock(&mut to, &mut from).and_then(|offset| {
         to.write_all(b"check\n")?;
         let mut answer = String::new();
         from.read_line(&mut answer)?;
-        ensure!(!answer.is_empty(), "the line ended");
-        let checked = serde_json::from_str(&answer).context("the answer has no meaning")?;
+        ensure!(!answer.is_empty(), "the connection ended");
+        let checked = serde_json::from_str(&answer).context("cannot parse the answer")?;
         Ok((offset, checked))
     });
     drop((to, from));
-    let mut said = String::new();
+    let mut stderr = String::new();
     if let Some(mut complaint) = complaint {
-        let _ = complaint.read_to_string(&mut said);
+        let _ = complaint.read_to_string(&mut stderr);
     }
     let status = line.wait()?;
-    let said = said
+    let said = stderr
         .lines()
         .map(str::trim)
         .rfind(|line| !line.is_empty())
         .unwrap_or_default();
     match asked {
-        Err(error) if said.is_empty() => Err(error.context(format!("the program ended: {status}"))),
+        Err(error) if said.is_empty() => {
+            Err(error.context(format!("the program exited: {status}")))
+        }
         Err(_) => bail!(
-            "the program does not run there: {said}\nhint: binary = \"/path\" in the machine's table names one that does"
+            "the program does not run there: {said}\nhint: set binary = \"/path\" in the machine's \
+             table to one that does"
         ),
         asked => asked,
     }
@@ -95,7 +98,7 @@ pub fn serve_check(
     let wish = clock::serve_clock(from, to)?;
     ensure!(
         wish.trim_end() == "check",
-        "'{}' is not known",
+        "unknown request '{}'",
         wish.trim_end()
     );
     writeln!(to, "{}", serde_json::to_string(&look())?)?;

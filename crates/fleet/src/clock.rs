@@ -71,17 +71,18 @@ pub fn query_clock(to: &mut impl Write, from: &mut impl BufRead) -> Result<Clock
         let asked_ns = now_ns();
         to.write_all(b"time\n").and_then(|()| to.flush())?;
         line.clear();
-        ensure!(from.read_line(&mut line)? > 0, "the line ended");
+        ensure!(from.read_line(&mut line)? > 0, "the connection ended");
         let answered_ns = now_ns();
         let answer = line.trim_end().parse();
-        let answer_ns = answer.with_context(|| format!("'{}' is no time", line.trim_end()))?;
+        let answer_ns =
+            answer.with_context(|| format!("cannot parse time '{}'", line.trim_end()))?;
         exchanges.push(ClockExchange {
             sent_ns: asked_ns,
             remote_ns: answer_ns,
             received_ns: answered_ns,
         });
     }
-    estimate_offset(&exchanges).context("the clock of this machine goes backwards")
+    estimate_offset(&exchanges).context("the clock of this machine runs backwards")
 }
 
 /// Answers `time` queries until another line arrives or the connection ends; returns that line.
@@ -197,6 +198,6 @@ mod tests {
         to.write_all(b"start 5\n").unwrap();
         assert_eq!(other.join().unwrap(), "start 5\n");
         let refused = query_clock(&mut Vec::new(), &mut &b"soon\n"[..]).unwrap_err();
-        assert_eq!(refused.to_string(), "'soon' is no time");
+        assert_eq!(refused.to_string(), "cannot parse time 'soon'");
     }
 }

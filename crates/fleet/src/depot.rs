@@ -36,8 +36,8 @@ impl ContentStore {
     /// Fails if it cannot be created or belongs to another user.
     pub fn open(folder: &Path) -> anyhow::Result<ContentStore> {
         create_private_folder(folder)?;
-        for own in FLEET_SUBFOLDERS {
-            create_private_folder(&folder.join(own))?;
+        for subfolder in FLEET_SUBFOLDERS {
+            create_private_folder(&folder.join(subfolder))?;
         }
         // The folder may be inside a git checkout.
         let ignore = folder.join(".gitignore");
@@ -45,8 +45,9 @@ impl ContentStore {
             fs::write(&ignore, "*\n")
                 .with_context(|| format!("cannot write '{}'", ignore.display()))?;
         }
-        let folder = folder.to_owned();
-        Ok(ContentStore { folder })
+        Ok(ContentStore {
+            folder: folder.to_owned(),
+        })
     }
 
     /// Returns the folder of a session, creating it if missing.
@@ -57,7 +58,7 @@ impl ContentStore {
         let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         ensure!(
             !id.is_empty() && id.bytes().all(is_plain),
-            "'{}' is not the id of a session",
+            "invalid session id '{}'",
             id.escape_debug()
         );
         let folder = self.folder.join("sessions").join(id);
@@ -75,11 +76,14 @@ impl ContentStore {
     /// Digests without an object, without duplicates.
     pub fn missing_digests(&self, entries: &[BundleEntry]) -> Vec<String> {
         let is_missing = |entry: &&BundleEntry| {
-            let known = fs::metadata(self.object_path(&entry.sha256));
-            known.map(|known| known.len()).ok() != Some(entry.bytes)
+            let metadata = fs::metadata(self.object_path(&entry.sha256));
+            metadata.map(|metadata| metadata.len()).ok() != Some(entry.bytes)
         };
-        let missing = entries.iter().filter(is_missing);
-        let mut missing: Vec<String> = missing.map(|entry| entry.sha256.clone()).collect();
+        let mut missing: Vec<String> = entries
+            .iter()
+            .filter(is_missing)
+            .map(|entry| entry.sha256.clone())
+            .collect();
         missing.sort();
         missing.dedup();
         missing
@@ -124,7 +128,7 @@ impl ContentStore {
         keep().map_err(|error| {
             // A retry starts from scratch.
             let _ = fs::remove_file(&beside);
-            error.context(format!("the object {sha256} cannot be kept"))
+            error.context(format!("cannot store object {sha256}"))
         })
     }
 
@@ -246,9 +250,9 @@ pub fn send_bundle(
         match read_message::<ReceiverReply>(from)? {
             ReceiverReply::Missing(missing) => {
                 for sha256 in &missing {
-                    io::copy(&mut bundle.open_content(sha256)?, to).context("the line is cut")?;
+                    io::copy(&mut bundle.open_content(sha256)?, to).context("connection lost")?;
                 }
-                to.flush().context("the line is cut")?;
+                to.flush().context("connection lost")?;
             }
             ReceiverReply::Ready(session, bundle) => return Ok((session, bundle)),
             ReceiverReply::Refused(reason) => bail!("{reason}"),
@@ -305,7 +309,7 @@ fn write_message(to: &mut dyn Write, what: &impl Serialize) -> anyhow::Result<()
     line.push(b'\n');
     to.write_all(&line)
         .and_then(|()| to.flush())
-        .context("the line is cut")
+        .context("connection lost")
 }
 
 fn read_message<T: serde::de::DeserializeOwned>(from: &mut dyn BufRead) -> anyhow::Result<T> {
@@ -313,9 +317,9 @@ fn read_message<T: serde::de::DeserializeOwned>(from: &mut dyn BufRead) -> anyho
     let mut limited = from.take(MAX_MESSAGE_BYTES);
     limited
         .read_until(b'\n', &mut line)
-        .context("the line is cut")?;
-    ensure!(line.ends_with(b"\n"), "the line is cut");
-    serde_json::from_slice(&line).context("the other end says something else")
+        .context("connection lost")?;
+    ensure!(line.ends_with(b"\n"), "connection lost");
+    serde_json::from_slice(&line).context("the other end sent an unexpected message")
 }
 
 /// Lays out a bundle in a folder that this machine can access directly, such as a shared one.
@@ -477,9 +481,9 @@ mod tests {
                 _ => panic!("it was taken: {last}"),
             }
         };
-        assert!(hostile("0", "../x", "text").contains("a file '../x'"));
+        assert!(hostile("0", "../x", "text").contains("an invalid path '../x'"));
         assert!(!inner.exists(), "nothing was made for it");
-        assert!(hostile("../0", "x", "text").contains("not the id of a session"));
+        assert!(hostile("../0", "x", "text").contains("invalid session id"));
         assert!(hostile("0", "x", "text").contains("its digest is"));
         let left: Vec<_> = fs::read_dir(inner.join("objects/00")).unwrap().collect();
         assert!(left.is_empty(), "{left:?}");
@@ -510,7 +514,7 @@ mod tests {
             &mut Vec::new(),
             &mut "".as_bytes(),
         );
-        assert_eq!(refusal.unwrap_err().to_string(), "the line is cut");
+        assert_eq!(refusal.unwrap_err().to_string(), "connection lost");
         let mut answers = Vec::new();
         receive_bundle(
             folder.path(),
@@ -521,6 +525,6 @@ mod tests {
         .unwrap();
         let mut text = String::new();
         answers.as_slice().read_to_string(&mut text).unwrap();
-        assert!(text.contains("the line is cut"), "{text}");
+        assert!(text.contains("connection lost"), "{text}");
     }
 }

@@ -44,12 +44,12 @@ pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     command.stdin(Stdio::null());
     let failed = || format!("cannot start '{}'", program.display());
     let output = spawn_detached(&mut command).with_context(failed)?;
-    let mut name = String::new();
-    BufReader::new(output).read_line(&mut name)?;
-    let name = name.trim();
+    let mut first_line = String::new();
+    BufReader::new(output).read_line(&mut first_line)?;
+    let name = first_line.trim();
     ensure!(
         parse_worker_name(name).is_some(),
-        "the worker ended without a word"
+        "the worker exited without a message"
     );
     Ok(JobId(name.to_owned()))
 }
@@ -85,7 +85,7 @@ pub fn end_worker(job: &JobId, grace: Duration) -> Result<()> {
     let Some(pid) = pid.filter(|_| !has_ended(job)) else {
         return Ok(());
     };
-    let failed = || format!("cannot end the worker {}", job.0);
+    let failed = || format!("cannot stop worker {}", job.0);
     kill_process(pid, Signal::TERM).with_context(failed)?;
     let until = Instant::now() + grace;
     while !has_ended(job) {

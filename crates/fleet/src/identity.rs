@@ -43,7 +43,7 @@ impl MachineIdentity {
             .unwrap_or_else(|| "unknown".to_owned());
         let own = read("etc/machine-id").or_else(|| read("sys/class/dmi/id/product_uuid"));
         let remark = own.is_none().then(|| {
-            "The machine has no number of its own (machine-id(5)): it is known by the name of its host.".to_owned()
+            "The machine has no machine-id(5): it is identified by its host name.".to_owned()
         });
         MachineIdentity {
             id: hash_id(own.as_deref().unwrap_or(&host)),
@@ -152,7 +152,7 @@ mod tests {
         assert_ne!(host.id, identity(&[], "b").id);
         assert!(
             host.remark
-                .is_some_and(|remark| remark.contains("name of its host"))
+                .is_some_and(|remark| remark.contains("identified by its host name"))
         );
     }
 }

@@ -69,8 +69,8 @@ impl LockTicket {
     fn open_at(places: &[PathBuf], is_shared: bool) -> Result<LockTicket> {
         let (_, place) = open_first(places)?;
         let beside = place.with_file_name(TICKET_FILE_NAME);
-        let turn = open_lock_file(&beside);
-        let turn = turn.with_context(|| format!("cannot open the lock '{}'", beside.display()))?;
+        let turn = open_lock_file(&beside)
+            .with_context(|| format!("cannot open the lock '{}'", beside.display()))?;
         Ok(LockTicket {
             lock_path: place,
             ticket_file: turn,
@@ -107,7 +107,7 @@ impl LockTicket {
         let holders = own.map(|own| lock_holders(&known, own)).unwrap_or_default();
         let named: Vec<String> = holders.into_iter().filter_map(describe_process).collect();
         match named.as_slice() {
-            [] => "somebody else".to_owned(),
+            [] => "another process".to_owned(),
             named => named.join(" and "),
         }
     }
@@ -127,7 +127,7 @@ fn open_first(places: &[PathBuf]) -> Result<(File, PathBuf)> {
             Err(error) => last = Some((place, error)),
         }
     }
-    let (place, error) = last.context("no place for a lock is given")?;
+    let (place, error) = last.context("no path for the lock file")?;
     Err(error).with_context(|| format!("cannot open the lock '{}'", place.display()))
 }
 

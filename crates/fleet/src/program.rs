@@ -13,7 +13,7 @@ use std::process::Child;
 /// there is one.
 const DIGEST_SCRIPT: &str = r#"umask 077
 mkdir -p "$2/programs" || exit 3
-[ -O "$2" ] || { echo "the folder $2 belongs to somebody else" >&2; exit 3; }
+[ -O "$2" ] || { echo "the folder $2 belongs to another user" >&2; exit 3; }
 [ ! -f "$1" ] || sha256sum <"$1""#;
 /// Writes stdin to the file `$1`, atomically.
 const RECEIVE_SCRIPT: &str = r#"umask 077
@@ -64,7 +64,7 @@ pub fn send_program(
         &machine.name,
         &["/bin/sh", "-c", RECEIVE_SCRIPT, "receive", &there],
     )?;
-    send_and_read(receive, &mut bytes).context("the program cannot be sent")?;
+    send_and_read(receive, &mut bytes).context("cannot send the program")?;
     Ok(place)
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn send_and_read(mut line: Child, input: &mut impl Read) -> Result<St
     ensure!(
         output.status.success(),
         "{}",
-        last.unwrap_or("the line ended")
+        last.unwrap_or("the connection ended")
     );
     copied?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

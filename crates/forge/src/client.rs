@@ -84,7 +84,7 @@ pub enum Error {
         reason: String,
     },
     /// The response was not understood.
-    #[error("{place}: could not {what}: the answer {reason}")]
+    #[error("{place}: could not {what}: the response {reason}")]
     InvalidResponse {
         /// The pull request.
         place: String,
@@ -110,7 +110,7 @@ impl ForgeClient {
         let certificates = rustls_native_certs::load_native_certs().certs;
         let roots = certificates
             .iter()
-            .map(|one| Certificate::from_der(one).to_owned());
+            .map(|certificate| Certificate::from_der(certificate).to_owned());
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = TlsConfig::builder()
             .root_certs(RootCerts::from(roots))
@@ -145,7 +145,7 @@ impl ForgeClient {
             let path = format!("{path}{separator}per_page=100&page={page}");
             let (answer, has_more) = self.send_request(what, Method::GET, &path, None)?;
             let Value::Array(found) = answer else {
-                return Err(self.unreadable_error(what, "is no list"));
+                return Err(self.unreadable_error(what, "is not a list"));
             };
             // A forge without pages returns everything at once, and the same again for page 2.
             let is_last = found.is_empty() || !has_more;
@@ -188,7 +188,7 @@ impl ForgeClient {
         Err(Error::Unreachable {
             place: self.place.to_string(),
             what,
-            reason: format!("{reason}, in {MAX_ATTEMPTS} tries"),
+            reason: format!("{reason}, after {MAX_ATTEMPTS} attempts"),
         })
     }
 
@@ -227,20 +227,23 @@ impl ForgeClient {
             .body_mut()
             .with_config()
             .limit(MAX_RESPONSE_BYTES)
-            .read_to_string();
-        let text =
-            text.map_err(|error| self.unreadable_error(what, &format!("breaks off: {error}")))?;
-        let read: Option<Value> = serde_json::from_str(&text).ok();
+            .read_to_string()
+            .map_err(|error| self.unreadable_error(what, &format!("ended early: {error}")))?;
+        let json: Option<Value> = serde_json::from_str(&text).ok();
         if status.is_success() {
             let is_empty = text.trim().is_empty();
-            let value = read.or(is_empty.then_some(Value::Null));
-            let value = value.ok_or_else(|| self.unreadable_error(what, "is no JSON"))?;
+            let value = json
+                .or(is_empty.then_some(Value::Null))
+                .ok_or_else(|| self.unreadable_error(what, "is not JSON"))?;
             return Ok((value, has_more));
         }
         if status.is_redirection() {
-            return Err(self.unreadable_error(what, "leads elsewhere, and the token stays here"));
+            return Err(self.unreadable_error(
+                what,
+                "is a redirect, which is not followed to protect the token",
+            ));
         }
-        let said = read.as_ref().and_then(|value| value["message"].as_str());
+        let said = json.as_ref().and_then(|value| value["message"].as_str());
         Err(Error::Refused {
             place: self.place.to_string(),
             what,
@@ -257,16 +260,16 @@ impl ForgeClient {
         match (self.place.forge, status.as_u16()) {
             (_, 401) => "the token is wrong or has expired",
             (ForgeKind::GitHub, 403 | 404) => {
-                "the token needs 'pull-requests: write' for comments and 'statuses: write' for the status, which that of a pull \
-                 request from a fork never has"
+                "the token needs 'pull-requests: write' for comments and 'statuses: write' for the status; the token of a pull \
+                 request from a fork has neither"
             }
             (ForgeKind::GitLab, 403 | 404) => {
-                "the token needs the scope 'api' and the role of a reporter (of a developer for the status); that of the job has neither"
+                "the token needs the scope 'api' and the role Reporter (Developer for the status); the job token has neither"
             }
             (ForgeKind::Gitea, 403 | 404) => {
                 "the token needs 'write:issue' for comments and 'write:repository' for the status"
             }
-            _ => "see the words of the forge",
+            _ => "see the forge's message",
         }
     }
 

@@ -80,19 +80,19 @@ impl ForgeClient {
     ) -> Result<(CommentOutcome, Option<ResultStamp>), Error> {
         let me = self.query_user_name();
         let body = text.full_body(self.max_comment_chars());
-        let own = self.own_comments(&text.first_line(), me.as_deref())?;
-        if !own.is_empty() {
-            return self.update_comments(&own, text, &body, order);
+        let comments = self.own_comments(&text.first_line(), me.as_deref())?;
+        if !comments.is_empty() {
+            return self.update_comments(&comments, text, &body, order);
         }
         let created = self.write_comment(Method::POST, &self.comments_path(), &body)?;
-        let id = created["id"].as_u64();
-        let id = id.ok_or_else(|| self.unreadable_error(WRITE_COMMENT, "names no comment"))?;
+        let id = (created["id"].as_u64())
+            .ok_or_else(|| self.unreadable_error(WRITE_COMMENT, "has no comment id"))?;
         // Another job may have created one at the same time.
-        let own = self.own_comments(&text.first_line(), me.as_deref())?;
-        match own.first() {
-            Some(first) if first.id < id => self.update_comments(&own, text, &body, order),
+        let comments = self.own_comments(&text.first_line(), me.as_deref())?;
+        match comments.first() {
+            Some(first) if first.id < id => self.update_comments(&comments, text, &body, order),
             _ => {
-                self.remove_comments(own.iter().filter(|one| one.id > id))?;
+                self.remove_comments(comments.iter().filter(|comment| comment.id > id))?;
                 Ok((CommentOutcome::Created(id), None))
             }
         }
@@ -110,7 +110,7 @@ impl ForgeClient {
         let (first, others) = (&own[0], &own[1..]);
         let newest = own
             .iter()
-            .filter_map(|one| Some((one, ResultStamp::parse(&one.body)?)));
+            .filter_map(|comment| Some((comment, ResultStamp::parse(&comment.body)?)));
         let newer = newest
             .filter(|(_, stamp)| text.stamp.is_older_than(stamp, order))
             .max_by_key(|(_, stamp)| stamp.at_unix_ms);
@@ -155,21 +155,21 @@ impl ForgeClient {
     /// Our comments with this first line, oldest first.
     fn own_comments(&self, first_line: &str, me: Option<&str>) -> Result<Vec<ForgeComment>, Error> {
         let listed = self.list_entries("read the comments", &self.comments_path())?;
-        let mut own: Vec<ForgeComment> = listed.iter().filter_map(parse_comment).collect();
-        own.retain(|one| {
-            let is_marked = one.body.lines().next().map(str::trim_end) == Some(first_line);
-            let is_own = me.map_or_else(|| one.is_bot, |me| one.author == me);
+        let mut comments: Vec<ForgeComment> = listed.iter().filter_map(parse_comment).collect();
+        comments.retain(|comment| {
+            let is_marked = comment.body.lines().next().map(str::trim_end) == Some(first_line);
+            let is_own = me.map_or_else(|| comment.is_bot, |me| comment.author == me);
             is_marked && is_own
         });
-        own.sort_by_key(|one| one.id);
-        own.dedup_by_key(|one| one.id);
-        Ok(own)
+        comments.sort_by_key(|comment| comment.id);
+        comments.dedup_by_key(|comment| comment.id);
+        Ok(comments)
     }
 
     /// Name of the token's user. Tokens of GitHub jobs may not query it.
     fn query_user_name(&self) -> Option<String> {
         let (answer, _) = self
-            .send_request("ask who we are", Method::GET, "/user", None)
+            .send_request("query the user name", Method::GET, "/user", None)
             .ok()?;
         let name = answer["login"]
             .as_str()
@@ -225,8 +225,10 @@ fn parse_comment(entry: &Value) -> Option<ForgeComment> {
     } else {
         &entry["author"]
     };
-    let author = user["login"].as_str().or_else(|| user["username"].as_str());
-    let author = author.unwrap_or_default().to_owned();
+    let author = (user["login"].as_str())
+        .or_else(|| user["username"].as_str())
+        .unwrap_or_default()
+        .to_owned();
     Some(ForgeComment {
         id: entry["id"].as_u64()?,
         body: entry["body"].as_str()?.to_owned(),
@@ -266,9 +268,8 @@ impl ResultStamp {
     }
 
     fn is_older_than(&self, other: &ResultStamp, order: RevisionOrder<'_>) -> bool {
-        let known = order(&sanitize_text(&self.revision), &other.revision);
-        let of_code = known.filter(|order| order.is_ne());
-        of_code
+        order(&sanitize_text(&self.revision), &other.revision)
+            .filter(|order| order.is_ne())
             .unwrap_or_else(|| self.at_unix_ms.cmp(&other.at_unix_ms))
             .is_lt()
     }
@@ -316,7 +317,7 @@ impl CommentText {
     }
 }
 
-const TRUNCATION_NOTE: &str = "\n_The rest is too long for a comment._\n";
+const TRUNCATION_NOTE: &str = "\n_Truncated: the rest is too long for a comment._\n";
 
 /// Characters reserved for closing open elements.
 const CLOSING_RESERVE: usize = 200;
@@ -357,7 +358,7 @@ mod tests {
         assert!(whole.chars().count() <= 65_536);
         assert!(whole.chars().count() > 65_000, "most of the room is used");
         assert!(whole.ends_with(
-            "line of words\n```\n\n</details>\n\n_The rest is too long for a comment._\n"
+            "line of words\n```\n\n</details>\n\n_Truncated: the rest is too long for a comment._\n"
         ));
     }
 

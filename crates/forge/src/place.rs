@@ -84,12 +84,12 @@ pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 pub enum ParsePullRequestError {
     /// The text does not have the expected form.
     #[error(
-        "'{0}' names no pull request: 'github:OWNER/NAME#12', 'gitlab:GROUP/NAME!12' or 'gitea:https://HOST/OWNER/NAME#12' does"
+        "cannot parse pull request '{0}': expected 'github:OWNER/NAME#12', 'gitlab:GROUP/NAME!12' or 'gitea:https://HOST/OWNER/NAME#12'"
     )]
     InvalidForm(String),
     /// A token would be sent to this server unencrypted.
     #[error(
-        "'{0}' is not encrypted, and a token is sent there: only https is, and http to this machine itself"
+        "'{0}' is not encrypted, so the token could be intercepted: use https, or http only for this machine"
     )]
     Unencrypted(String),
 }
@@ -97,8 +97,9 @@ pub enum ParsePullRequestError {
 impl PullRequestRef {
     /// The pull request identified by the environment variables of a CI job, if any.
     pub fn from_job(variable: EnvLookup<'_>) -> Option<PullRequestRef> {
-        let is_gitea = ["GITEA_ACTIONS", "FORGEJO_ACTIONS"].iter();
-        let is_gitea = is_gitea.filter_map(|name| variable(name)).next().is_some();
+        let is_gitea = ["GITEA_ACTIONS", "FORGEJO_ACTIONS"]
+            .iter()
+            .any(|name| variable(name).is_some());
         if is_gitea || variable("GITHUB_ACTIONS").is_some() {
             let reference = variable("GITHUB_REF")?;
             let (number, _) = reference.strip_prefix("refs/pull/")?.split_once('/')?;
@@ -151,7 +152,7 @@ impl FromStr for PullRequestRef {
                 && !part.is_empty()
                 && letters
                     .clone()
-                    .all(|one| one.is_alphanumeric() || "-_.".contains(one))
+                    .all(|letter| letter.is_alphanumeric() || "-_.".contains(letter))
         };
         let depth = if *forge == ForgeKind::GitLab {
             2..=21

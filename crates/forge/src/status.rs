@@ -64,12 +64,12 @@ impl ForgeClient {
     /// Fails if the forge refuses or is unreachable, or the revision is not a full ID.
     pub fn set_status(&self, status: &CommitStatus) -> Result<StatusOutcome, Error> {
         let is_id = status.revision.len() >= 40
-            && status.revision.bytes().all(|one| one.is_ascii_hexdigit());
+            && status.revision.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_id {
             return Err(Error::InvalidRequest {
                 place: self.place.to_string(),
                 what: SET_STATUS,
-                reason: format!("'{}' is not the whole id of a commit", status.revision),
+                reason: format!("'{}' is not a full commit id", status.revision),
             });
         }
         if self.newer_status(status).is_some() {
@@ -103,8 +103,8 @@ impl ForgeClient {
         let same = listed
             .iter()
             .filter_map(|entry| parse_status(entry, &status.revision))
-            .filter(|one| one.context == status.context);
-        let newest = same.max_by_key(|one| one.at_unix_ms)?;
+            .filter(|found| found.context == status.context);
+        let newest = same.max_by_key(|found| found.at_unix_ms)?;
         (newest.at_unix_ms > status.at_unix_ms).then_some(newest)
     }
 

@@ -257,7 +257,7 @@ fn a_forge_that_stays_away_or_leads_astray_is_an_error() {
         .post_comment(&comment_text("a", 1, "x"), &unknown_order)
         .unwrap_err();
     assert!(
-        error.to_string().ends_with("status 502, in 4 tries"),
+        error.to_string().ends_with("status 502, after 4 attempts"),
         "{error}"
     );
 
@@ -267,7 +267,7 @@ fn a_forge_that_stays_away_or_leads_astray_is_an_error() {
     let error = client(&astray)
         .post_comment(&comment_text("a", 1, "x"), &unknown_order)
         .unwrap_err();
-    assert!(error.to_string().contains("leads elsewhere"), "{error}");
+    assert!(error.to_string().contains("is a redirect"), "{error}");
     assert_eq!(elsewhere.requests(), 0, "the token stays");
 
     let garbage = FakeForge::start(ForgeKind::Gitea);
@@ -354,7 +354,7 @@ fn gitlab_refuses_to_set_what_is_set_already_and_that_is_no_mistake() {
     };
     let error = client(&fake).set_status(&short).unwrap_err();
     assert!(
-        error.to_string().contains("'0123' is not the whole id"),
+        error.to_string().contains("'0123' is not a full commit id"),
         "{error}"
     );
 }

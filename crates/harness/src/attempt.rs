@@ -194,11 +194,11 @@ fn find_impossible_value(seen: &RunResult) -> Option<FailureCause> {
         let is_time = metric.is_some_and(|metric| metric.unit == "ns");
         if !value.is_finite() || value.abs() > MAX_VALUE {
             return Some(format!(
-                "reported the impossible figure {value:e} for '{name}'"
+                "reported the impossible value {value:e} for '{name}'"
             ));
         }
         (is_time && value < 0.0)
-            .then(|| format!("reported {value} ns for '{name}', but no time is below zero"))
+            .then(|| format!("reported a negative time for '{name}': {value} ns"))
     })?;
     Some(invalid_cause(reason))
 }
@@ -207,7 +207,7 @@ fn find_impossible_value(seen: &RunResult) -> Option<FailureCause> {
 fn exit_notes(outcome: &ProcessOutcome) -> Vec<String> {
     let mut remarks = Vec::new();
     if outcome.ended == ProcessEnd::Lingered {
-        remarks.push("The process did not end after reporting and was ended.".to_owned());
+        remarks.push("The process did not exit after reporting and was stopped.".to_owned());
     }
     remarks.extend(outcome.describe_leftovers());
     remarks

@@ -31,14 +31,14 @@ pub fn cache_warning() -> Option<&'static str> {
 static CHOSEN_FOLDER: OnceLock<(PathBuf, Option<String>)> = OnceLock::new();
 
 fn choose_folder() -> (PathBuf, Option<String>) {
-    let usual = default_folder();
-    match unsafe_reason(&usual, effective_user_id()) {
-        None => (usual, None),
+    let default = default_folder();
+    match unsafe_reason(&default, effective_user_id()) {
+        None => (default, None),
         Some(reason) => {
             let warning = format!(
-                "The cache folder '{}' is not used, because {reason}: code from it would be executed. Everything \
-                 is unpacked and compiled anew.",
-                usual.display()
+                "The cache folder '{}' is not used: {reason} and could plant code in it. \
+                 Everything is unpacked and compiled again.",
+                default.display()
             );
             (temporary_folder(), Some(warning))
         }
@@ -48,10 +48,11 @@ fn choose_folder() -> (PathBuf, Option<String>) {
 /// A folder for this process, removed by a later one.
 fn temporary_folder() -> PathBuf {
     static OWN: OnceLock<Option<ScratchFolder>> = OnceLock::new();
-    let own = OWN.get_or_init(|| ScratchFolder::new().ok());
+    let scratch = OWN.get_or_init(|| ScratchFolder::new().ok());
     // Without a temporary folder, the first write reports the error.
-    own.as_ref()
-        .map_or_else(std::env::temp_dir, |own| own.folder().to_owned())
+    scratch
+        .as_ref()
+        .map_or_else(std::env::temp_dir, |scratch| scratch.folder().to_owned())
 }
 
 fn default_folder() -> PathBuf {
@@ -106,9 +107,9 @@ fn is_writable_by_others(data: &Metadata) -> bool {
 
 fn describe_writer(data: &Metadata, user: u32) -> String {
     if is_foreign_owned(data, user) {
-        format!("the user with the number {} owns", data.uid())
+        format!("the user with ID {} owns", data.uid())
     } else {
-        "others may write to".to_owned()
+        "other users may write to".to_owned()
     }
 }
 
@@ -177,13 +178,13 @@ mod tests {
             with_mode(&cache, mode);
             assert_eq!(
                 told(effective_user_id()),
-                "others may write to it",
+                "other users may write to it",
                 "{mode:o}"
             );
         }
         with_mode(&cache, 0o700);
         with_mode(home.path(), 0o777);
-        assert!(told(effective_user_id()).starts_with("others may write to '"));
+        assert!(told(effective_user_id()).starts_with("other users may write to '"));
         with_mode(home.path(), 0o1777);
         assert_eq!(told(effective_user_id()), "");
     }
@@ -198,7 +199,7 @@ mod tests {
             return;
         }
         let told = unsafe_reason(&cache, effective_user_id());
-        assert_eq!(told.unwrap(), "the user with the number 65534 owns it");
+        assert_eq!(told.unwrap(), "the user with ID 65534 owns it");
     }
 
     #[test]

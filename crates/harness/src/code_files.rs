@@ -65,10 +65,10 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
     }
     for (name, value) in &variant.environment {
         if name == "PYTHONPATH" || name == "NODE_PATH" {
-            let own = value.split(':').filter(|folder| !folder.is_empty());
+            let listed = value.split(':').filter(|folder| !folder.is_empty());
             search
                 .folders
-                .extend(own.map(|folder| source.directory.join(folder)));
+                .extend(listed.map(|folder| source.directory.join(folder)));
         }
         let words = value.split([' ', '=']);
         words.for_each(|word| search.add_script(word, &source.directory));
@@ -146,9 +146,9 @@ impl ModuleSearch {
 
     /// Adds the program of a command line, and the script it executes.
     fn add_command(&mut self, line: &str, directory: &Path) {
-        let words = shell_words::split(line).unwrap_or_default();
+        let split = shell_words::split(line).unwrap_or_default();
         let is_assignment = |word: &&String| word.contains('=');
-        let mut words = words.iter().skip_while(is_assignment);
+        let mut words = split.iter().skip_while(is_assignment);
         let Some(program) = words.next() else { return };
         self.add_program(Path::new(program), directory);
         if let Some(script) = words.find(|word| is_script(Path::new(word))) {
@@ -223,15 +223,17 @@ impl ModuleSearch {
             return;
         };
         let names_in = |list: &str| -> Vec<String> {
-            let list = list.trim_matches(['(', ')']);
             let first = |part: &str| part.split_whitespace().next().map(str::to_owned);
-            list.split(',').filter_map(first).collect()
+            list.trim_matches(['(', ')'])
+                .split(',')
+                .filter_map(first)
+                .collect()
         };
         for found in pattern.captures_iter(text) {
             let mut modules = Vec::new();
             match (found.get(1), found.get(2), found.get(3)) {
-                (Some(module), Some(names), _) => {
-                    let module = module.as_str();
+                (Some(package), Some(names), _) => {
+                    let module = package.as_str();
                     let inside = names_in(names.as_str());
                     let dot = if module.ends_with('.') { "" } else { "." };
                     modules.extend(inside.iter().map(|name| format!("{module}{dot}{name}")));

@@ -142,15 +142,15 @@ pub(super) fn find_program(recipe: &BuildRecipe) -> Option<PathBuf> {
 fn find_cached(recipe: &BuildRecipe, cache: &Path) -> Option<PathBuf> {
     let inputs = fs::read_to_string(recipe.input_list_path(cache)).ok()?;
     let inputs: Vec<PathBuf> = inputs.lines().map(PathBuf::from).collect();
-    let known = recipe.program_path(cache, &inputs);
-    if inputs.is_empty() || !known.is_file() {
+    let program = recipe.program_path(cache, &inputs);
+    if inputs.is_empty() || !program.is_file() {
         return None;
     }
     // Updates the time of last use, which decides when it is removed.
-    if let Ok(file) = fs::File::open(&known) {
+    if let Ok(file) = fs::File::open(&program) {
         let _ = file.set_modified(SystemTime::now());
     }
-    Some(known)
+    Some(program)
 }
 
 fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, CompileFailure> {
@@ -244,8 +244,8 @@ fn first_error(output: &str) -> String {
         .lines()
         .find_map(|line| after(line).map(|at| &line[at..]));
     // Go's output begins with a line '# PACKAGE'.
-    let said = output.lines().find(|line| !line.starts_with('#'));
-    let line = error.or(said).unwrap_or("no reason given");
+    let first_line = output.lines().find(|line| !line.starts_with('#'));
+    let line = error.or(first_line).unwrap_or("no reason given");
     line.trim().to_owned()
 }
 
@@ -488,8 +488,8 @@ pub fn program_version(program: &Path, arguments: &[&str]) -> Result<String, Com
     static KNOWN: Mutex<Option<HashMap<(PathBuf, String), String>>> = Mutex::new(None);
     let key = (program.to_owned(), arguments.join(" "));
     let mut guard = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = guard.get_or_insert_default();
-    if let Some(version) = known.get(&key) {
+    let versions = guard.get_or_insert_default();
+    if let Some(version) = versions.get(&key) {
         return Ok(version.clone());
     }
     let spec = ProcessSpec::new(program).args(arguments.iter().copied());
@@ -498,7 +498,7 @@ pub fn program_version(program: &Path, arguments: &[&str]) -> Result<String, Com
         CompileFailure::start_failed(reason)
     })?;
     let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
-    known.insert(key, output.clone());
+    versions.insert(key, output.clone());
     Ok(output)
 }
 

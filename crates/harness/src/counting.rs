@@ -26,23 +26,21 @@ pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
     use SnippetLanguage::*;
     match kind {
         SourceKind::Cpp | SourceKind::Program | SourceKind::Snippet(C | Cpp | Rust) => Ok(()),
-        SourceKind::Python | SourceKind::Snippet(Python) => Err(
-            "its interpreter would be counted with it, and its harness, which looks at the clock",
-        ),
-        SourceKind::Snippet(Go) => {
-            Err("its runtime does not run under valgrind (3.19 ends in a crash)")
+        SourceKind::Python | SourceKind::Snippet(Python) => {
+            Err("the counts would include its interpreter and its harness, which reads the clock")
         }
+        SourceKind::Snippet(Go) => Err("its runtime does not run under valgrind (3.19 crashes)"),
         SourceKind::Snippet(Java | Erlang | Elixir | Node)
         | SourceKind::Node
         | SourceKind::NodeCore => {
-            Err("its virtual machine compiles while it runs, and how much depends on time")
+            Err("its virtual machine compiles at run time, and how much depends on timing")
         }
         SourceKind::Snippet(Sh) => Err("a shell starts other processes, which are not counted"),
-        SourceKind::Suite => Err("the program decides by the clock how much it does"),
+        SourceKind::Suite => Err("the program chooses its number of iterations by the clock"),
         SourceKind::Load | SourceKind::Experiment => {
-            Err("what it does depends on when requests come in")
+            Err("its work depends on when requests arrive")
         }
-        SourceKind::Fake => Err("no program is behind made-up numbers"),
+        SourceKind::Fake => Err("its numbers are made up, not measured"),
     }
 }
 
@@ -63,17 +61,17 @@ pub(super) type HarnessReport = (Option<RunResult>, Option<FailureCause>);
 /// Performs one case and counts its instructions. `commands` builds the harness commands, `observe`
 /// interprets the events.
 pub(super) fn perform_counted(
-    of: &CountingInputs<'_>,
+    inputs: &CountingInputs<'_>,
     commands: &dyn Fn(&SampleDivision) -> EventLog,
     observe: &dyn Fn(&EventLog) -> HarnessReport,
 ) -> RunOutcome {
-    let (job, setting) = (of.job, of.setting);
-    let refused = |reason: &str| RunOutcome::unsupported(of.plain, reason, job, setting);
+    let (job, setting) = (inputs.job, inputs.setting);
+    let refused = |reason: &str| RunOutcome::unsupported(inputs.plain, reason, job, setting);
     let SampleLength::Iterations(iterations) = setting.samples.length else {
-        return refused("a number of iterations is needed to count instructions");
+        return refused("counting instructions requires a fixed number of iterations");
     };
     let prepared = ScratchFolder::new().and_then(|folder| {
-        let spec = wrap_with_callgrind(of, folder.folder())?;
+        let spec = wrap_with_callgrind(inputs, folder.folder())?;
         Ok((folder, spec))
     });
     let (folder, spec) = match prepared {
@@ -95,7 +93,7 @@ pub(super) fn perform_counted(
     // The first part belongs to an empty section.
     let counts = read("counts.2").zip(read("counts.1"));
     let mut attempt = RunOutcome::from_process(
-        of.plain,
+        inputs.plain,
         &outcome,
         seen.into_iter().collect(),
         fault,
@@ -106,45 +104,51 @@ pub(super) fn perform_counted(
         Some((all, empty)) => {
             let counts = all.subtract(&empty);
             for seen in &mut attempt.observations {
-                counts.replace_metrics(seen, iterations, of.counting);
+                counts.replace_metrics(seen, iterations, inputs.counting);
             }
         }
         None if attempt.failure.is_some() || attempt.interrupted => attempt.observations.clear(),
         None => {
             return refused(
-                "callgrind counted nothing: the program does not mark what is measured",
+                "callgrind counted nothing: the program does not mark the measured section",
             );
         }
     }
     // Resource usage under valgrind is meaningless for the benchmark.
     attempt.usage = None;
-    if of.counting.times && attempt.failure.is_none() && !attempt.interrupted {
-        return add_times(of, iterations, commands, observe, attempt);
+    if inputs.counting.times && attempt.failure.is_none() && !attempt.interrupted {
+        return add_times(inputs, iterations, commands, observe, attempt);
     }
     attempt
 }
 
 /// Measures the times of the same case and adds them to its counts.
 fn add_times(
-    of: &CountingInputs<'_>,
+    inputs: &CountingInputs<'_>,
     iterations: u64,
     commands: &dyn Fn(&SampleDivision) -> EventLog,
     observe: &dyn Fn(&EventLog) -> HarnessReport,
     mut counted: RunOutcome,
 ) -> RunOutcome {
-    let (job, setting) = (of.job, of.setting);
+    let (job, setting) = (inputs.job, inputs.setting);
     let mut events = commands(&SampleDivision {
         count: TIMED_SAMPLES,
         length: SampleLength::Iterations(iterations),
         warmup_ns: WARMUP_NS,
     });
-    let outcome = match run_child(of.spec, &mut events) {
+    let outcome = match run_child(inputs.spec, &mut events) {
         Ok(outcome) => outcome,
-        Err(error) => return RunOutcome::start_failed(of.spec, &error, job, setting),
+        Err(error) => return RunOutcome::start_failed(inputs.spec, &error, job, setting),
     };
     let (seen, fault) = observe(&events);
-    let seen = seen.into_iter().collect();
-    let mut timed = RunOutcome::from_process(of.plain, &outcome, seen, fault, job, setting);
+    let mut timed = RunOutcome::from_process(
+        inputs.plain,
+        &outcome,
+        seen.into_iter().collect(),
+        fault,
+        job,
+        setting,
+    );
     if timed.failure.is_some() || timed.interrupted {
         timed.observations.clear();
         return timed;
@@ -179,9 +183,9 @@ const ENVIRONMENT: [(&str, &str); 3] = [
 
 /// Wraps the harness process in callgrind. Starts the program through a link whose path has a
 /// constant length, because the program name is on the stack and shifts what follows.
-fn wrap_with_callgrind(of: &CountingInputs<'_>, folder: &Path) -> anyhow::Result<ProcessSpec> {
+fn wrap_with_callgrind(inputs: &CountingInputs<'_>, folder: &Path) -> anyhow::Result<ProcessSpec> {
     let link = folder.join("program");
-    symlink(resolve_program(&of.spec.program)?, &link)?;
+    symlink(resolve_program(&inputs.spec.program)?, &link)?;
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut arguments = vec![
         "--tool=callgrind".to_owned(),
@@ -189,19 +193,19 @@ fn wrap_with_callgrind(of: &CountingInputs<'_>, folder: &Path) -> anyhow::Result
         "--collect-atstart=no".to_owned(),
         "--quiet".to_owned(),
     ];
-    if of.counting.cache_model {
+    if inputs.counting.cache_model {
         arguments.extend(CACHE_MODEL.map(str::to_owned));
     }
     arguments.push(text(&link));
-    arguments.extend(of.spec.arguments.iter().cloned());
+    arguments.extend(inputs.spec.arguments.iter().cloned());
     let fixed = ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let own = of.spec.environment.iter().cloned();
+    let declared = inputs.spec.environment.iter().cloned();
     Ok(ProcessSpec {
         program: PathBuf::from("valgrind"),
         arguments,
-        environment: fixed.into_iter().chain(own).collect(),
+        environment: fixed.into_iter().chain(declared).collect(),
         is_fixed: true,
-        ..of.spec.clone()
+        ..inputs.spec.clone()
     })
 }
 
@@ -221,8 +225,8 @@ impl EventCounts {
     }
 
     fn count_of(&self, name: &str) -> u64 {
-        let known = self.0.iter().find(|(known, _)| known == name);
-        known.map_or(0, |(_, count)| *count)
+        let counted = self.0.iter().find(|(event, _)| event == name);
+        counted.map_or(0, |(_, count)| *count)
     }
 
     fn subtract(&self, other: &EventCounts) -> EventCounts {
@@ -236,10 +240,10 @@ impl EventCounts {
     /// 35 cycles: the weights of cachegrind's authors, popularized by iai.
     fn cycles_estimate(&self) -> u64 {
         let sum = |names: [&str; 3]| names.iter().map(|name| self.count_of(name)).sum::<u64>();
-        let all = sum(["Ir", "Dr", "Dw"]);
+        let accesses = sum(["Ir", "Dr", "Dw"]);
         let missed = sum(["I1mr", "D1mr", "D1mw"]);
         let memory = sum(["ILmr", "DLmr", "DLmw"]);
-        all.saturating_sub(missed) + 5 * missed.saturating_sub(memory) + 35 * memory
+        accesses.saturating_sub(missed) + 5 * missed.saturating_sub(memory) + 35 * memory
     }
 
     /// Replaces all metrics by counts: times under valgrind are meaningless.
@@ -267,7 +271,7 @@ impl EventCounts {
 
 /// The cause of a harness that reported nothing.
 pub(super) fn no_report_cause() -> FailureCause {
-    invalid_cause("its harness did not say that the case was performed")
+    invalid_cause("did not report that the case was performed")
 }
 
 #[cfg(test)]
@@ -320,14 +324,14 @@ mod tests {
             assert_eq!(check_countable(kind), Ok(()));
         }
         for (kind, reason) in [
-            (SourceKind::Snippet(Java), "compiles while it runs"),
-            (SourceKind::NodeCore, "compiles while it runs"),
+            (SourceKind::Snippet(Java), "compiles at run time"),
+            (SourceKind::NodeCore, "compiles at run time"),
             (SourceKind::Snippet(Go), "does not run under valgrind"),
             (
                 SourceKind::Snippet(Python),
-                "its interpreter would be counted",
+                "the counts would include its interpreter",
             ),
-            (SourceKind::Load, "when requests come in"),
+            (SourceKind::Load, "when requests arrive"),
             (SourceKind::Snippet(Sh), "starts other processes"),
         ] {
             assert!(

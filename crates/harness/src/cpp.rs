@@ -39,8 +39,14 @@ impl LanguageHarness for CppHarness {
                 let mut plain = program::plain_command(&built, source);
                 plain.environment = request.variant.environment.clone();
                 let spec = program::with_channel(plain.clone());
-                let plain = plain.args(["--list"]);
-                protocol::describe_file(source, request, &spec, &plain, &draft_job(source, request))
+                let listing = plain.args(["--list"]);
+                protocol::describe_file(
+                    source,
+                    request,
+                    &spec,
+                    &listing,
+                    &draft_job(source, request),
+                )
             }
             Err(failed) => BenchmarkDescription {
                 failure: Some(failed.into_failure(source, None)),
@@ -100,12 +106,12 @@ fn build_benchmark(
     layout: RunLayout,
 ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
     let header = unpack_harness(&sources::CPP)?;
-    let usual = DEFAULT_FLAGS.map(str::to_owned).into_iter();
+    let default_flags = DEFAULT_FLAGS.map(str::to_owned).into_iter();
     // `CXX='ccache g++'`: words after the first belong to every call.
     let of_variable = variable_words("CXX", &[]).into_iter().skip(1);
     let mut flags: Vec<String> = match variant.program {
-        Some(_) => usual.collect(),
-        None => of_variable.chain(usual).collect(),
+        Some(_) => default_flags.collect(),
+        None => of_variable.chain(default_flags).collect(),
     };
     flags.extend(variable_words("CXXFLAGS", &variant.environment));
     flags.extend(read_flags(&source.file));
@@ -120,13 +126,13 @@ fn build_benchmark(
         environment: variant.environment.clone(),
     };
     let main = compile::build_program(&harness)?;
-    let mut own = [&flags[..], &["-DSPEEDWELL_NO_MAIN".to_owned()]].concat();
-    own.push(match layout.build {
+    let mut benchmark_flags = [&flags[..], &["-DSPEEDWELL_NO_MAIN".to_owned()]].concat();
+    benchmark_flags.push(match layout.build {
         Some(_) => "-c".to_owned(),
         None => main.to_string_lossy().into_owned(),
     });
     let built = compile::build_program(&BuildRecipe {
-        flags: own,
+        flags: benchmark_flags,
         file: source.file.clone(),
         directory: source.directory.clone(),
         ..harness

@@ -24,8 +24,7 @@ pub(super) fn observe_case(
         .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
     let results = events.events_of("timed").count() + events.events_of("once").count();
     if results > 1 {
-        let reason =
-            format!("reported {results} results for one run, of which one at most is true");
+        let reason = format!("reported {results} results for one run; expected one");
         return (None, Some(invalid_cause(reason)));
     }
     if let Some(timed) = events.first("timed") {
@@ -70,7 +69,7 @@ pub(super) fn observe_case(
         found.map_or(0.0, |sample| sample.value)
     };
     let requests = failed("http_errors") + failed("http_non2xx");
-    let lost = format!("{requests} requests failed: the rate is not that of a working server");
+    let lost = format!("{requests} requests failed, so the rate is invalid");
     let lost = (requests > 0.0).then(|| invalid_cause(lost));
     (Some(seen), events.error_cause().or(fault).or(lost))
 }

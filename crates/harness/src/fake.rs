@@ -157,8 +157,10 @@ fn series_outcome(
     levels: &[(f64, usize)],
     started_unix_ms: i64,
 ) -> RunOutcome {
-    let case = job.case.clone();
-    let case = case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let case = job
+        .case
+        .clone()
+        .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
     let mut seen = RunResult::new(case, vec![Metric::throughput()]);
     let iterations = match setting.samples.length {
         SampleLength::Iterations(count) => count as f64,
@@ -167,8 +169,8 @@ fn series_outcome(
     let times = levels
         .iter()
         .flat_map(|(ns, count)| std::iter::repeat_n(*ns, *count));
-    for (at, ns) in times.enumerate() {
-        let ns = ns * [1.0, 1.004, 0.997, 1.001, 0.999, 1.003, 0.996][at % 7];
+    for (at, level) in times.enumerate() {
+        let ns = level * [1.0, 1.004, 0.997, 1.001, 0.999, 1.003, 0.996][at % 7];
         seen.samples.push(Sample {
             metric: Metric::THROUGHPUT.into(),
             value: 1e9 / ns,
@@ -268,14 +270,14 @@ fn find_word(name: &str, number: u32, job: &BenchmarkJob) -> Option<String> {
             .is_none_or(|case| case.id() != job.label)
     });
     lines.next();
-    let mut own = lines
+    let mut matching = lines
         .take_while(|line| !line.starts_with("case"))
         .filter_map(|line| {
             let mut words = line.split_whitespace();
             let first = words.next()?;
             (first == name || (first == "*" && name != "builds")).then(|| words.collect::<Vec<_>>())
         });
-    let values = own.next()?;
+    let values = matching.next()?;
     values
         .get(number as usize % values.len().max(1))
         .map(|word| (*word).to_owned())

@@ -135,11 +135,14 @@ impl BenchmarkSource {
         if variant.worktree.is_none() && variant.artifact.is_none() {
             return Cow::Borrowed(self);
         }
-        let own = |path: &Path| variant.path_of(path).into_owned();
+        let relocated = |path: &Path| variant.path_of(path).into_owned();
         Cow::Owned(BenchmarkSource {
-            file: variant.artifact.clone().unwrap_or_else(|| own(&self.file)),
-            root: own(&self.root),
-            directory: own(&self.directory),
+            file: variant
+                .artifact
+                .clone()
+                .unwrap_or_else(|| relocated(&self.file)),
+            root: relocated(&self.root),
+            directory: relocated(&self.directory),
             ..self.clone()
         })
     }
@@ -308,9 +311,9 @@ impl BenchmarkJob {
 
     /// Returns the snippet measured under the variant, with the values of the case substituted.
     pub fn snippet_under<'a>(&'a self, variant: &'a Variant) -> Option<Cow<'a, Snippet>> {
-        let own = variant.snippet.as_ref().or(self.snippet.as_ref())?;
+        let snippet = variant.snippet.as_ref().or(self.snippet.as_ref())?;
         let values = self.case.as_ref().map(|case| case.values.as_slice());
-        Some(own.with_defaults(values.unwrap_or_default()))
+        Some(snippet.with_defaults(values.unwrap_or_default()))
     }
 
     /// Returns the job with the files of the variant.
@@ -318,9 +321,9 @@ impl BenchmarkJob {
         if variant.worktree.is_none() && variant.artifact.is_none() {
             return Cow::Borrowed(self);
         }
-        let own = |path: PathBuf| variant.path_of(&path).into_owned();
+        let relocated = |path: PathBuf| variant.path_of(&path).into_owned();
         let snippet = self.snippet.clone().map(|snippet| Snippet {
-            paths: snippet.paths.into_iter().map(own).collect(),
+            paths: snippet.paths.into_iter().map(relocated).collect(),
             ..snippet
         });
         Cow::Owned(BenchmarkJob {
@@ -332,8 +335,8 @@ impl BenchmarkJob {
 
     /// Name of the case under the variant.
     pub fn name_under(&self, variant: &str) -> &str {
-        let own = self.names.iter().find(|(known, _)| known == variant);
-        own.map_or(self.own_name(), |(_, name)| name)
+        let renamed = self.names.iter().find(|(known, _)| known == variant);
+        renamed.map_or(self.own_name(), |(_, name)| name)
     }
 
     /// Name of the case in its program.
@@ -347,8 +350,8 @@ impl BenchmarkJob {
         let case = self.case.as_ref()?;
         let id = case.id();
         let values = id.strip_prefix(&case.benchmark).unwrap_or_default();
-        let own = self.name_under(variant).strip_suffix(values);
-        Some(own.unwrap_or(&case.benchmark))
+        let benchmark = self.name_under(variant).strip_suffix(values);
+        Some(benchmark.unwrap_or(&case.benchmark))
     }
 
     /// Parses the label as a case, guessing the kinds of its values.

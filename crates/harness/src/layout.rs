@@ -84,15 +84,15 @@ impl RunLayout {
 
     /// Returns the process of `spec` with a shifted stack.
     pub(crate) fn apply_to(&self, spec: &ProcessSpec) -> ProcessSpec {
-        let mut spec = spec.clone();
+        let mut shifted = spec.clone();
         if let Some(bytes) = self.pad_bytes {
             let pad = "x".repeat(bytes as usize);
-            spec.environment.push(("SPEEDWELL_PAD".to_owned(), pad));
+            shifted.environment.push(("SPEEDWELL_PAD".to_owned(), pad));
         }
         if let Some(bytes) = self.path_bytes {
-            spec.program = with_longer_path(&locate_program(&spec.program), bytes);
+            shifted.program = with_longer_path(&locate_program(&spec.program), bytes);
         }
-        spec
+        shifted
     }
 
     /// Additional flags for compiling C and C++.
@@ -167,8 +167,9 @@ impl LinkRecord {
         let objects = self.coarse?;
         let files = if objects == 1 { "object" } else { "objects" };
         Some(format!(
-            "Builds differ in the order of object files and the gaps between them only (coarse layout: {objects} {files}); \
-             with the linker lld or mold every function would move (apt install lld)."
+            "Builds differ only in the order of object files and the gaps between them (coarse \
+             layout: {objects} {files}); the linkers lld and mold would move every function (apt \
+             install lld)."
         ))
     }
 }
@@ -200,11 +201,11 @@ impl ShuffleMethod {
             ShuffleMethod::Mold => ("mold", vec![format!("-Wl,--shuffle-sections={seed}")]),
             ShuffleMethod::Lld { gaps } => {
                 let sections = [".text*", ".data*", ".bss*"].iter();
-                let mut all: Vec<String> = sections
+                let mut flags: Vec<String> = sections
                     .map(|section| format!("-Wl,--shuffle-sections={section}={seed}"))
                     .collect();
-                all.extend(gaps.then(|| format!("-Wl,--randomize-section-padding={seed}")));
-                ("lld", all)
+                flags.extend(gaps.then(|| format!("-Wl,--randomize-section-padding={seed}")));
+                ("lld", flags)
             }
         };
         if !chosen {
@@ -230,15 +231,15 @@ pub(crate) fn link_with_first<T>(
     static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
     let key = (compiler.to_owned(), flags.to_vec());
     let mut guard = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let known = guard.get_or_insert_default();
-    if let Some(&way) = known.get(&key) {
+    let methods = guard.get_or_insert_default();
+    if let Some(&way) = methods.get(&key) {
         drop(guard);
         return link(way).map(|made| (way, made));
     }
     for way in ShuffleMethod::ALL {
         match link(way) {
             Ok(made) => {
-                known.insert(key, way);
+                methods.insert(key, way);
                 return Ok((way, made));
             }
             Err(failed) if way == ShuffleMethod::Coarse || failed.interrupted => {
@@ -362,8 +363,8 @@ fn write_gap(bytes: u64) -> Result<String, CompileFailure> {
 }
 
 fn path_strings(files: &[PathBuf]) -> Vec<String> {
-    let files = files.iter();
     files
+        .iter()
         .map(|file| file.to_string_lossy().into_owned())
         .collect()
 }
@@ -407,22 +408,22 @@ pub fn build_cost() -> Option<Duration> {
 /// # Errors
 /// Fails if it cannot be written.
 pub(crate) fn build_folder() -> Result<PathBuf, CompileFailure> {
-    let all = cache_folder().join("builds");
-    let own = all.join(std::process::id().to_string());
-    if !own.is_dir() {
-        fs::create_dir_all(&own).map_err(|error| write_failure(&own, &error))?;
-        remove_orphans(&all);
+    let builds = cache_folder().join("builds");
+    let folder = builds.join(std::process::id().to_string());
+    if !folder.is_dir() {
+        fs::create_dir_all(&folder).map_err(|error| write_failure(&folder, &error))?;
+        remove_orphans(&builds);
     }
-    make_room(&own, MAX_TOTAL_BYTES);
-    Ok(own)
+    make_room(&folder, MAX_TOTAL_BYTES);
+    Ok(folder)
 }
 
 /// Removes the builds of this process.
 pub fn remove_builds() {
-    let own = cache_folder()
+    let folder = cache_folder()
         .join("builds")
         .join(std::process::id().to_string());
-    cache::remove_entry(&own);
+    cache::remove_entry(&folder);
 }
 
 /// Removes the builds of killed processes.

@@ -57,8 +57,8 @@ use std::path::PathBuf;
 
 /// Returns the program that performs a file under a variant.
 pub fn resolve_program_for(source: &BenchmarkSource, variant: &Variant) -> PathBuf {
-    let usual = || harness_for(source.kind).default_program(&source.under(variant));
-    variant.program.clone().unwrap_or_else(usual)
+    let default_program = || harness_for(source.kind).default_program(&source.under(variant));
+    variant.program.clone().unwrap_or_else(default_program)
 }
 
 /// Returns the harness of that kind.

@@ -37,15 +37,17 @@ impl ModuleLog {
     /// Returns the variant with the variables that make its processes record loaded modules.
     pub fn observed(&self, variant: &Variant) -> Variant {
         let mut observed = variant.clone();
-        let script = self.scripts.join("node.cjs");
-        let script = script.to_string_lossy();
-        let script = script.replace('\\', "\\\\").replace('"', "\\\"");
+        let script = self
+            .scripts
+            .join("node.cjs")
+            .to_string_lossy()
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"");
         let python = self.scripts.join("python");
         let existing = |name: &str| {
-            let own = variant.environment.iter().rev();
-            let own = own.filter(|(known, _)| known == name);
-            let own = own.map(|(_, value)| value.clone()).next();
-            own.or_else(|| std::env::var(name).ok())
+            let set = variant.environment.iter().rfind(|(known, _)| known == name);
+            set.map(|(_, value)| value.clone())
+                .or_else(|| std::env::var(name).ok())
                 .filter(|value| !value.is_empty())
         };
         let options = existing("NODE_OPTIONS").map_or(String::new(), |own| format!("{own} "));

@@ -195,9 +195,12 @@ impl SessionPlan {
         if !self.design.reject.is_empty() {
             open.extend(slots.iter().rfind(is_done).map(block_of));
         }
-        let begun = slots.iter().filter(is_done);
-        let begun = begun.filter(|slot| open.contains(&block_of(slot)));
-        begun.map(|slot| slot.index).collect()
+        slots
+            .iter()
+            .filter(is_done)
+            .filter(|slot| open.contains(&block_of(slot)))
+            .map(|slot| slot.index)
+            .collect()
     }
 
     /// Maps every case of the whole plan to its index in this one, if it has slots of that stratum.
@@ -260,8 +263,9 @@ impl SessionPlan {
                 let at = slots.len();
                 push_block(slots, (first, block, job), vec![ordinal; variants], &order);
                 for (variant, drawn) in drawn.into_iter().enumerate() {
-                    let own = slots[at..].iter_mut().filter(|s| s.variant == variant);
-                    own.zip(drawn)
+                    let of_variant = slots[at..].iter_mut().filter(|s| s.variant == variant);
+                    of_variant
+                        .zip(drawn)
                         .for_each(|(slot, drawn)| slot.build = builds[drawn]);
                 }
             }
@@ -282,9 +286,9 @@ impl SessionPlan {
         let numbers: Vec<u32> = match (&design.stopping, design.layout.builds) {
             _ if !design.shares_builds() => (0..most).collect(),
             (StoppingDesign::Sequential { .. }, builds) => {
-                let all: Vec<u32> = (0..builds).collect();
+                let build_numbers: Vec<u32> = (0..builds).collect();
                 let repeated = |builds: &[u32]| builds.repeat(design.runs_per_build() as usize);
-                return (all
+                return (build_numbers
                     .chunks(together)
                     .map(|builds| (builds.len(), repeated(builds))))
                 .flat_map(|(together, runs)| group_in_blocks(&runs, together))

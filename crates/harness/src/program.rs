@@ -43,8 +43,14 @@ impl LanguageHarness for ProgramHarness {
             environment: request.variant.environment.clone(),
             ..plain.clone()
         });
-        let plain = plain.args(["--list"]);
-        protocol::describe_file(source, request, &spec, &plain, &draft_job(source, request))
+        let listing = plain.args(["--list"]);
+        protocol::describe_file(
+            source,
+            request,
+            &spec,
+            &listing,
+            &draft_job(source, request),
+        )
     }
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {

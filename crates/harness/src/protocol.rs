@@ -172,8 +172,14 @@ pub(super) fn perform_case(
             let wall_ns = outcome.wall_ns;
             let fault =
                 fault.or_else(|| check_lifetime(seen.as_ref().filter(|_| is_clocked)?, wall_ns));
-            let seen = seen.into_iter().collect();
-            RunOutcome::from_process(plain, &outcome, seen, fault, job, setting)
+            RunOutcome::from_process(
+                plain,
+                &outcome,
+                seen.into_iter().collect(),
+                fault,
+                job,
+                setting,
+            )
         }
     }
 }
@@ -184,9 +190,10 @@ fn stray_note(events: &EventLog, worktree: &VariantWorktree) -> Option<String> {
     let [checkout, folder] = [&worktree.checkout, &worktree.folder]
         .map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
     let modules = events.first("end")?.list("modules");
-    let strays = modules.iter().map(Path::new);
-    let strays = strays.filter(|file| !file.starts_with(&folder));
-    let mut strays: Vec<String> = strays
+    let mut strays: Vec<String> = modules
+        .iter()
+        .map(Path::new)
+        .filter(|file| !file.starts_with(&folder))
         .filter_map(|file| file.strip_prefix(&checkout).ok())
         .map(|file| file.to_string_lossy().into_owned())
         .collect();
@@ -199,7 +206,7 @@ fn check_lifetime(seen: &RunResult, wall_ns: u64) -> Option<FailureCause> {
     let elapsed = seen.samples.iter().filter_map(|sample| sample.elapsed_ns);
     let longest = elapsed.max().filter(|longest| *longest > wall_ns)?;
     let reason =
-        format!("reported a section of {longest} ns, but its process lived for {wall_ns} ns only");
+        format!("reported a section of {longest} ns, but its process ran for only {wall_ns} ns");
     Some(FailureCause::Invalid { reason })
 }
 
@@ -313,7 +320,7 @@ pub(super) fn to_description(
 fn no_cases_warning(source: &BenchmarkSource, events: &EventLog) -> String {
     let name = &source.name;
     match events.first("benchmark") {
-        Some(_) => format!("'{name}' has no cases: its own filter leaves none."),
+        Some(_) => format!("'{name}' has no cases: its own filter excludes all of them."),
         None => format!("'{name}' declares no benchmark."),
     }
 }

@@ -71,9 +71,10 @@ fn build_commands(
     let mut spec = ProcessSpec::new(program).args(variant.arguments.clone());
     spec.environment = variant.environment.clone();
     spec.directory = Some(source.directory.clone());
-    let plain = spec.clone();
-    let plain = plain.args(["-m".into(), "speedwell".into(), file(&source.file)]);
-    let plain = plain.env("PYTHONPATH", python_path(&folder, variant));
+    let plain = spec
+        .clone()
+        .args(["-m".into(), "speedwell".into(), file(&source.file)])
+        .env("PYTHONPATH", python_path(&folder, variant));
     spec = spec.args([file(&folder.join("harness.py"))]);
     spec.channel = ChannelKind::Harness;
     Ok((spec, plain))
@@ -81,13 +82,13 @@ fn build_commands(
 
 /// Appends our folder to the variant's search path.
 fn python_path(folder: &Path, variant: &Variant) -> String {
-    let own = variant
+    let set = variant
         .environment
         .iter()
         .find(|(name, _)| name == "PYTHONPATH");
-    let folder = folder.display();
-    match own {
-        Some((_, path)) => format!("{path}:{folder}"),
-        None => folder.to_string(),
+    let shown = folder.display();
+    match set {
+        Some((_, path)) => format!("{path}:{shown}"),
+        None => shown.to_string(),
     }
 }

@@ -112,10 +112,10 @@ impl CacheSlot {
         let directory = spec.directory.as_deref().unwrap_or(Path::new("."));
         key.add(directory.as_os_str().as_encoded_bytes());
         key.add(opening);
-        let mut own: Vec<_> = std::env::vars_os()
+        let mut variables: Vec<_> = std::env::vars_os()
             .filter(|(name, _)| name.as_encoded_bytes().starts_with(b"NODE_"))
             .collect();
-        own.sort();
+        variables.sort();
         for (_, folders) in spec
             .environment
             .iter()
@@ -123,7 +123,7 @@ impl CacheSlot {
         {
             key.add(folders.as_bytes());
         }
-        for (name, value) in own {
+        for (name, value) in variables {
             key.add(name.as_encoded_bytes());
             key.add(value.as_encoded_bytes());
         }
@@ -209,13 +209,13 @@ fn hash_content(file: &Path) -> Option<u64> {
 
 /// Makes room for one more entry.
 fn evict_oldest(folder: &Path) -> io::Result<()> {
-    let mut known: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)?
+    let mut entries: Vec<(SystemTime, PathBuf)> = fs::read_dir(folder)?
         .flatten()
         .filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path())))
         .collect();
-    if known.len() >= MAX_ENTRIES {
-        known.sort();
-        for (_, file) in &known[..known.len() - MAX_ENTRIES / 2] {
+    if entries.len() >= MAX_ENTRIES {
+        entries.sort();
+        for (_, file) in &entries[..entries.len() - MAX_ENTRIES / 2] {
             fs::remove_file(file)?;
         }
     }

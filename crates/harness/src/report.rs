@@ -100,7 +100,7 @@ fn find_implausible(value: f64) -> Option<String> {
         Some(format!("reported the impossible rate {value:e}"))
     } else if value <= 0.0 {
         Some(format!(
-            "reported the rate {value}, but a rate is above zero"
+            "reported the rate {value}; expected a rate above zero"
         ))
     } else {
         None
@@ -118,15 +118,16 @@ fn correct_rate(value: f64, rate: &ReportedRate, seen: &mut RunResult) -> f64 {
     if !tool.starts_with("test-double") {
         return value;
     }
-    let told = rate.http.as_ref().and_then(|http| http["seconds"].as_f64());
-    let Some(seconds) = told
+    let reported_seconds = rate.http.as_ref().and_then(|http| http["seconds"].as_f64());
+    let Some(seconds) = reported_seconds
         .or(rate.elapsed_ns.map(|ns| ns as f64 / 1e9))
         .filter(|s| *s > 0.0)
     else {
         return value;
     };
     seen.notes.push(format!(
-        "The test double reported a count of {value} requests, here divided by its {seconds} s."
+        "The test double reported a count of {value} requests; the rate is this count divided by \
+         its {seconds} s."
     ));
     seen.add_value(
         Metric::new(REPORTED_METRIC, "", MetricDirection::Higher),
@@ -154,8 +155,8 @@ fn add_http_metrics(http: &Json, seen: &mut RunResult) -> Option<FailureCause> {
     let failed = errors.unwrap_or(0.0) + non2xx.unwrap_or(0.0);
     (failed > 0.0).then(|| {
         invalid_cause(format!(
-            "{failed} requests failed ({} errors, {} answers other than 2xx): the rate is not that \
-             of a working server",
+            "{failed} requests failed ({} errors, {} responses other than 2xx), so the rate is \
+             invalid",
             errors.unwrap_or(0.0),
             non2xx.unwrap_or(0.0)
         ))

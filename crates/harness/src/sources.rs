@@ -157,9 +157,11 @@ impl HarnessSources {
         if let Some(folder) = &*unpacked {
             return Ok(folder.clone());
         }
-        let folder = unpack_harness(self.name, &self.unpacked_files(), &cache_folder());
-        let folder = folder.map_err(|error| FailureCause::Start {
-            reason: format!("{error:#}"),
+        let content = self.unpacked_files();
+        let folder = unpack_harness(self.name, &content, &cache_folder()).map_err(|error| {
+            FailureCause::Start {
+                reason: format!("{error:#}"),
+            }
         })?;
         *unpacked = Some(folder.clone());
         Ok(folder)
@@ -219,7 +221,7 @@ fn unpack_harness(name: &str, content: &[UnpackedFile], cache: &Path) -> anyhow:
     if folder.is_dir() {
         return Ok(folder);
     }
-    let hint = "set XDG_CACHE_HOME to a folder that can be written";
+    let hint = "set XDG_CACHE_HOME to a writable folder";
     fs::create_dir_all(cache).with_context(|| {
         format!(
             "cannot create the cache folder '{}'; {hint}",

@@ -107,7 +107,7 @@ pub fn backfill_line(
     let line = list_line(&request.range)?;
     let newest = line.last().context("a line has an end")?;
     let plans = plan_revision(request, &newest.id, listener)
-        .context("the newest revision of a range has to be measurable")?;
+        .context("cannot measure the newest revision of the range")?;
     let mut filling = BackfillRun {
         known: measured_revisions(&plans.plan, session, store)?,
         failed: store.failed_backfills()?,
@@ -159,7 +159,10 @@ fn list_line(range: &str) -> Result<Vec<Revision>> {
         .split_once("..")
         .filter(|(old, new)| !old.is_empty() && !new.starts_with('.'))
         .with_context(|| {
-            format!("'{range}' is not of the form A..B\nhint: v1.4..HEAD, main~50..main")
+            format!(
+                "cannot parse range '{range}': expected A..B\nhint: for example v1.4..HEAD or \
+                 main~50..main"
+            )
         })?;
     let new = if new.is_empty() { "HEAD" } else { new };
     let here = std::env::current_dir()?;
@@ -182,8 +185,8 @@ fn list_line(range: &str) -> Result<Vec<Revision>> {
     };
     if !follows {
         bail!(
-            "'{old}' is not on the line of first parents that leads to '{new}'\nhint: git log --first-parent {new} lists it; \
-             the older revision comes first"
+            "'{old}' is not a first-parent ancestor of '{new}'\nhint: 'git log --first-parent \
+             {new}' lists them; the older revision comes first"
         );
     }
     Ok([vec![first], later].concat())
@@ -370,7 +373,7 @@ impl BackfillRun<'_, '_> {
         recorder.observe(&SessionEvent::Failed(&failure))?;
         recorder.observe(&SessionEvent::Finished { interrupted: false })?;
         let note = format!(
-            "{} cannot be measured: passed over",
+            "cannot measure {}; skipping it",
             short_revision(&revision.id)
         );
         self.listener.observe(&SessionEvent::Note(&note))

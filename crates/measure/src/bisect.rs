@@ -107,12 +107,13 @@ pub fn load_interrupted(
     install_handlers()?;
     let number = reference::find_session(store, session)?.number;
     let text = store.session_plan(number)?.unwrap_or_default();
-    let plan: Option<SessionPlan> = serde_json::from_str(&text).ok();
-    let mut plan = plan
+    let mut plan = serde_json::from_str::<SessionPlan>(&text)
+        .ok()
         .filter(|plan| plan.design.bisection.is_some())
         .with_context(|| {
             format!(
-                "session @{number} is no bisection\nhint: 'speedwell run --resume @{number}' resumes other sessions"
+                "session @{number} is not a bisection\nhint: 'speedwell run --resume @{number}' \
+                 resumes other sessions"
             )
         })?;
     plan.sampling.budget_ms = budget.map(as_milliseconds).or(plan.sampling.budget_ms);
@@ -126,7 +127,10 @@ fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)
         .split_once("..")
         .filter(|(good, bad)| !good.is_empty() && !bad.starts_with('.'))
         .with_context(|| {
-            format!("'{typed}' is not of the form GOOD..BAD\nhint: v1.4..HEAD, main~20..main")
+            format!(
+                "cannot parse range '{typed}': expected GOOD..BAD\nhint: for example v1.4..HEAD or \
+                 main~20..main"
+            )
         })?;
     let bad = if bad.is_empty() { "HEAD" } else { bad };
     let in_range = || format!("in the range '{typed}'");
@@ -137,7 +141,7 @@ fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)
     let (good_id, bad_id) = (good_id?, bad_id?);
     ensure!(
         good_id != bad_id,
-        "'{good}' and '{bad}' are the same revision: there is nothing between them"
+        "'{good}' and '{bad}' are the same revision: nothing to bisect"
     );
     let git = GitRepository::for_folder(&here, LIST_TIMEOUT);
     if let Some(line) = revision_line(&git, &good_id, &bad_id, request.along_all_parents)? {
@@ -145,18 +149,21 @@ fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)
     }
     match git.merge_base(&good_id, &bad_id) {
         Some(base) if base == bad_id => bail!(
-            "'{bad}' comes before '{good}'\nhint: the other way round: {bad}..{good}; the good end comes first, whether \
-             the change is a loss or a gain"
+            "'{bad}' is an ancestor of '{good}'\nhint: swap the ends: {bad}..{good}; the good end \
+             comes first, even if the change is an improvement"
         ),
         Some(base) if base == good_id => bail!(
-            "'{good}' is not on the line of first parents of '{bad}': it came in by a merge\nhint: --all-parents"
+            "'{good}' is not a first-parent ancestor of '{bad}': it was merged in\nhint: add \
+             --all-parents"
         ),
         Some(base) => bail!(
-            "'{good}' and '{bad}' are on different lines\nhint: they part at {base}; {}..{bad} is one line",
+            "'{good}' and '{bad}' are on different lines\nhint: they fork at {base}; {}..{bad} is a \
+             single line",
             &base[..base.len().min(10)]
         ),
         None => bail!(
-            "'{good}' and '{bad}' have no commit in common here\nhint: git fetch --unshallow, if the history was cut off"
+            "'{good}' and '{bad}' have no common commit in this clone\nhint: run 'git fetch \
+             --unshallow' if the clone is shallow"
         ),
     }
 }
@@ -169,11 +176,12 @@ fn check_case(plan: &SessionPlan) -> Result<()> {
     }
     let mut names: Vec<&str> = plan.jobs.iter().map(|job| &*job.label).collect();
     let all = names.len();
-    ensure!(all > 0, "there is no case to follow");
+    ensure!(all > 0, "no case to bisect");
     names.truncate(SHOWN);
     let more = if all > SHOWN { ", ..." } else { "" };
     bail!(
-        "a bisection follows one case, and these are {all}: {}{more}\nhint: --filter picks a benchmark, --set a value",
+        "a bisection needs exactly one case, found {all}: {}{more}\nhint: --filter selects a \
+         benchmark, --set a value",
         names.join(", ")
     )
 }
@@ -247,9 +255,9 @@ fn run_search(
         interrupted: !is_over,
     });
     clear_interrupt();
-    let ended = ended?.0;
+    let (end, _) = ended?;
     finished?;
-    Ok(ended)
+    Ok(end)
 }
 
 struct BisectRun<'a, 'l> {
@@ -289,7 +297,7 @@ impl BisectRun<'_, '_> {
             match step {
                 BisectStep::Answer(_) => return Ok((SessionEnd::Complete, true)),
                 _ if is_late => {
-                    let note = "the time of --budget is over";
+                    let note = "the time budget is used up (--budget)";
                     self.listener.observe(&SessionEvent::Note(note))?;
                     return Ok((SessionEnd::Complete, false));
                 }
@@ -411,11 +419,13 @@ impl BisectRun<'_, '_> {
     fn note_failure(&mut self, wanted: &LineRevision, error: &anyhow::Error) -> Result<()> {
         let said = format!("{error:#}");
         let (reason, output) = said.split_once('\n').unwrap_or((&said, ""));
-        let own = self.plan.variants[0].worktree.clone();
-        let own = own.context("the good end is a revision")?;
+        let worktree = self.plan.variants[0]
+            .worktree
+            .clone()
+            .context("the good end is a revision")?;
         let folder = format!("/tmp/{}", wanted.short());
         let add = format!("git worktree add --detach {folder} {}", wanted.id);
-        let replay = match &own.build {
+        let replay = match &worktree.build {
             Some(build) => {
                 let inside = std::path::Path::new(&folder).join(&build.directory);
                 let inside = quote(&inside.to_string_lossy());
@@ -427,7 +437,7 @@ impl BisectRun<'_, '_> {
             worktree: Some(VariantWorktree {
                 revision: wanted.id.clone(),
                 typed: wanted.short().to_owned(),
-                ..own
+                ..worktree
             }),
             ..Variant::plain(wanted.short())
         };
@@ -444,7 +454,7 @@ impl BisectRun<'_, '_> {
             stderr_tail: output.to_owned(),
             replay,
         };
-        let note = format!("{} cannot be built: passed over", wanted.short());
+        let note = format!("cannot build {}; skipping it", wanted.short());
         self.listener.observe(&SessionEvent::Note(&note))?;
         self.recorder.observe(&SessionEvent::Failed(&failure))?;
         self.session.failures.push(failure);

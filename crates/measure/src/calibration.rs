@@ -29,7 +29,7 @@ pub fn runs_per_side(requested: Option<u32>) -> anyhow::Result<u32> {
     let runs = requested.unwrap_or(DEFAULT_RUNS);
     ensure!(
         runs >= MIN_RUNS,
-        "--runs {runs} is too few: below {MIN_RUNS} runs a side a comparison claims nothing"
+        "--runs {runs} is too few: a verdict needs at least {MIN_RUNS} runs per side"
     );
     Ok(runs)
 }
@@ -66,7 +66,7 @@ pub fn resume_calibration(
     let plans = load_interrupted_plan(store, session, budget, listener)?;
     ensure!(
         differ_only_in_name(&plans.plan.variants),
-        "{session} compares different things, so it says nothing about the machine"
+        "{session} is not a calibration: its variants differ"
     );
     Ok(plans)
 }
@@ -74,9 +74,11 @@ pub fn resume_calibration(
 /// Gives every case its share of the comparisons, in whole blocks.
 fn spread_comparisons(plan: &mut SessionPlan, runs: u32, comparisons: u32) {
     let block = plan.design.runs_per_block.max(1);
-    let runs = runs.div_ceil(block).saturating_mul(block);
+    let runs_per_comparison = runs.div_ceil(block).saturating_mul(block);
     let cases = plan.jobs.len().max(1) as u32;
-    let runs = comparisons.div_ceil(cases).saturating_mul(runs);
+    let runs = comparisons
+        .div_ceil(cases)
+        .saturating_mul(runs_per_comparison);
     plan.sampling.runs = RunCount::Fixed(runs);
     plan.design.stopping = StoppingDesign::Fixed { runs };
 }

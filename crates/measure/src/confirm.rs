@@ -26,14 +26,15 @@ pub struct SuspectChange {
 impl SuspectChange {
     fn new(store: &Store, change: RecordedChange, series: StoredSeries) -> Result<SuspectChange> {
         let points = store.load_points(series.number)?;
-        let machines: BTreeSet<i64> = points.iter().map(|point| point.machine).collect();
-        let machines = machines
+        let numbers: BTreeSet<i64> = points.iter().map(|point| point.machine).collect();
+        let machines = numbers
             .into_iter()
-            .map(|number| store.find_machine(number));
+            .map(|number| store.find_machine(number))
+            .collect::<Result<_>>()?;
         Ok(SuspectChange {
             change,
             series: series.key,
-            machines: machines.collect::<Result<_>>()?,
+            machines,
         })
     }
 
@@ -86,7 +87,7 @@ pub fn keep_cases(suspects: &[SuspectChange], plans: &mut PreparedPlan) -> Resul
                 .jobs
                 .iter()
                 .any(|job| measures_series(job, series)),
-            "the revisions of change {} have no case '{}' any more",
+            "the revisions of change {} no longer have case '{}'",
             change.number,
             series.case
         );
@@ -175,14 +176,16 @@ pub fn prepare_change(
     request: &MeasureRequest,
 ) -> Result<(SuspectChange, MeasureRequest)> {
     let stored = store.find_change(number)?;
-    let all = store.list_series()?;
-    let series = all.into_iter().find(|known| known.number == stored.series);
-    let series = series.context("the series of the change is gone")?;
+    let all_series = store.list_series()?;
+    let series = all_series
+        .into_iter()
+        .find(|series| series.number == stored.series)
+        .context("the series of the change no longer exists")?;
     let change = stored.change;
     ensure!(
         !change.is_drift,
-        "change {number} is a drift: it has no two revisions between which it lies\nhint: --old rev:OLD --new rev:NEW \
-         compares any two"
+        "change {number} is a gradual drift, not a step between two revisions\nhint: --old rev:OLD \
+         --new rev:NEW compares any two"
     );
     let (job, variant) = find_job(store, &series)?;
     let mut request = request.clone();
@@ -208,13 +211,13 @@ pub fn prepare_change(
         revision: change.after.clone(),
         ..old.clone()
     };
-    let own = |name: &str| Variant {
+    let named_variant = |name: &str| Variant {
         name: name.to_owned(),
         program: None,
         worktree: None,
         ..variant.clone()
     };
-    request.variants.given = vec![own("before"), own("after")];
+    request.variants.given = vec![named_variant("before"), named_variant("after")];
     request.variants.revisions = vec![old, new];
     request.plan.purpose = SessionPurpose::Confirm;
     Ok((SuspectChange::new(store, change, series)?, request))
@@ -232,8 +235,10 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
         };
         if let Some(job) = plan.jobs.iter().find(|job| measures_series(job, key)) {
             let named = plan.variants.iter().find(|own| own.name == key.variant);
-            let variant = named.or(plan.variants.first());
-            let mut variant = variant.cloned().context("a plan has variants")?;
+            let mut variant = named
+                .or(plan.variants.first())
+                .cloned()
+                .context("a plan has variants")?;
             if variant.worktree.take().is_some() {
                 // It was filled in for another revision and will be filled in again.
                 variant.environment.clear();
@@ -242,8 +247,8 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
         }
     }
     bail!(
-        "no session knows the target of '{}': it was imported or given another name\nhint: speedwell confirm --old \
-         rev:OLD --new rev:NEW TARGET",
+        "no session records the target of '{}': it was imported or renamed\nhint: speedwell confirm \
+         --old rev:OLD --new rev:NEW TARGET",
         key.case
     )
 }

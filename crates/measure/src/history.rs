@@ -76,7 +76,7 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
     history.labels = revision_labels(store, &git)?;
     if left > 0 {
         history.notes.push(format!(
-            "The points of {left} sessions, the oldest ones, are not here yet: they are being made."
+            "The points of the {left} oldest sessions are missing: they are still being computed."
         ));
     }
     let mut reading = HistoryReader::new(history.line.clone(), request);
@@ -95,7 +95,8 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
         && history.series.is_empty()
     {
         bail!(
-            "no session has '{variant}' beside another variant\nhint: speedwell history shows the variants of each session"
+            "no session measured '{variant}' together with another variant\nhint: 'speedwell \
+             history' shows the variants of each session"
         );
     }
     store.store_search_cache(&history.line, &reading.searched)?;
@@ -156,8 +157,9 @@ const FUTURE_NAMED: usize = 3;
 /// Warns about sessions dated in the future by a wrong clock.
 fn future_sessions(store: &Store) -> Result<Option<String>> {
     let found = store.sessions_in_future(FUTURE_NAMED as i64 + 1)?;
-    let named = found.iter().take(FUTURE_NAMED);
-    let mut named = named
+    let mut named = found
+        .iter()
+        .take(FUTURE_NAMED)
         .map(|number| format!("@{number}"))
         .collect::<Vec<_>>()
         .join(", ");
@@ -166,7 +168,8 @@ fn future_sessions(store: &Store) -> Result<Option<String>> {
     }
     Ok((!found.is_empty()).then(|| {
         format!(
-            "Dated in the future, by a wrong clock of the machine: {named}. Their points count as of when they came here."
+            "Dated in the future because of a wrong clock: {named}. Their points are dated by their \
+             arrival here."
         )
     }))
 }
@@ -183,8 +186,8 @@ fn shared_label_warning(store: &Store, machine: u32, label: &str) -> Result<Opti
     Ok((processors.len() > 1).then(|| {
         let processors: Vec<String> = processors.into_iter().collect();
         format!(
-            "'{label}' is the name of different machines ({}), whose points are compared as if they were of one: another \
-             --machine for each keeps them apart.",
+            "Different machines are named '{label}' ({}), and their points are compared as if from \
+             one: give each a different --machine.",
             processors.join(", ")
         )
     }))
@@ -285,17 +288,17 @@ fn resolve_line(
     if store.line_tip(&measured)?.is_some() {
         return Ok(measured);
     }
-    let known = store.list_lines()?;
-    let known: Vec<String> = known
+    let names: Vec<String> = store
+        .list_lines()?
         .iter()
         .filter(|line| !line.starts_with(MEASURED_ORDER_PREFIX))
         .map(|line| format!("'{line}'"))
         .collect();
-    let known = match &known[..] {
-        [] => "no line is remembered".to_owned(),
-        names => format!("remembered are {}", names.join(", ")),
+    let stored = match &names[..] {
+        [] => "the store has no branch".to_owned(),
+        names => format!("the store has {}", names.join(", ")),
     };
-    bail!("there is no branch '{name}' here\nhint: {known}; git fetch brings branches of others")
+    bail!("no branch '{name}' here\nhint: {stored}; 'git fetch' gets the branches of the remote")
 }
 
 /// The branch in the project file, the default branch of the remote repository, or the checked-out
@@ -353,8 +356,8 @@ fn update_line(
         .context("git cannot list the commits")?;
     if !is_measured_repository(store, git, &all)? {
         notes.push(format!(
-            "The repository here has none of the revisions that were measured last: it is taken for that of something else, \
-             and its '{branch}' is not looked at."
+            "This repository has none of the revisions that were measured last: it is taken for an \
+             unrelated one, and its '{branch}' is ignored."
         ));
         return Ok(false);
     }
@@ -364,8 +367,8 @@ fn update_line(
                 Some(position) => position,
                 None => {
                     notes.push(format!(
-                    "The clone is shallow, and its commits do not reach back to those that are remembered of '{branch}'; \
-                     'git fetch --unshallow' closes the gap."
+                    "The clone is shallow, and its commits do not reach back to the stored ones of \
+                     '{branch}'; 'git fetch --unshallow' closes the gap."
                 ));
                     last + 1
                 }
@@ -402,8 +405,8 @@ fn order_as_measured(
     store.store_measured_order(&name, branch)?;
     if store.line_tip(&name)?.is_some() {
         notes.push(
-            "No repository tells the order of the revisions: they are in the order in which they were measured or \
-             imported."
+            "No repository defines the order of the revisions: they are in the order of measurement \
+             or import."
                 .to_owned(),
         );
     }
@@ -580,13 +583,12 @@ impl<'a> HistoryReader<'a> {
     fn read_series(
         &mut self,
         store: &mut Store,
-        key: SeriesKey,
+        mut key: SeriesKey,
         members: &[StoredSeries],
     ) -> Result<Option<SeriesTrend>> {
         let Some(number) = members.iter().map(|series| series.number).max() else {
             return Ok(None);
         };
-        let mut key = key;
         let cut = self.cut;
         let mut points = self.read_points(store, members)?;
         let is_whole = self.cut == cut;
@@ -598,9 +600,11 @@ impl<'a> HistoryReader<'a> {
             return Ok(None);
         }
         let trend = self.search_series(store, points, members, is_whole)?;
-        let causes = trend.changes.iter();
-        let causes = causes.map(|change| self.find_causes(store, &trend, change));
-        let causes = causes.collect::<Result<_>>()?;
+        let causes = trend
+            .changes
+            .iter()
+            .map(|change| self.find_causes(store, &trend, change))
+            .collect::<Result<_>>()?;
         let mut series = SeriesTrend {
             number,
             key,
@@ -758,7 +762,8 @@ impl<'a> HistoryReader<'a> {
             some => format!("{some} series"),
         };
         Some(format!(
-            "Of {series} only the newest {most} points are looked at here; 'speedwell history trend' looks at all."
+            "Only the newest {most} points of {series} are used here; 'speedwell history trend' \
+             uses all."
         ))
     }
 

@@ -45,7 +45,7 @@ pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
     native.design.counting = None;
     native.sampling.samples = TRIAL_SAMPLES;
     let tried = run_trials(&native)?;
-    reject_waiting(&tried, &format!("waiting has no instructions\n{HINT}"))?;
+    reject_waiting(&tried, &format!("waiting executes no instructions\n{HINT}"))?;
     for job in &mut plan.jobs {
         let own = tried.iter().find(|tried| tried.run.case.id() == job.label);
         let iterations = own
@@ -71,20 +71,21 @@ fn check_plan(plan: &SessionPlan) -> anyhow::Result<()> {
         plan.design.order == RunOrder::Blocks
             && plan.sampling.clock == ComparedClock::Wall
             && plan.sampling.precision.is_none(),
-        "instructions are counted and need no statistics as a rule: --order, --clock and --precision are for times"
+        "instruction counts rarely need statistics: --order, --clock and --precision apply only to \
+         times"
     );
     ensure!(
         plan.design.reject.is_empty(),
-        "nothing disturbs a count of instructions: --reject is for times"
+        "other work does not disturb instruction counts: --reject applies only to times"
     );
     ensure!(
         !plan.shared,
-        "instructions are counted for a process\nhint: leave out --shared"
+        "instructions are counted per process\nhint: leave out --shared"
     );
     for job in &plan.jobs {
         let name = &job.label;
         if let Err(reason) = counting::check_countable(job.source.kind) {
-            bail!("the instructions of '{name}' cannot be counted: {reason}\n{HINT}");
+            bail!("cannot count the instructions of '{name}': {reason}\n{HINT}");
         }
         ensure!(
             job.worker_count() == 1,
@@ -106,7 +107,7 @@ fn valgrind_version() -> anyhow::Result<String> {
     let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
     ensure!(
         text.starts_with("valgrind-"),
-        "'valgrind --version' says '{text}'"
+        "unexpected output of 'valgrind --version': '{text}'"
     );
     Ok(text)
 }

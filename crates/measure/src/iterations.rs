@@ -90,7 +90,8 @@ impl SearchRounds<'_, '_> {
         check_processors(&plans.plan)?;
         ensure!(
             plans.plan.design.experiment.is_none(),
-            "an experiment says itself how long its runs are\nhint: 'plan' in its definition file"
+            "an experiment defines the length of its runs itself\nhint: see 'plan' in its \
+             definition file"
         );
         let mut files: IndexMap<String, Vec<Case>> = IndexMap::new();
         for job in &plans.plan.jobs {
@@ -107,15 +108,16 @@ impl SearchRounds<'_, '_> {
                     .iter()
                     .any(|case| case.value(&self.request.parameter).is_some())
         };
-        let without = files.iter().filter(|(_, cases)| !has(cases));
-        let without: Vec<String> = without
+        let without: Vec<String> = files
+            .iter()
+            .filter(|(_, cases)| !has(cases))
             .map(|(name, cases)| self.missing_parameter_message(name, cases))
             .collect();
         files.retain(|_, cases| has(cases));
         if files.is_empty() && !without.is_empty() {
             bail!(
-                "{}\nhint: --parameter names the one that counts iterations; where the harness counts them itself (C++, \
-                 Python), 'run --time' says how long a sample is",
+                "{}\nhint: --parameter names the parameter that counts iterations; if the harness \
+                 counts them (C++, Python), 'run --time' sets the length of a sample",
                 without.join("; ")
             );
         }
@@ -137,20 +139,23 @@ impl SearchRounds<'_, '_> {
     }
 
     fn missing_parameter_message(&self, file: &str, cases: &[Case]) -> String {
-        let names = cases.iter().flat_map(|case| &case.values);
-        let mut names: Vec<&str> = names.map(|(name, _)| name.as_str()).collect();
+        let mut names: Vec<&str> = cases
+            .iter()
+            .flat_map(|case| &case.values)
+            .map(|(name, _)| name.as_str())
+            .collect();
         names.sort_unstable();
         names.dedup();
-        let known = if names.is_empty() {
+        let reason = if names.is_empty() {
             "has no parameters".to_owned()
         } else {
             format!(
-                "has no parameter '{}' but {}",
+                "has no parameter '{}', only {}",
                 self.request.parameter,
                 names.join(", ")
             )
         };
-        format!("'{file}' {known}")
+        format!("'{file}' {reason}")
     }
 
     /// Measures round after round until every search has ended.
@@ -253,8 +258,9 @@ fn group_by_file(
             .iter()
             .filter(|sample| Some(&*sample.metric) == metric);
         let (mut sum, mut count) = (0.0, 0);
-        let results = files.entry(name.to_owned()).or_default();
-        let results = results
+        let results = files
+            .entry(name.to_owned())
+            .or_default()
             .entry(series_name(&run.case, &run.variant, plan, parameter))
             .or_default();
         for sample in samples {

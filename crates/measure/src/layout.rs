@@ -51,7 +51,8 @@ pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
     );
     ensure!(
         plan.design.order != RunOrder::Paired || !plan.design.shares_builds(),
-        "with '--order paired' every pair has builds of its own, and there are {} runs of {} builds\nhint: --builds {0}",
+        "'--order paired' needs separate builds for every pair, but there are {} runs of {} \
+         builds\nhint: --builds {0}",
         plan.design.max_runs(),
         layout.builds,
     );
@@ -63,8 +64,8 @@ fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> 
     let (name, links) = (&job.source.name, layout.builds > 0 || layout.align);
     match job.source.kind {
         SourceKind::Load | SourceKind::Experiment => bail!(
-            "'{name}' measures servers and requests, whose processes it starts itself: --builds and --layout do not \
-             reach them"
+            "'{name}' starts the processes of its servers and load itself: --builds and --layout do \
+             not affect them"
         ),
         SourceKind::Snippet(SnippetLanguage::Go) if layout.align => {
             bail!("Go has no option that aligns functions\nhint: leave out 'align'")
@@ -74,7 +75,7 @@ fn check_job(job: &BenchmarkJob, layout: LayoutVariation) -> anyhow::Result<()> 
             SnippetLanguage::C | SnippetLanguage::Cpp | SnippetLanguage::Rust | SnippetLanguage::Go,
         ) => Ok(()),
         SourceKind::Program | SourceKind::Suite if links => {
-            bail!("'{name}' was built elsewhere, so no other builds of it can be made here\n{HINT}")
+            bail!("'{name}' was built elsewhere and cannot be rebuilt here\n{HINT}")
         }
         SourceKind::Snippet(language) if links => {
             bail!("{language} is not linked, so there are no builds of '{name}'\n{HINT}")
@@ -125,6 +126,7 @@ pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
         format!("{runs} runs")
     };
     Some(format!(
-        "{runs} of every build would have told most in this time: a build took {build_s:.2} s, a run {run_s:.2} s"
+        "{runs} of every build would have been most informative in this time: a build took \
+         {build_s:.2} s, a run {run_s:.2} s"
     ))
 }

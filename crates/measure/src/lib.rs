@@ -58,9 +58,9 @@ pub type EventListener<'a> = dyn SessionObserver + Send + 'a;
 /// Lets several threads send events before the first run. Errors are ignored: a listener that fails
 /// then fails again once measuring starts.
 pub fn shared_emitter(listener: &mut EventListener<'_>) -> impl Fn(&SessionEvent<'_>) + Sync {
-    let listener = Mutex::new(listener);
+    let shared = Mutex::new(listener);
     move |event| {
-        let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut listener = shared.lock().unwrap_or_else(PoisonError::into_inner);
         let _ = listener.observe(event);
     }
 }

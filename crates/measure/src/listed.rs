@@ -76,8 +76,8 @@ fn later_sessions(store: &Store, word: &str) -> Result<Vec<i64>> {
     let by_line = store.later_revisions(&revision)?;
     ensure!(
         by_git.is_some() || by_line.is_some(),
-        "'{word}' is neither a day nor a revision that git or a remembered line knows\nhint: --since 2026-01-31, --since \
-         v1.4, --since @rev:v1.4"
+        "cannot resolve '{word}': expected a day, or a revision known to git or the store\nhint: \
+         --since 2026-01-31, --since v1.4, --since @rev:v1.4"
     );
     let mut later = by_git.unwrap_or_default();
     later.extend(by_line.unwrap_or_default());

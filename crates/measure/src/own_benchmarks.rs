@@ -133,8 +133,8 @@ fn missing_packages(source: &BenchmarkSource, own: &VariantWorktree) -> Option<S
         format!("cd {} && {command}", folder.display())
     };
     Some(format!(
-        "revision '{}' ({}) has no '{}', where its packages are installed\nhint: --build '{command}' installs them in every \
-         revision",
+        "the packages of revision '{}' ({}) are not installed: no '{}'\nhint: --build '{command}' \
+         installs them in every revision",
         own.typed,
         own.short_revision(),
         folder.join("node_modules").display()
@@ -151,8 +151,8 @@ fn strays_warning(variants: &[Variant]) -> Option<String> {
     let names: Vec<String> = named.iter().map(|own| format!("'{}'", own.name)).collect();
     let verb = if names.len() == 1 { "loads" } else { "load" };
     Some(format!(
-        "{} {verb} {files} of the checkout and not of its revision, so that there is no verdict: a path in the benchmark, in a \
-         variable or in an installed package leads there.",
+        "{} {verb} {files} from the checkout instead of its revision, so there is no verdict: a \
+         path in the benchmark, a variable or an installed package points there.",
         names.join(" and ")
     ))
 }

@@ -103,7 +103,8 @@ pub fn reject_waiting(tried: &[PairTrial], consequence: &str) -> anyhow::Result<
     };
     let (name, percent) = (first.run.case.id(), 100.0 * first.busy);
     bail!(
-        "'{name}'{others} waits: it had use for the processor in {percent:.0} % of a trial run, and {consequence}"
+        "'{name}'{others} waits: it was runnable for {percent:.0} % of a trial run, and \
+         {consequence}"
     )
 }
 
@@ -111,19 +112,19 @@ pub fn reject_waiting(tried: &[PairTrial], consequence: &str) -> anyhow::Result<
 fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.variants.len() > 1,
-        "'--order paired' needs two variants: a pair is a run of either\n{HINT}"
+        "'--order paired' needs two variants: a pair is one run of each\n{HINT}"
     );
     ensure!(
         !plan.shared,
-        "'--order paired' needs a process for every snippet\nhint: leave out --shared"
+        "'--order paired' needs a separate process for every snippet\nhint: leave out --shared"
     );
     for job in &plan.jobs {
         check_source(&job.source)?;
         let name = &job.label;
         ensure!(
             !matches!(job.source.kind, SourceKind::Load | SourceKind::Experiment),
-            "'{name}' has a server, whose processor time is not that of its clients; '--order paired' compares one \
-             process with another\n{HINT}"
+            "'{name}' has a server, which uses processor time of its own; '--order paired' compares \
+             single processes\n{HINT}"
         );
         ensure!(
             job.worker_count() == 1,

@@ -49,8 +49,9 @@ pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyho
         return Ok(git.commit_id(word).unwrap_or_else(|| word.to_owned()));
     }
     let session = store.load_session(find_session(store, word)?.number)?;
-    let origin = session.origin;
-    let origin = origin.with_context(|| format!("'{word}' is of no known revision"))?;
+    let origin = session
+        .origin
+        .with_context(|| format!("'{word}' has no known revision"))?;
     Ok(origin.revision)
 }
 
@@ -70,7 +71,7 @@ pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u3
         Some(fork) => store.line_position(line, fork)?,
         None => None,
     };
-    place.with_context(|| format!("'{word}' is no revision on the line of '{line}'"))
+    place.with_context(|| format!("'{word}' is not a revision on the line of '{line}'"))
 }
 
 /// Where `HEAD` forked from the branch that it will be merged into.
@@ -98,8 +99,8 @@ pub fn find_fork(git: &GitRepository, branch: Option<&str>) -> anyhow::Result<Br
     })?;
     let id = git.merge_base(&target, "HEAD").with_context(|| {
         format!(
-            "'{word}': HEAD and '{target}' have no commit in common here\nhint: git fetch --unshallow, if the history \
-             was cut off"
+            "'{word}': HEAD and '{target}' have no common commit in this clone\nhint: run 'git \
+             fetch --unshallow' if the clone is shallow"
         )
     })?;
     Ok(BranchFork { target, id })
@@ -112,9 +113,9 @@ fn missing_branch_message(git: &GitRepository, name: &str) -> String {
             let unshallow = if git.is_shallow() { "--unshallow " } else { "" };
             format!("git fetch {unshallow}origin {name}:refs/remotes/origin/{name}")
         }
-        None => "'git branch' lists those that are".to_owned(),
+        None => "'git branch' lists all branches".to_owned(),
     };
-    format!("there is no branch '{name}' here\nhint: {hint}")
+    format!("no branch '{name}' here\nhint: {hint}")
 }
 
 /// The newest measured revision that the checkout and `branch` have in common, along the branch's

@@ -214,29 +214,28 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
     if !is_asked || plan.design.counting.is_some() {
         return Ok(());
     }
-    let definitions = plan
+    let definitions: Vec<&Experiment> = plan
         .jobs
         .iter()
-        .filter_map(|job| job.source.definition.as_deref());
-    let definitions: Vec<&Experiment> = definitions
+        .filter_map(|job| job.source.definition.as_deref())
         .map(LazyDefinition::experiment)
         .collect::<Result<_>>()?;
     if definitions.len() == plan.jobs.len() {
         return check_defined_metrics(&definitions, settings);
     }
-    let mut known: Vec<String> = Vec::new();
-    for at in 0..plan.jobs.len() {
-        known.extend(perform(plan, at, 0).metrics);
+    let mut reported: Vec<String> = Vec::new();
+    for job in 0..plan.jobs.len() {
+        reported.extend(perform(plan, job, 0).metrics);
         check_interrupted()?;
-        if settings.metrics.iter().all(|name| known.contains(name)) {
+        if settings.metrics.iter().all(|name| reported.contains(name)) {
             return Ok(());
         }
     }
-    if known.is_empty() {
+    if reported.is_empty() {
         // Nothing works; the runs report that better.
         return Ok(());
     }
-    check_metrics(settings, known.iter().map(String::as_str)).context("in --metric")
+    check_metrics(settings, reported.iter().map(String::as_str)).context("in --metric")
 }
 
 /// Checks requested metrics against the metrics declared in definition files.
@@ -310,12 +309,15 @@ pub fn describe_failure(failure: &StepFailure) -> String {
 }
 
 fn indented_output(failure: &StepFailure) -> String {
-    let lines = failure.stderr_tail.lines();
-    let lines: String = lines.map(|line| format!("\n  {line}")).collect();
+    let lines: String = failure
+        .stderr_tail
+        .lines()
+        .map(|line| format!("\n  {line}"))
+        .collect();
     if lines.is_empty() {
         return lines;
     }
-    format!(" and said:{lines}")
+    format!(" and printed:{lines}")
 }
 
 fn replay_hint(failure: &StepFailure) -> String {

@@ -227,31 +227,38 @@ impl VariantRequest {
         let mut variants = self.given.clone();
         if variants.is_empty() {
             variants = declared;
-            for program in variants.iter_mut().flat_map(|v| &mut v.program) {
+            for program in variants.iter_mut().flat_map(|variant| &mut variant.program) {
                 *program = resolve_program(program)?;
             }
         }
         if variants.is_empty() {
             variants.push(Variant::plain("default"));
         }
-        for (at, variant) in variants.iter().enumerate() {
+        for (position, variant) in variants.iter().enumerate() {
             let is_same = |earlier: &Variant| earlier.name == variant.name;
-            if variants[..at].iter().any(is_same) {
+            if variants[..position].iter().any(is_same) {
                 bail!("two variants are named '{}'", variant.name);
             }
         }
         if let Some(name) = &self.baseline {
-            let known: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
-            let at = known.iter().position(|known| known == name);
-            let at = at.with_context(|| {
-                let known = known.join(", ");
-                format!("no variant is named '{name}'\nhint: they are {known}")
-            })?;
-            variants.swap(0, at);
+            let names: Vec<&str> = variants
+                .iter()
+                .map(|variant| variant.name.as_str())
+                .collect();
+            let position = names
+                .iter()
+                .position(|names| names == name)
+                .with_context(|| {
+                    format!(
+                        "no variant is named '{name}'\nhint: the variants are {}",
+                        names.join(", ")
+                    )
+                })?;
+            variants.swap(0, position);
         }
         for variant in &mut variants {
-            let all = self.arguments.iter().cloned();
-            variant.arguments.splice(0..0, all);
+            let arguments = self.arguments.iter().cloned();
+            variant.arguments.splice(0..0, arguments);
         }
         Ok(variants)
     }
@@ -404,8 +411,9 @@ impl SamplingRequest {
         }
         match self.max_runs {
             Some(most) if variants > 1 && most < MIN_TEST_RUNS => bail!(
-                "--max-runs {most} is too few for a comparison, which is decided at {MIN_TEST_RUNS} runs of each at \
-                 the earliest\nhint: --runs {most} measures exactly so many, and the answer may be 'unclear'"
+                "--max-runs {most} is too few: a comparison needs at least {MIN_TEST_RUNS} runs of \
+                 each variant\nhint: --runs {most} measures exactly that many, but the verdict may \
+                 be 'unclear'"
             ),
             _ => Ok(()),
         }

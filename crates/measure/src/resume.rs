@@ -17,14 +17,12 @@ use std::time::Duration;
 fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> {
     let session = store.load_session_without_runs(number)?;
     if session.state == SessionState::Imported {
-        return Ok(anyhow!(
-            "session @{number} was imported: there is nothing to resume"
-        ));
+        return Ok(anyhow!("session @{number} was imported: nothing to resume"));
     }
     let words: Vec<String> = session.command.iter().map(|word| quote(word)).collect();
     Ok(anyhow!(
-        "session @{number} was not measured in runs that could be continued later, as a load is sent in one go: it \
-         cannot be resumed\nhint: measure it again: {}",
+        "session @{number} cannot be resumed: it was not measured in separate runs, since a load is \
+         sent in one go\nhint: measure it again: {}",
         words.join(" ")
     ))
 }
@@ -47,15 +45,15 @@ pub fn load_interrupted_plan(
         return Err(explain_no_plan(store, number)?);
     };
     let mut plan: SessionPlan = serde_json::from_str(&text)
-        .with_context(|| format!("the plan of session @{number} cannot be read"))?;
+        .with_context(|| format!("cannot read the plan of session @{number}"))?;
     ensure!(
         plan.design.bisection.is_none(),
         "session @{number} is a bisection\nhint: speedwell bisect --resume @{number}"
     );
     ensure!(
         !plan.is_search,
-        "session @{number} searched for the best concurrency, where each level follows from those before it: it \
-         cannot be resumed\nhint: start it again; 'speedwell report @{number}' shows what was measured"
+        "session @{number} cannot be resumed: a concurrency search picks each level from earlier \
+         ones\nhint: start it again; 'speedwell report @{number}' shows what was measured"
     );
     plan.sampling.budget_ms = budget.map(as_milliseconds).or(plan.sampling.budget_ms);
     attach_definitions(&mut plan)?;
@@ -70,7 +68,7 @@ pub fn load_interrupted_plan(
             .iter()
             .map(|own| own.path_of(&job.source.file));
         if let Some(gone) = files.find(|file| !file.exists()) {
-            bail!("'{}' of session @{number} is gone", gone.display());
+            bail!("'{}' of session @{number} no longer exists", gone.display());
         }
     }
     let resumed = Some(finished_work(store, number, &plan, LARGE_SESSION)?);
@@ -117,22 +115,22 @@ fn finished_work(
 /// versions do not contain it, so the file is read, once.
 pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
     let keep = |source: DefinitionFile| Arc::new(suite::LazyDefinition::new(source));
-    let known = plan.design.definitions.iter().cloned().map(keep);
-    let mut known: Vec<Arc<suite::LazyDefinition>> = known.collect();
+    let mut definitions: Vec<Arc<suite::LazyDefinition>> =
+        plan.design.definitions.iter().cloned().map(keep).collect();
     let loads = plan.jobs.iter_mut().map(|job| &mut job.source);
     for source in loads.filter(|source| source.kind == SourceKind::Load) {
-        let own = known
+        let stored = definitions
             .iter()
-            .find(|known| known.source().file == source.file)
+            .find(|definition| definition.source().file == source.file)
             .cloned();
-        let own = match own {
-            Some(own) => own,
+        let definition = match stored {
+            Some(definition) => definition,
             None => {
-                known.push(keep(suite::read_source(&source.file, &[])?));
-                known[known.len() - 1].clone()
+                definitions.push(keep(suite::read_source(&source.file, &[])?));
+                definitions[definitions.len() - 1].clone()
             }
         };
-        source.definition = Some(own);
+        source.definition = Some(definition);
     }
     Ok(())
 }

@@ -46,7 +46,7 @@ pub fn check_out_revisions(
     let here = std::env::current_dir()?;
     let first = &request.revisions[0].revision;
     let checkout =
-        Checkout::find(&here).with_context(|| format!("cannot look for the revision '{first}'"))?;
+        Checkout::find(&here).with_context(|| format!("cannot look up revision '{first}'"))?;
     let build = build_command(request, &checkout)?;
     let commits: Vec<ResolvedCommit> = request
         .revisions
@@ -77,7 +77,7 @@ pub fn check_out_revisions(
         if is_one {
             emit_warning(
                 listener,
-                &identical_warning(names, "are the same files, built alike", ""),
+                &identical_warning(names, "have the same files and the same build", ""),
             )?;
         }
     }
@@ -147,8 +147,8 @@ fn warn_of_changes(
         Some((wanted, _)) if checkout.has_changes() => emit_warning(
             listener,
             &format!(
-                "Changes that are not committed take no part, except in benchmark files that are targets: '{}' is the \
-                 last commit.",
+                "Uncommitted changes are ignored, except in benchmark files given as targets: '{}' \
+                 is the last commit.",
                 wanted.revision
             ),
         ),
@@ -199,8 +199,11 @@ fn redirect_search_paths(environment: &mut Vec<(String, String)>, own: &VariantW
                 |there| there.to_string_lossy().into_owned(),
             )
         };
-        let redirected: Vec<String> = value.split(':').map(other).collect();
-        let redirected = redirected.join(":");
+        let redirected = value
+            .split(':')
+            .map(other)
+            .collect::<Vec<String>>()
+            .join(":");
         if redirected != value {
             environment.retain(|(known, _)| known != name);
             environment.push((name.to_owned(), redirected));
@@ -210,8 +213,8 @@ fn redirect_search_paths(environment: &mut Vec<(String, String)>, own: &VariantW
 
 fn missing_program_message(typed: &Path, own: &VariantWorktree) -> String {
     let hint = match &own.build {
-        Some(build) => format!("'{}' succeeded, but did not make it", build.command),
-        None => "--build COMMAND makes it".to_owned(),
+        Some(build) => format!("'{}' succeeded, but did not build it", build.command),
+        None => "--build COMMAND builds it".to_owned(),
     };
     format!(
         "revision '{}' ({}) has no program '{}'\nhint: {hint}; looked in '{}'",
@@ -248,12 +251,14 @@ fn name_variants(variants: &mut [Variant], revisions: &[RevisionRequest]) {
 fn fill_placeholders(request: &mut VariantRequest, checkout: &Checkout) {
     let shared = std::mem::take(&mut request.arguments);
     for variant in &mut request.given {
-        let own = variant.worktree.as_ref();
-        let folder = own
-            .map_or(&checkout.root, |own| &own.folder)
-            .to_string_lossy();
-        let folder = folder.into_owned();
-        let revision = own.map_or("", |own| &own.revision).to_owned();
+        let worktree = variant.worktree.as_ref();
+        let folder = worktree
+            .map_or(&checkout.root, |worktree| &worktree.folder)
+            .to_string_lossy()
+            .into_owned();
+        let revision = worktree
+            .map_or("", |worktree| &worktree.revision)
+            .to_owned();
         variant.arguments.splice(0..0, shared.iter().cloned());
         let values = variant.environment.iter_mut().map(|(_, value)| value);
         for text in variant.arguments.iter_mut().chain(values) {
@@ -272,8 +277,8 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     };
     let folders = [from, to].map(|own| own.folder.to_string_lossy());
     let with_other = |text: &String| {
-        let text = text.replace(&*folders[0], &folders[1]);
-        text.replace(&from.revision, &to.revision)
+        text.replace(&*folders[0], &folders[1])
+            .replace(&from.revision, &to.revision)
     };
     let inside = |program: &PathBuf| match program.strip_prefix(&from.folder) {
         Ok(inside) => to.folder.join(inside),
@@ -332,12 +337,13 @@ pub fn find_sources(
         let file = source.file.display();
         ensure!(
             !matches!(source.kind, SourceKind::Load | SourceKind::Experiment),
-            "'{file}' is a definition file, which is not measured at revisions\nhint: its variants can name programs"
+            "'{file}' is a definition file, which cannot be measured at revisions\nhint: its \
+             variants can name programs"
         );
         ensure!(
             takes_target.is_none() || own.path_of(&source.file).is_some(),
-            "'{file}' is outside of the repository '{}', so revision '{}' changes nothing of it\nhint: \
-             'rev:{}:PROGRAM' is a program that is built from the revision",
+            "'{file}' is outside the repository '{}', so revision '{}' does not affect it\nhint: \
+             'rev:{}:PROGRAM' names a program built from the revision",
             own.checkout.display(),
             own.typed,
             own.typed
@@ -398,22 +404,24 @@ pub fn place_benchmark_files<'a>(
     variants: &[Variant],
     sources: impl Iterator<Item = &'a BenchmarkSource>,
 ) -> Result<()> {
-    let files = sources.filter(|source| !source.is_program() && source.file.is_file());
-    let files: BTreeSet<&PathBuf> = files.map(|source| &source.file).collect();
-    for own in variants
+    let files: BTreeSet<&PathBuf> = sources
+        .filter(|source| !source.is_program() && source.file.is_file())
+        .map(|source| &source.file)
+        .collect();
+    for checkout in variants
         .iter()
         .filter_map(|variant| variant.worktree.as_ref())
     {
         let mut wanted = Vec::new();
         for file in &files {
-            let Some(there) = own.path_of(file) else {
+            let Some(there) = checkout.path_of(file) else {
                 continue;
             };
             let text =
                 fs::read(file).with_context(|| format!("cannot read '{}'", file.display()))?;
             wanted.push((there, text));
         }
-        worktree::replace_files(own, &wanted)?;
+        worktree::replace_files(checkout, &wanted)?;
     }
     Ok(())
 }
@@ -482,7 +490,7 @@ pub fn keep_common(
         }
         ensure!(
             !suite.jobs.is_empty(),
-            "nothing to compare: no benchmark is in the programs of all revisions"
+            "nothing to compare: the programs of the revisions have no benchmark in common"
         );
     }
     Ok(())

@@ -114,14 +114,14 @@ pub fn execute_session(
         recorder.queue_upload(url, process::unix_time_ms())?;
     }
     let mut judge = AnalysisStoppingRule::new(&plan, &request.settings);
-    let mut ended = Ok(());
+    let mut reacquired = Ok(());
     let placement = (plan.design.experiment.as_mut()).and_then(|file| file.placement.as_mut());
     if let Some(placement) = placement.filter(|_| is_resumed) {
         // Only now is it certain that no other process measures this session.
         let own = roles::reacquire_machines(placement, listener);
-        ended = own.map(|own| held = Some(own));
+        reacquired = own.map(|own| held = Some(own));
     }
-    let ended = ended
+    let ended = reacquired
         .and_then(|()| runner::execute(&plan, orders, &mut judge, &mut [&mut recorder, listener]));
     drop(held);
     if ended.is_err() {
@@ -196,16 +196,18 @@ fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     let SessionPlan { design, shared, .. } = plan;
     ensure!(
         design.reject.is_empty() || design.order == RunOrder::Blocks,
-        "--reject repeats single runs at the end of their block, and there are none without '--order blocks'; what \
-         disturbs one side of a pair disturbs the other\nhint: leave out --order or --reject"
+        "--reject repeats single runs at the end of their block, so it needs '--order blocks'; a \
+         disturbance of a pair affects both sides\nhint: leave out --order or --reject"
     );
     ensure!(
         design.reject.is_empty() || design.experiment.is_none(),
-        "--reject is for benchmark files, commands and snippets; the stages of an experiment are no single process"
+        "--reject supports only benchmark files, commands and snippets; an experiment runs several \
+         processes"
     );
     ensure!(
         design.reject.is_empty() || !shared,
-        "--reject needs a process for every run, and snippets share one here\nhint: leave out --shared"
+        "--reject needs a separate process for every run, but the snippets share one\nhint: leave \
+         out --shared"
     );
     Ok(())
 }
@@ -216,13 +218,17 @@ fn warn_before(
     request: &SessionRequest,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let own = plans.suite.warnings.iter().cloned();
-    let own = own.chain(reach_warning(&plans.plan, &request.settings));
+    let warnings = plans
+        .suite
+        .warnings
+        .iter()
+        .cloned()
+        .chain(reach_warning(&plans.plan, &request.settings));
     let undivided = request
         .divides_runs
         .then(|| undivided_warning(&plans.plan))
         .flatten();
-    for sentence in own.chain(undivided) {
+    for sentence in warnings.chain(undivided) {
         emit_warning(listener, &sentence)?;
     }
     let counting = plans.plan.design.counting.as_ref();
@@ -280,7 +286,7 @@ fn undivided_warning(plan: &SessionPlan) -> Option<String> {
         let option = harness::unsupported_option(&job.source, plan.sampling.asked)?;
         let name = &job.source.name;
         Some(format!(
-            "The suite of '{name}' has no option for {option}: it does as usual."
+            "The suite of '{name}' has no option for {option}: it uses its default."
         ))
     };
     if let Some(sentence) = plan.jobs.iter().find_map(meaningless) {
@@ -288,8 +294,8 @@ fn undivided_warning(plan: &SessionPlan) -> Option<String> {
     }
     let job = plan.jobs.iter().find(undivided)?;
     Some(format!(
-        "'{}' decides itself what it measures in a run: --samples, --time, --iterations and \
-         --warmup do not reach it.",
+        "'{}' controls its own measurements: --samples, --time, --iterations and \
+         --warmup do not affect it.",
         job.source.name
     ))
 }

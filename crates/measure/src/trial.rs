@@ -80,8 +80,11 @@ impl SessionObserver for TrialResult {
                     *lived_ns = Some(run.wall_ns);
                 }
                 // A file may hold several benchmarks, so their names do not identify it.
-                let file = self.file_of_slot.get(run.slot as usize);
-                let file = file.unwrap_or(&run.case.benchmark).clone();
+                let file = self
+                    .file_of_slot
+                    .get(run.slot as usize)
+                    .unwrap_or(&run.case.benchmark)
+                    .clone();
                 self.files.entry(file).or_default().0 += 1;
             }
             SessionEvent::Failed(failure) => self.add_failure(failure),

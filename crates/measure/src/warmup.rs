@@ -62,7 +62,7 @@ pub fn plan_series(
             plans.plan.design.order,
             RunOrder::Blocks | RunOrder::Alternate
         ) && !plans.plan.shared,
-        "every process is recorded from its first iteration on, alone\nhint: leave out --order"
+        "every process is recorded alone, from its first iteration\nhint: leave out --order"
     );
     let runs = measure_iteration_times(&plans, listener)?;
     for job in &mut plans.plan.jobs {
@@ -104,15 +104,15 @@ fn check_records_series(job: &BenchmarkJob) -> anyhow::Result<()> {
     let name = &job.source.name;
     let hint = match kind {
         SourceKind::Node | SourceKind::NodeCore => {
-            "\nhint: speedwell warmup --code node 'CODE' measures code in a loop of ours"
+            "\nhint: speedwell warmup --code node 'CODE' measures code in Speedwell's loop"
         }
         SourceKind::Suite => {
-            "\nhint: a C++ file with speedwell.hpp has a loop of ours: speedwell new suite"
+            "\nhint: a C++ file with speedwell.hpp uses Speedwell's loop: speedwell new suite"
         }
         _ => "",
     };
     bail!(
-        "'{}' has a loop of its own, so its first iterations cannot be recorded{hint}",
+        "'{}' has its own loop, so its first iterations cannot be recorded{hint}",
         quote(name)
     )
 }
@@ -122,7 +122,7 @@ fn measure_iteration_times(
     plans: &PreparedPlan,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<Vec<Run>> {
-    listener.observe(&SessionEvent::Note("looking how long iterations are"))?;
+    listener.observe(&SessionEvent::Note("measuring how long iterations take"))?;
     let mut plan = plans.plan.clone();
     plan.design = SessionDesign {
         stopping: StoppingDesign::Fixed { runs: 1 },
@@ -179,15 +179,17 @@ fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDiv
             } else {
                 1
             };
-            let iterations = lasting(MIN_POINT_NS).min(all / DEFAULT_POINTS).max(least);
-            let iterations = iterations.max(all.div_ceil(MAX_POINTS));
+            let iterations = lasting(MIN_POINT_NS)
+                .min(all / DEFAULT_POINTS)
+                .max(least)
+                .max(all.div_ceil(MAX_POINTS));
             (iterations, all / iterations)
         }
     };
     ensure!(
         count >= MIN_POINTS,
-        "a series of {count} points is too short to find a change in it: there must be {MIN_POINTS}, and a point is \
-         {iterations} iterations\nhint: --iterations {} or more, or a longer --time",
+        "a series of {count} points is too short to detect a change: expected at least {MIN_POINTS} \
+         points of {iterations} iterations each\nhint: --iterations {} or more, or a longer --time",
         MIN_POINTS * iterations
     );
     Ok(SampleDivision {
@@ -255,7 +257,7 @@ mod tests {
         let told = divide_series(SeriesLength::Iterations(1000), 100.0)
             .unwrap_err()
             .to_string();
-        assert!(told.contains("a point is 500 iterations"), "{told}");
+        assert!(told.contains("points of 500 iterations each"), "{told}");
         assert!(
             told.ends_with("hint: --iterations 25000 or more, or a longer --time"),
             "{told}"

@@ -23,7 +23,7 @@ pub struct Case {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CaseError {
     /// A word without `=`.
-    #[error("'{0}' is not of the form name=value")]
+    #[error("cannot parse '{0}': expected name=value")]
     NotAPair(String),
     /// A JSON string that does not end or has a wrong escape.
     #[error("the quoted value at '{0}' is not a valid JSON string")]
@@ -49,8 +49,8 @@ impl fmt::Display for TooManyCases {
         };
         write!(
             out,
-            "its parameters make {} = {product} cases, and {} are possible\nhint: give fewer values, or set some \
-             with --set NAME=VALUE",
+            "its parameters make {} = {product} cases; the limit is {}\n\
+             hint: give fewer values, or set some with --set NAME=VALUE",
             counts.join(" x "),
             Case::MOST
         )
@@ -90,9 +90,9 @@ impl Case {
         for (name, values) in parameters {
             let longer = rows.iter().flat_map(|row| {
                 values.iter().map(move |value| {
-                    let mut row = row.clone();
-                    row.push((name.clone(), value.clone()));
-                    row
+                    let mut extended = row.clone();
+                    extended.push((name.clone(), value.clone()));
+                    extended
                 })
             });
             rows = longer.collect();
@@ -144,12 +144,12 @@ impl Case {
     /// Returns why a parameter name is invalid: it would be parsed as a different name and value.
     pub fn refuses_name(name: &str) -> Option<&'static str> {
         match name {
-            "" => Some("a name may not be empty"),
-            _ if name.contains('=') => Some("a name may not hold '=', which ends it"),
+            "" => Some("a name must not be empty"),
+            _ if name.contains('=') => Some("a name must not contain '=', which ends it"),
             _ if name.contains(char::is_control) => {
-                Some("a name may not hold tabs, line ends or other control characters")
+                Some("a name must not contain tabs, newlines or other control characters")
             }
-            _ if name.trim() != name => Some("a name may not begin or end with a blank"),
+            _ if name.trim() != name => Some("a name must not begin or end with a space"),
             _ => None,
         }
     }

@@ -92,8 +92,8 @@ pub fn check_note(text: &str) -> anyhow::Result<()> {
     let letters = text.chars().count();
     anyhow::ensure!(
         letters <= MOST_NOTE_LETTERS,
-        "a note has at most {MOST_NOTE_LETTERS} characters, and this one has {letters}\n\
-         hint: keep the whole text elsewhere, and its address here"
+        "the note has {letters} characters; the limit is {MOST_NOTE_LETTERS}\n\
+         hint: store the full text elsewhere and link to it here"
     );
     Ok(())
 }
@@ -118,15 +118,15 @@ impl ChangeState {
 
     /// Looks up a state by its name.
     pub fn from_name(name: &str) -> Option<ChangeState> {
-        let known = ChangeState::NAMES.iter().find(|(_, known)| *known == name);
-        known.map(|(state, _)| *state)
+        let found = ChangeState::NAMES.iter().find(|(_, known)| *known == name);
+        found.map(|(state, _)| *state)
     }
 }
 
 impl fmt::Display for ChangeState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = ChangeState::NAMES.iter().find(|(state, _)| state == self);
-        f.pad(known.map_or("", |(_, name)| name))
+        let found = ChangeState::NAMES.iter().find(|(state, _)| state == self);
+        f.pad(found.map_or("", |(_, name)| name))
     }
 }
 
@@ -141,17 +141,17 @@ impl ChangeTriage {
 
     /// Looks up an assessment by its name.
     pub fn from_name(name: &str) -> Option<ChangeTriage> {
-        let known = ChangeTriage::NAMES.iter().find(|(_, known)| *known == name);
-        known.map(|(judgement, _)| *judgement)
+        let found = ChangeTriage::NAMES.iter().find(|(_, known)| *known == name);
+        found.map(|(judgement, _)| *judgement)
     }
 }
 
 impl fmt::Display for ChangeTriage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let known = ChangeTriage::NAMES
+        let found = ChangeTriage::NAMES
             .iter()
             .find(|(judgement, _)| judgement == self);
-        f.pad(known.map_or("", |(_, name)| name))
+        f.pad(found.map_or("", |(_, name)| name))
     }
 }
 

@@ -91,8 +91,8 @@ impl DisturbanceFigure {
     pub fn value_in(self, run: &Run) -> Option<f64> {
         let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
         let per_s = |count: fn(&ResourceUsage) -> Option<u64>| {
-            let count = count(run.usage.as_ref()?)?;
-            (run.wall_ns > 0).then(|| count as f64 / (run.wall_ns as f64 / 1e9))
+            let events = count(run.usage.as_ref()?)?;
+            (run.wall_ns > 0).then(|| events as f64 / (run.wall_ns as f64 / 1e9))
         };
         let around = run.surroundings.as_ref();
         match self {
@@ -170,7 +170,8 @@ impl FromStr for RejectRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<RejectRule, String> {
-        let shape = || format!("'{text}' is no rule such as steal>1% or involuntary>50/s");
+        let shape =
+            || format!("cannot parse rule '{text}': expected e.g. steal>1% or involuntary>50/s");
         let at = text.find(['>', '<']).ok_or_else(shape)?;
         let (name, limit) = (text[..at].trim(), text[at + 1..].trim());
         let figure = figure(name)?;
@@ -182,7 +183,7 @@ impl FromStr for RejectRule {
                 limit,
             }),
             _ => Err(format!(
-                "'{limit}' is no limit of '{name}', such as 10{}",
+                "cannot parse the limit '{limit}' of '{name}': expected e.g. 10{}",
                 figure.unit()
             )),
         }
@@ -204,7 +205,7 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
     ];
     if name == DisturbanceFigure::Wait.name() {
         return Err(
-            "a rule cannot use 'wait': it is a share of the time that is measured, so that slower runs would be \
+            "a rule cannot use 'wait': it is a share of the measured time, so slow runs would be \
              rejected for being slow"
                 .into(),
         );
@@ -215,20 +216,20 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
              sides different"
         ));
     }
-    let known = DisturbanceFigure::ALL
+    let found = DisturbanceFigure::ALL
         .into_iter()
-        .find(|known| known.name() == name);
-    known.ok_or_else(|| {
-        let names = DisturbanceFigure::ALL.map(|known| known.name().to_owned());
+        .find(|figure| figure.name() == name);
+    found.ok_or_else(|| {
+        let names = DisturbanceFigure::ALL.map(|figure| figure.name().to_owned());
         let usable: Vec<&str> = names
             .iter()
             .map(String::as_str)
             .filter(|name| *name != "wait")
             .collect();
         match nearest_name(name, &names) {
-            Some(near) => format!("the kernel counts no '{name}'; did you mean '{near}'?"),
+            Some(near) => format!("unknown kernel counter '{name}'; did you mean '{near}'?"),
             None => format!(
-                "the kernel counts no '{name}'; there are {}",
+                "unknown kernel counter '{name}'; expected one of {}",
                 usable.join(", ")
             ),
         }
@@ -280,7 +281,7 @@ impl FromStr for RejectRules {
         match rules.len() {
             0..=RejectRules::MOST => Ok(RejectRules(rules)),
             count => Err(format!(
-                "{count} rules are too many: with more than {} too many runs are rejected by chance",
+                "{count} rules are too many: more than {} reject too many runs by chance",
                 RejectRules::MOST
             )),
         }
@@ -395,12 +396,15 @@ mod tests {
         for (text, part) in [
             ("time>3", "'time', which is measured: rejecting slow runs"),
             ("latency_p99>1", "which is measured"),
-            ("wait>5%", "a share of the time that is measured"),
+            ("wait>5%", "a share of the measured time"),
             ("stael>1%", "did you mean 'steal'?"),
-            ("noise>1", "there are steal, pressure, involuntary"),
-            ("steal", "'steal' is no rule such as"),
-            ("steal>much", "'much' is no limit of 'steal', such as 10%"),
-            ("steal>-1%", "is no limit"),
+            ("noise>1", "expected one of steal, pressure, involuntary"),
+            ("steal", "cannot parse rule 'steal'"),
+            (
+                "steal>much",
+                "cannot parse the limit 'much' of 'steal': expected e.g. 10%",
+            ),
+            ("steal>-1%", "cannot parse the limit"),
             ("load>1,load>2,load>3,load>4", "4 rules are too many"),
         ] {
             assert!(refused(text).contains(part), "{text}: {}", refused(text));

@@ -285,7 +285,7 @@ impl FromStr for LoadClient {
         let found = LoadClient::NAMES.iter().find(|(name, _)| *name == text);
         found
             .map(|(_, client)| *client)
-            .ok_or_else(|| format!("'{text}' is not a client"))
+            .ok_or_else(|| format!("unknown client '{text}'"))
     }
 }
 
@@ -306,11 +306,12 @@ impl FromStr for RateStage {
 
     /// Parses `0-1000:30s` (a ramp) or `1000:1m` (a constant rate).
     fn from_str(text: &str) -> Result<RateStage, String> {
-        let wrong = || format!("'{text}' is not a stage such as 0-1000:30s or 1000:1m");
+        let wrong = || format!("cannot parse stage '{text}': expected e.g. 0-1000:30s or 1000:1m");
         let (rates, length) = text.rsplit_once(':').ok_or_else(wrong)?;
         let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
-        let length = parse_duration(length)
-            .ok_or_else(|| format!("'{length}' is not a duration such as 500ms, 3s or 2m"))?;
+        let length = parse_duration(length).ok_or_else(|| {
+            format!("cannot parse duration '{length}': expected e.g. 500ms, 3s or 2m")
+        })?;
         Ok(RateStage {
             from: parse_number(from).ok_or_else(wrong)?,
             to: parse_number(to).ok_or_else(wrong)?,
@@ -363,7 +364,9 @@ impl FromStr for ThinkPause {
         length
             .zip(is_random)
             .map(|(length, is_random)| ThinkPause { length, is_random })
-            .ok_or_else(|| format!("'{text}' is not a pause such as 100ms or '100ms exp'"))
+            .ok_or_else(|| {
+                format!("cannot parse pause '{text}': expected e.g. 100ms or '100ms exp'")
+            })
     }
 }
 
@@ -405,7 +408,7 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     match parse_number(figure) {
         Some(rate) if rate > 0.0 => Ok(rate / seconds),
         _ => Err(format!(
-            "'{text}' is not a rate such as 500, 10k or 500/s (requests per second)"
+            "cannot parse rate '{text}': expected e.g. 500, 10k or 500/s (requests per second)"
         )),
     }
 }
@@ -415,7 +418,7 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Returns an error with an example for anything else.
 pub fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
-    let wrong = || format!("'{text}' is not a status such as 304, 200-299 or 2xx");
+    let wrong = || format!("cannot parse status '{text}': expected e.g. 304, 200-299 or 2xx");
     let code = |text: &str| match text.trim().parse::<u16>() {
         Ok(code) if (200..1000).contains(&code) => Ok(code),
         _ => Err(wrong()),
@@ -467,7 +470,7 @@ mod duration_text {
         let parsed = text.map(|text| match text.as_str() {
             "0s" => Ok(Duration::ZERO),
             text => parse_duration(text)
-                .ok_or_else(|| D::Error::custom(format!("'{text}' is not a duration"))),
+                .ok_or_else(|| D::Error::custom(format!("cannot parse duration '{text}'"))),
         });
         parsed.transpose()
     }

@@ -20,8 +20,8 @@ impl Machine {
     /// Name for reports.
     pub fn title(&self) -> &str {
         let names = [&self.label, &self.name, &self.class];
-        let known = names.into_iter().find_map(Option::as_deref);
-        known.unwrap_or("unknown machine")
+        let shown = names.into_iter().find_map(Option::as_deref);
+        shown.unwrap_or("unknown machine")
     }
 }
 

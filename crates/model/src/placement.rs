@@ -62,8 +62,8 @@ pub struct PlacedMachine {
 impl MachinePlacement {
     /// The machine of a service; by default the target's machine.
     pub fn of_service(&self, name: &str) -> &PlacedMachine {
-        let own = self.services.iter().find(|(known, _)| known == name);
-        &self.machines[own.map_or(self.target, |(_, at)| *at)]
+        let placed = self.services.iter().find(|(known, _)| known == name);
+        &self.machines[placed.map_or(self.target, |(_, at)| *at)]
     }
 
     /// The machine of the target.
@@ -86,16 +86,16 @@ impl MachinePlacement {
     /// Returns a copy without the environments, which runs do not need.
     #[must_use]
     pub fn for_a_run(&self) -> MachinePlacement {
-        let mut own = self.clone();
-        for machine in &mut own.machines {
+        let mut stripped = self.clone();
+        for machine in &mut stripped.machines {
             machine.environment = Environment::default();
         }
-        own
+        stripped
     }
 
     /// The machines, as recorded in a session.
     pub fn session_machines(&self) -> Vec<SessionMachine> {
-        let own = |machine: &PlacedMachine| SessionMachine {
+        let to_session = |machine: &PlacedMachine| SessionMachine {
             id: machine.id.clone(),
             name: machine.name.clone(),
             labels: machine.labels.clone(),
@@ -103,7 +103,7 @@ impl MachinePlacement {
             environment: machine.environment.clone(),
             ..SessionMachine::default()
         };
-        self.machines.iter().map(own).collect()
+        self.machines.iter().map(to_session).collect()
     }
 
     /// Describes which role ran on which machine, as a sentence.

@@ -79,8 +79,8 @@ impl PointKind {
 
     /// Its name.
     pub fn name(self) -> &'static str {
-        let known = PointKind::NAMES.iter().find(|(kind, _)| *kind == self);
-        known.map_or("measured", |(_, name)| name)
+        let found = PointKind::NAMES.iter().find(|(kind, _)| *kind == self);
+        found.map_or("measured", |(_, name)| name)
     }
 }
 

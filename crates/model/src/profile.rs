@@ -78,15 +78,15 @@ impl StackProfile {
                 letter => letter,
             }));
         }
-        let known = self.stacks.entry(stack).or_default();
-        *known = known.saturating_add(weight);
+        let total = self.stacks.entry(stack).or_default();
+        *total = total.saturating_add(weight);
     }
 
     /// Adds all stacks and samples of another recording by the same profiler.
     pub fn merge(&mut self, other: &StackProfile) {
         for (stack, weight) in other.folded() {
-            let known = self.stacks.entry(stack.to_owned()).or_default();
-            *known = known.saturating_add(weight);
+            let total = self.stacks.entry(stack.to_owned()).or_default();
+            *total = total.saturating_add(weight);
         }
         self.samples = self.samples.zip(other.samples).map(|(a, b)| a + b);
     }
@@ -127,9 +127,9 @@ impl ProfileTool {
     pub fn blind_spot(self) -> Option<&'static str> {
         match self {
             ProfileTool::V8 => Some(
-                "V8's profiler sees JavaScript functions only: what the runtime does for a function is in the \
-                 function that called it, in '(program)' or in '(garbage collector)'. Its times go on while the \
-                 program waits for a processor.",
+                "V8's profiler sees only JavaScript functions: it attributes the runtime's work \
+                 to the calling function, '(program)' or '(garbage collector)'. Its times include \
+                 waiting for a processor.",
             ),
             ProfileTool::Perf | ProfileTool::Folded => None,
         }

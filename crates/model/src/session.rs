@@ -94,27 +94,28 @@ impl Session {
 
     /// Returns a copy that looks as if only one variant had been measured.
     pub fn only_variant(&self, name: &str) -> Session {
-        let mut one = self.with_runs(|run| *run.variant == *name);
-        one.variants.retain(|variant| variant.name == name);
-        one.design.baseline = name.to_owned();
-        one.environment
+        let mut session = self.with_runs(|run| *run.variant == *name);
+        session.variants.retain(|variant| variant.name == name);
+        session.design.baseline = name.to_owned();
+        session
+            .environment
             .programs
             .retain(|program| program.variant == name);
         // An experiment compares variants; one variant cannot answer its question.
-        one.design.experiment = None;
+        session.design.experiment = None;
         let is_own =
             |failure: &&StepFailure| failure.variant.as_deref().is_none_or(|own| own == name);
-        one.failures = self.failures.iter().filter(is_own).cloned().collect();
+        session.failures = self.failures.iter().filter(is_own).cloned().collect();
         let recordings = self.profiles.iter();
-        let own = recordings.filter(|recording| *recording.variant == *name);
-        one.profiles = own.cloned().collect();
-        one
+        let of_variant = recordings.filter(|recording| *recording.variant == *name);
+        session.profiles = of_variant.cloned().collect();
+        session
     }
 
     /// All series of `metric`, ordered by the first appearance of the case, then of the variant.
     pub fn series(&self, metric: &Metric) -> Vec<RunSeries> {
         let mut places: HashMap<(String, Arc<str>), usize> = HashMap::new();
-        let mut all: Vec<RunSeries> = Vec::new();
+        let mut series: Vec<RunSeries> = Vec::new();
         for run in &self.runs {
             let Some(value) = run.value_of(&metric.name) else {
                 continue;
@@ -122,21 +123,21 @@ impl Session {
             let place = *places
                 .entry((run.case.id(), run.variant.clone()))
                 .or_insert_with(|| {
-                    all.push(RunSeries {
+                    series.push(RunSeries {
                         case: run.case.clone(),
                         variant: run.variant.clone(),
                         metric: metric.clone(),
                         runs: Vec::new(),
                     });
-                    all.len() - 1
+                    series.len() - 1
                 });
-            all[place].runs.push(RunValue {
+            series[place].runs.push(RunValue {
                 slot: run.slot,
                 block: run.block,
                 value,
             });
         }
-        all
+        series
     }
 
     /// The metric with this name.

@@ -103,14 +103,18 @@ impl MetricDirection {
     /// The direction implied by a unit: `ns/op` and `KiB` are costs; `ops/sec`, `rows per second`, `MB/s` and `qps` are
     /// gains; `misses/s` and `%` imply none.
     pub fn of_unit(unit: &str) -> MetricDirection {
-        let unit = unit.trim().trim_start_matches(['#', '[', '(']);
-        let unit = unit.trim_end_matches([']', ')']).to_lowercase();
-        let unit = unit.replace(" per ", "/").replace("_per_", "/");
-        match unit.rsplit_once('/') {
+        let plain = unit
+            .trim()
+            .trim_start_matches(['#', '[', '('])
+            .trim_end_matches([']', ')'])
+            .to_lowercase()
+            .replace(" per ", "/")
+            .replace("_per_", "/");
+        match plain.rsplit_once('/') {
             Some((amount, of)) if is_time(of) && is_work(amount) => MetricDirection::Higher,
             Some((amount, of)) if is_cost(amount) && is_work(of) => MetricDirection::Lower,
-            None if is_cost(&unit) => MetricDirection::Lower,
-            None if is_rate(&unit) => MetricDirection::Higher,
+            None if is_cost(&plain) => MetricDirection::Lower,
+            None if is_rate(&plain) => MetricDirection::Higher,
             _ => MetricDirection::Unknown,
         }
     }
@@ -118,10 +122,10 @@ impl MetricDirection {
 
 /// `s`, `sec`, `seconds`, `100ms`.
 fn is_time(text: &str) -> bool {
-    let text = text
+    let unit = text
         .trim()
         .trim_start_matches(|letter: char| letter.is_ascii_digit());
-    TIMES.contains(&text) || singular_unit(text).is_some_and(|one| TIMES.contains(&&*one))
+    TIMES.contains(&unit) || singular_unit(unit).is_some_and(|one| TIMES.contains(&&*one))
 }
 
 /// Whether `text` is a unit of work, with or without a prefix: `ops`, `kreq`, `M rows`, `1`, or empty.

@@ -58,8 +58,11 @@ impl Variant {
 
     /// Maps a path in the user's checkout to the path that this variant uses.
     pub fn path_of<'a>(&self, path: &'a Path) -> Cow<'a, Path> {
-        let own = self.worktree.as_ref().and_then(|own| own.path_of(path));
-        own.map_or(Cow::Borrowed(path), Cow::Owned)
+        let in_worktree = self
+            .worktree
+            .as_ref()
+            .and_then(|worktree| worktree.path_of(path));
+        in_worktree.map_or(Cow::Borrowed(path), Cow::Owned)
     }
 }
 
@@ -258,15 +261,15 @@ impl Snippet {
     /// all snippets have, code and number of workers, are not substituted.
     pub fn with_defaults<'a>(&'a self, values: &[(String, ParameterValue)]) -> Cow<'a, Snippet> {
         let is_own = |name: &str| !matches!(name, "code" | "concurrency");
-        let own: Vec<(String, String)> = values
+        let settings: Vec<(String, String)> = values
             .iter()
             .filter(|(name, _)| is_own(name))
             .map(|(name, value)| (format!("{{{name}}}"), value.plain()))
             .collect();
-        if own.is_empty() {
+        if settings.is_empty() {
             return Cow::Borrowed(self);
         }
-        let fill = |text: &String| format_fixed(text, &own);
+        let fill = |text: &String| format_fixed(text, &settings);
         Cow::Owned(Snippet {
             runner: fill(&self.runner),
             init: self.init.as_ref().map(fill),

@@ -311,8 +311,8 @@ fn lay_out_names(names: &[String], left: f64, sheet: PixelRect) -> (CategoryLabe
     }
     let max_height = sheet.height() * MAX_SLANTED_HEIGHT;
     let gutter = left - sheet.left;
-    let aside = CategoryLabels::slanted_reach(&names, slot_px, max_height) - gutter;
-    let aside = aside.clamp(0.0, sheet.width() * MAX_SLANTED_SHIFT);
+    let aside = (CategoryLabels::slanted_reach(&names, slot_px, max_height) - gutter)
+        .clamp(0.0, sheet.width() * MAX_SLANTED_SHIFT);
     let slot_px = (width - aside) / names.len().max(1) as f64;
     (
         CategoryLabels::slanted_below(&names, slot_px, max_height, gutter + aside),

@@ -15,7 +15,7 @@ pub(crate) struct CountedValue {
 }
 
 pub(crate) fn total_count(values: &[CountedValue]) -> u64 {
-    values.iter().map(|of| of.count).sum()
+    values.iter().map(|counted| counted.count).sum()
 }
 
 /// The edges of the bins, in projected space.
@@ -30,10 +30,10 @@ impl HistogramBins {
     /// Chooses bins for values that can all be shown; each list is a series. `None` without values.
     pub fn of_series(projection: ScaleProjection, series: &[Vec<CountedValue>]) -> Option<Self> {
         let project = |values: &Vec<CountedValue>| -> Vec<CountedValue> {
-            let project = |of: &CountedValue| {
+            let project = |counted: &CountedValue| {
                 projection
-                    .project(of.value)
-                    .map(|value| CountedValue { value, ..*of })
+                    .project(counted.value)
+                    .map(|value| CountedValue { value, ..*counted })
             };
             let mut projected: Vec<CountedValue> = values.iter().filter_map(project).collect();
             projected.sort_by(|one, other| one.value.total_cmp(&other.value));
@@ -137,11 +137,11 @@ fn counted_quantile(sorted: &[CountedValue], p: f64) -> Option<f64> {
 /// Returns the value with `rank` values before it.
 fn value_at_rank(sorted: &[CountedValue], rank: u64) -> Option<f64> {
     let mut passed = 0;
-    let reaches = |of: &&CountedValue| {
-        passed += of.count;
+    let reaches = |counted: &&CountedValue| {
+        passed += counted.count;
         passed > rank
     };
-    sorted.iter().find(reaches).map(|of| of.value)
+    sorted.iter().find(reaches).map(|counted| counted.value)
 }
 
 /// Rounds the width to 1, 2 or 5 times a power of ten, so that edges are round values; on a

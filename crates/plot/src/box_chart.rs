@@ -119,11 +119,11 @@ impl SheetContent for BoxChart {
     }
 
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
-        let Some(extent) = AxisExtent::of_values(self.scale(), self.values().chain(self.centers()))
+        let Some(values) = AxisExtent::of_values(self.scale(), self.values().chain(self.centers()))
         else {
             return;
         };
-        let extent = extent.including_near_zero().with_padding(0.05);
+        let extent = values.including_near_zero().with_padding(0.05);
         let axis = ChartAxis {
             label: self.value_axis.label.clone(),
             scale: self.scale().clone(),

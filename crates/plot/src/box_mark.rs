@@ -23,10 +23,10 @@ pub(crate) struct BoxMark<'a> {
 
 impl BoxMark<'_> {
     pub fn draw(&self, svg: &mut SvgWriter, banded: &BandPlot) {
-        let Some(tukey) = TukeyStats::of_sorted(self.sorted) else {
+        let Some(quartiles) = TukeyStats::of_sorted(self.sorted) else {
             return;
         };
-        let tukey = tukey.with_center(self.center);
+        let tukey = quartiles.with_center(self.center);
         let half = (banded.slot_px() * 0.86).min(THICKEST_PX) / 2.0;
         svg.start_group("series")
             .set_text("stroke", &self.style.color())
@@ -195,8 +195,10 @@ impl TukeyStats {
 
     /// Moves the line to `center`, if given.
     pub fn with_center(self, center: Option<f64>) -> Self {
-        let center = center.unwrap_or(self.median);
-        Self { center, ..self }
+        Self {
+            center: center.unwrap_or(self.median),
+            ..self
+        }
     }
 
     /// Tooltip text for the line: `median 5`, preceded by the compared estimate if that differs.

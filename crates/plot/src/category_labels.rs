@@ -29,11 +29,11 @@ impl CategoryLabels {
         let smaller = [11.0, 10.0, 9.0, MIN_LABEL_PX]
             .into_iter()
             .filter(|size| *size < largest);
-        let whole = std::iter::once(largest).chain(smaller).find_map(|size_px| {
+        let complete = std::iter::once(largest).chain(smaller).find_map(|size_px| {
             let blocks = whole_column(labels, band_px, max_width, size_px)?;
             Some((size_px, blocks))
         });
-        let (size_px, blocks) = whole.unwrap_or_else(|| {
+        let (size_px, blocks) = complete.unwrap_or_else(|| {
             let size_px = largest.min(10.0);
             let cut =
                 |label: &&str| wrap_text(label, max_width, size_px, max_lines(band_px, size_px));
@@ -56,8 +56,8 @@ impl CategoryLabels {
             .iter()
             .map(|label| wrap_text(label, width, LABEL_PX, 3))
             .collect();
-        let whole = blocks.iter().all(|block| block.whole);
-        whole.then_some(Self {
+        let are_whole = blocks.iter().all(|block| block.whole);
+        are_whole.then_some(Self {
             blocks,
             size_px: LABEL_PX,
             stride: 1,
@@ -119,13 +119,13 @@ impl CategoryLabels {
     /// Draws the labels right-aligned at `right`, each centered on its position.
     pub fn draw_beside(&self, svg: &mut SvgWriter, right: f64, places: impl Fn(usize) -> f64) {
         svg.start_group("labels").end_with(|svg| {
-            for (at, block) in self.blocks.iter().enumerate().step_by(self.stride) {
+            for (index, block) in self.blocks.iter().enumerate().step_by(self.stride) {
                 let height = block.lines.len() as f64 * self.size_px * LINE_SPACING;
                 self.draw_block(
                     svg,
                     block,
                     right,
-                    places(at) - height / 2.0,
+                    places(index) - height / 2.0,
                     TextAnchor::End,
                 );
             }
@@ -135,11 +135,11 @@ impl CategoryLabels {
     /// Draws the labels below `top`, each at its position.
     pub fn draw_below(&self, svg: &mut SvgWriter, top: f64, places: impl Fn(usize) -> f64) {
         svg.start_group("labels").end_with(|svg| {
-            for (at, block) in self.blocks.iter().enumerate().step_by(self.stride) {
+            for (index, block) in self.blocks.iter().enumerate().step_by(self.stride) {
                 if self.slanted {
-                    self.draw_slanted(svg, block, places(at), top)
+                    self.draw_slanted(svg, block, places(index), top)
                 } else {
-                    self.draw_block(svg, block, places(at), top, TextAnchor::Middle)
+                    self.draw_block(svg, block, places(index), top, TextAnchor::Middle)
                 }
             }
         });
@@ -201,10 +201,10 @@ fn whole_column(
         labels.iter().map(fill).collect()
     };
     let unbroken = |blocks: &Vec<WrappedLabel>| blocks.iter().all(WrappedLabel::is_unbroken);
-    let whole = |blocks: &Vec<WrappedLabel>| blocks.iter().all(|block| block.whole);
+    let are_whole = |blocks: &Vec<WrappedLabel>| blocks.iter().all(|block| block.whole);
     let shares = [0.45, 0.66, 0.8, 1.0];
     let narrow = shares[..2].iter().map(broken).find(unbroken);
-    narrow.or_else(|| shares.iter().map(broken).find(whole))
+    narrow.or_else(|| shares.iter().map(broken).find(are_whole))
 }
 
 /// Preferred height in pixels of a category label at the side of its band.

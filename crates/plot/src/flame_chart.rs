@@ -116,8 +116,11 @@ impl SheetContent for FlameChart {
 
     fn summary(&self) -> String {
         let rows = self.rows(self.assumed_width());
-        let widest = rows.boxes.iter().max_by(|a, b| a.width.total_cmp(&b.width));
-        let widest = widest.map_or("", |placed| placed.frame.name.as_str());
+        let widest = rows
+            .boxes
+            .iter()
+            .max_by(|a, b| a.width.total_cmp(&b.width))
+            .map_or("", |placed| placed.frame.name.as_str());
         format!(
             "Flame graph of {} in {}; the widest is {widest}.",
             format_count(rows.boxes.len(), "box", "es"),
@@ -311,11 +314,11 @@ fn strip_scopes(name: &str) -> &str {
     let mut open = 0_i32;
     let mut start = 0;
     let bytes = name.as_bytes();
-    for (at, byte) in bytes.iter().enumerate() {
+    for (index, byte) in bytes.iter().enumerate() {
         match byte {
             b'<' | b'(' => open += 1,
             b'>' | b')' => open -= 1,
-            b':' if open == 0 && at > 0 && bytes[at - 1] == b':' => start = at + 1,
+            b':' if open == 0 && index > 0 && bytes[index - 1] == b':' => start = index + 1,
             _ => {}
         }
     }

@@ -67,8 +67,9 @@ impl ForestChart {
         halves.sort_by(f64::total_cmp);
         let median = halves.get(halves.len() / 2).copied().unwrap_or(0.0);
         let (lowest, highest) = (estimates.low - 4.0 * median, estimates.high + 4.0 * median);
-        let ends = self.finite_rows().flat_map(|row| [row.low, row.high]);
-        let ends = ends
+        let ends = self
+            .finite_rows()
+            .flat_map(|row| [row.low, row.high])
             .filter_map(projected)
             .map(|end| end.clamp(lowest, highest));
         let all = ends.fold(estimates, AxisExtent::extended_to_projected);
@@ -241,14 +242,14 @@ impl<'a> ForestPlot<'a> {
 
     pub fn draw(&self, svg: &mut SvgWriter) {
         self.draw_ground(svg);
-        for (at, (row, figures)) in self.chart.rows.iter().zip(&self.figures).enumerate() {
+        for (index, (row, figures)) in self.chart.rows.iter().zip(&self.figures).enumerate() {
             if row.estimate.is_finite() {
                 let tooltip = format!("{}: {figures}, {}", row.label, row.mark.word());
                 draw_row(
                     svg,
                     row,
                     &self.x,
-                    (self.row_middle(at), self.row_px),
+                    (self.row_middle(index), self.row_px),
                     &tooltip,
                 );
             }
@@ -274,13 +275,13 @@ impl<'a> ForestPlot<'a> {
 
     /// Draws the column of figures, as many rows as fit.
     fn draw_figures(&self, svg: &mut SvgWriter) {
-        let size_px = FIGURES_PX.min(self.row_px * 0.9);
-        let stride = if size_px < 7.0 {
-            (7.0 / size_px).ceil() as usize
+        let fitting_px = FIGURES_PX.min(self.row_px * 0.9);
+        let stride = if fitting_px < 7.0 {
+            (7.0 / fitting_px).ceil() as usize
         } else {
             1
         };
-        let size_px = size_px.max(7.0);
+        let size_px = fitting_px.max(7.0);
         svg.start_group("figures").end_with(|svg| {
             let head = TextLine::at(
                 "estimate [interval]",
@@ -289,9 +290,9 @@ impl<'a> ForestPlot<'a> {
                 11.0,
             );
             svg.write_text(&head.with_anchor(TextAnchor::End).with_color(MUTED));
-            for (at, figures) in self.figures.iter().enumerate().step_by(stride) {
-                let baseline = self.row_middle(at) + size_px * CAP_HEIGHT / 2.0;
-                let colour = if self.chart.rows[at].estimate.is_finite() {
+            for (index, figures) in self.figures.iter().enumerate().step_by(stride) {
+                let baseline = self.row_middle(index) + size_px * CAP_HEIGHT / 2.0;
+                let colour = if self.chart.rows[index].estimate.is_finite() {
                     INK
                 } else {
                     MUTED

@@ -127,8 +127,8 @@ impl PanelData<'_> {
                 };
                 plane.draw_axes(svg);
                 let radius = if data.count_shown() < 60 { 3.2 } else { 2.2 };
-                for (at, series) in data.series.iter().enumerate() {
-                    data.draw_markers(svg, &plane, series, series.style(at), radius);
+                for (index, series) in data.series.iter().enumerate() {
+                    data.draw_markers(svg, &plane, series, series.style(index), radius);
                 }
             }
         }
@@ -159,12 +159,16 @@ impl GridChart {
 
     /// Extents of each panel; `None` for a panel without data.
     fn extents(&self) -> Vec<Option<PanelExtents>> {
-        let own: Vec<Option<PanelExtents>> = self.panel_data().map(|data| data.extents()).collect();
-        let x = shared_extent(own.iter().flatten().map(|(x, _)| *x));
-        let y = shared_extent(own.iter().flatten().filter_map(|(_, y)| *y));
+        let panels: Vec<Option<PanelExtents>> =
+            self.panel_data().map(|data| data.extents()).collect();
+        let shared_x = shared_extent(panels.iter().flatten().map(|(x, _)| *x));
+        let shared_y = shared_extent(panels.iter().flatten().filter_map(|(_, y)| *y));
         let fitted =
-            |(own_x, own_y): PanelExtents| (x.unwrap_or(own_x), own_y.map(|own| y.unwrap_or(own)));
-        own.into_iter().map(|own| own.map(fitted)).collect()
+            |(x, y): PanelExtents| (shared_x.unwrap_or(x), y.map(|y| shared_y.unwrap_or(y)));
+        panels
+            .into_iter()
+            .map(|extents| extents.map(fitted))
+            .collect()
     }
 
     /// Note about panels with different axes.
@@ -173,8 +177,7 @@ impl GridChart {
         let mut shown = extents.iter().flatten();
         let first = shown.next()?;
         let differs = shown.any(|other| other != first);
-        differs
-            .then(|| "each panel has an axis of its own: their levels lie too far apart".to_owned())
+        differs.then(|| "each panel has its own axis: their levels are too far apart".to_owned())
     }
 
     /// Label above all panels.
@@ -212,15 +215,16 @@ impl GridChart {
 }
 
 /// The common extent of all panels, unless the data of one would get lost on it.
-fn shared_extent(own: impl Iterator<Item = AxisExtent>) -> Option<AxisExtent> {
-    let own: Vec<AxisExtent> = own.collect();
+fn shared_extent(panels: impl Iterator<Item = AxisExtent>) -> Option<AxisExtent> {
+    let extents: Vec<AxisExtent> = panels.collect();
     let span = |extent: &AxisExtent| extent.high - extent.low;
-    let longest = own.iter().map(span).fold(0.0, f64::max);
-    let all = own.into_iter().reduce(|all, one| {
-        all.extended_to_projected(one.low)
-            .extended_to_projected(one.high)
+    let longest = extents.iter().map(span).fold(0.0, f64::max);
+    let shared = extents.into_iter().reduce(|shared, extent| {
+        shared
+            .extended_to_projected(extent.low)
+            .extended_to_projected(extent.high)
     })?;
-    (span(&all) <= longest * MAX_SHARED_FACTOR).then_some(all)
+    (span(&shared) <= longest * MAX_SHARED_FACTOR).then_some(shared)
 }
 
 /// Draws the title of a panel and returns the remaining area below.
@@ -271,8 +275,10 @@ impl SheetContent for GridChart {
         let panels = format_count(self.panels.len(), "panel", "s");
         let values: usize = self.panel_data().map(|data| data.count_shown()).sum();
         let titles: Vec<&str> = self.panels.iter().map(|panel| &*panel.title).collect();
-        let series = self.panel_data().next();
-        let series = series.map_or(String::new(), |data| join_names(&data.names()));
+        let series = self
+            .panel_data()
+            .next()
+            .map_or(String::new(), |data| join_names(&data.names()));
         let of_series = match series.as_str() {
             "" => String::new(),
             names => format!(" of {names}"),
@@ -297,11 +303,11 @@ impl SheetContent for GridChart {
             .iter()
             .zip(self.panel_data())
             .zip(self.extents());
-        for (at, ((panel, data), extents)) in panels.enumerate().take(places) {
-            let place = layout.panel_rect(at);
-            let more = self.panels.len() - at;
-            if at + 1 == places && more > 1 {
-                draw_message(svg, &format!("{more} more have no room"), place);
+        for (index, ((panel, data), extents)) in panels.enumerate().take(places) {
+            let place = layout.panel_rect(index);
+            let more = self.panels.len() - index;
+            if index + 1 == places && more > 1 {
+                draw_message(svg, &format!("{more} more do not fit"), place);
                 break;
             }
             svg.start_group("panel").end_with(|svg| {

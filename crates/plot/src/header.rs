@@ -89,7 +89,7 @@ pub(crate) fn omitted_note(count: usize, scales: &[&AxisScale]) -> Option<String
         .any(|scale| matches!(scale, AxisScale::Category(_) | AxisScale::Nines));
     let reason = match (logarithmic, named) {
         (true, _) => "not finite, or not positive on a logarithmic axis",
-        (false, true) => "not finite, or without a place on the axis",
+        (false, true) => "not finite, or not on the axis",
         (false, false) => "not finite",
     };
     let values = if count == 1 { "value" } else { "values" };
@@ -140,19 +140,19 @@ impl LegendLayout {
             more: None,
         };
         let (mut x, mut row) = (0.0, 0);
-        for (at, key) in keys.iter().enumerate() {
+        for (index, key) in keys.iter().enumerate() {
             let swatch = key.swatch.width();
             let name = truncate_end(&key.name, (width - swatch).clamp(40.0, 420.0), SIZE_PX);
             let wide = swatch + reserved_width(&name, SIZE_PX);
             // Reserve room in the last row for the number of omitted names.
-            let spare = if row + 1 == MAX_ROWS && at + 1 < keys.len() {
+            let spare = if row + 1 == MAX_ROWS && index + 1 < keys.len() {
                 90.0
             } else {
                 0.0
             };
             if x > 0.0 && x + wide + spare > width {
                 if row + 1 == MAX_ROWS {
-                    legend.more = Some((x, format!("and {} more", keys.len() - at)));
+                    legend.more = Some((x, format!("and {} more", keys.len() - index)));
                     break;
                 }
                 (x, row) = (0.0, row + 1);

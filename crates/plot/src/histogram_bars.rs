@@ -121,8 +121,8 @@ impl HistogramPlots<'_> {
         names.draw_beside(svg, plot.left - NAME_GAP, |at| {
             plot.top + (at as f64 + 0.6) * row_px
         });
-        for (at, tally) in self.tallies.iter().enumerate() {
-            let base = plot.top + (at + 1) as f64 * row_px;
+        for (index, tally) in self.tallies.iter().enumerate() {
+            let base = plot.top + (index + 1) as f64 * row_px;
             let y = AxisMapping::new(
                 &ChartAxis::default(),
                 heights,

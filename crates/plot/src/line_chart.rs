@@ -187,8 +187,8 @@ impl SheetContent for LineChart {
             200..600 => 3.2,
             _ => 2.2,
         };
-        for (at, series) in marked.iter().enumerate() {
-            data.draw_markers(svg, &plane, series, series.style(at), radius);
+        for (index, series) in marked.iter().enumerate() {
+            data.draw_markers(svg, &plane, series, series.style(index), radius);
         }
     }
 

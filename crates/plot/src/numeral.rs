@@ -223,8 +223,8 @@ fn group_thousands(text: &str) -> String {
         .split_once('.')
         .map_or((rest, None), |(w, d)| (w, Some(d)));
     let mut out = String::from(sign);
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at).is_multiple_of(3) {
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -137,13 +137,13 @@ fn size_below(
 ) -> ImageSize {
     let margin = sheet_margin(medium);
     let inner = f64::from(width_px) - 2.0 * margin;
-    let header = header.lay_out(inner).height();
+    let header_px = header.lay_out(inner).height();
     let chart = if figure.is_empty() {
         160.0
     } else {
         figure.natural_height(inner)
     };
-    let height_px = (header + chart + 2.0 * margin).ceil() as u32;
+    let height_px = (header_px + chart + 2.0 * margin).ceil() as u32;
     ImageSize {
         width_px,
         height_px,

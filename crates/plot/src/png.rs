@@ -35,11 +35,11 @@ impl fmt::Display for PlotError {
             } => {
                 write!(
                     out,
-                    "a picture of {width_px} x {height_px} pixels cannot be painted"
+                    "cannot rasterize a picture of {width_px} x {height_px} pixels"
                 )
             }
-            Self::Paint(reason) => write!(out, "the drawing cannot be painted: {reason}"),
-            Self::Encode(reason) => write!(out, "the picture cannot be packed as PNG: {reason}"),
+            Self::Paint(reason) => write!(out, "cannot rasterize the drawing: {reason}"),
+            Self::Encode(reason) => write!(out, "cannot encode the picture as PNG: {reason}"),
         }
     }
 }

@@ -89,8 +89,8 @@ impl<'a> PointData<'a> {
 
     pub fn legend(&self, swatch: impl Fn(SeriesStyle) -> LegendSwatch) -> Vec<LegendKey> {
         let mut keys = LegendKey::legend_keys(&self.names(), &swatch);
-        for (at, (key, series)) in keys.iter_mut().zip(self.series).enumerate() {
-            key.swatch = swatch(series.style(at));
+        for (index, (key, series)) in keys.iter_mut().zip(self.series).enumerate() {
+            key.swatch = swatch(series.style(index));
         }
         keys
     }

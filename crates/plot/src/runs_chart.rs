@@ -48,8 +48,12 @@ impl RunsChart {
         let points = self.series.iter().flat_map(|series| &series.points);
         let shown: Vec<&ChartPoint> = points.filter(|point| data.can_show_point(point)).collect();
         let x = AxisExtent::of_values(&self.x.scale, shown.iter().map(|point| point.x))?;
-        let centers = self.centers.iter().flatten().copied();
-        let centers = centers.filter(|center| can_show(&self.y.scale, *center));
+        let centers = self
+            .centers
+            .iter()
+            .flatten()
+            .copied()
+            .filter(|center| can_show(&self.y.scale, *center));
         let values = shown.iter().map(|point| point.y).chain(centers);
         let y = AxisExtent::of_values(&self.y.scale, values)?;
         let (x, y) = (
@@ -94,8 +98,8 @@ impl RunsChart {
 
     /// Draws a line across the plot at the median of each series, or at the compared estimate.
     fn draw_centers(&self, svg: &mut SvgWriter, plane: &PointPlane, tukeys: &[Option<TukeyStats>]) {
-        for (at, tukey) in tukeys.iter().enumerate() {
-            let (style, Some(tukey)) = (SeriesStyle::of_series(at), tukey) else {
+        for (index, tukey) in tukeys.iter().enumerate() {
+            let (style, Some(tukey)) = (SeriesStyle::of_series(index), tukey) else {
                 continue;
             };
             let y = plane.y.pixel_at(tukey.center);
@@ -239,13 +243,13 @@ impl<'a> RunsBoxes<'a> {
     /// Draws every box along the value axis.
     pub fn draw(&self, svg: &mut SvgWriter, y: &AxisMapping) {
         svg.start_group("boxes").end_with(|svg| {
-            for (at, tukey) in self.tukeys.iter().enumerate() {
+            for (index, tukey) in self.tukeys.iter().enumerate() {
                 let Some(tukey) = tukey else { continue };
-                let middle = self.left + (at as f64 + 0.5) * self.slot_px;
+                let middle = self.left + (index as f64 + 0.5) * self.slot_px;
                 draw_box(
                     svg,
                     tukey,
-                    SeriesStyle::of_series(at),
+                    SeriesStyle::of_series(index),
                     y,
                     (middle, self.slot_px * 0.32),
                 );

@@ -64,8 +64,8 @@ impl SheetContent for ScatterChart {
         svg.start_group("series")
             .set_number("opacity", opacity)
             .end_with(|svg| {
-                for (at, series) in self.series.iter().enumerate() {
-                    data.draw_markers(svg, &plane, series, series.style(at), radius);
+                for (index, series) in self.series.iter().enumerate() {
+                    data.draw_markers(svg, &plane, series, series.style(index), radius);
                 }
             });
     }

@@ -60,30 +60,25 @@ impl ValueSequence {
     }
 
     pub(crate) fn draw(&self, svg: &mut SvgWriter, plane: &PointPlane, y: &ChartAxis) {
-        let PixelRect {
-            top, bottom, right, ..
-        } = plane.plot;
+        let PixelRect { top, bottom, .. } = plane.plot;
         let x_of = |at: usize| plane.x.pixel_at(at as f64 * self.step);
         let y_of = |value: f64| plane.y.pixel_at(value).clamp(top, bottom);
         if let Some(from) = self.shaded_from.map(x_of) {
-            svg.start_element("rect")
-                .set_text("class", "shade")
-                .set_number("x", from)
-                .set_number("y", top)
-                .set_number("width", (right - from).max(0.0))
-                .set_number("height", bottom - top)
-                .set_text("fill", BAND)
-                .end_empty();
+            draw_shade(svg, plane.plot, from);
         }
         plane.draw_axes(svg);
         let colour = SeriesStyle::of_series(0).color();
         let stride = self.values.len().div_ceil(MAX_POINTS).max(1);
-        let drawn = self.values.iter().enumerate().step_by(stride);
-        let drawn = drawn.filter(|(at, value)| {
-            can_show(&y.scale, **value) && self.spikes.binary_search(at).is_err()
-        });
-        let dot = |(at, value): (usize, &f64)| format!("M{:.1} {:.1}h0", x_of(at), y_of(*value));
-        let dots: String = drawn.map(dot).collect();
+        let dots: String = self
+            .values
+            .iter()
+            .enumerate()
+            .step_by(stride)
+            .filter(|(index, value)| {
+                can_show(&y.scale, **value) && self.spikes.binary_search(index).is_err()
+            })
+            .map(|(index, value)| format!("M{:.1} {:.1}h0", x_of(index), y_of(*value)))
+            .collect();
         svg.start_element("path")
             .set_text("class", "points")
             .set_text("d", &dots)
@@ -119,4 +114,16 @@ impl ValueSequence {
                 .end_with_tooltip(&format!("level {}", format_figure(*level)));
         }
     }
+}
+
+/// Shades the plot from an x coordinate to its right edge.
+fn draw_shade(svg: &mut SvgWriter, plot: PixelRect, from: f64) {
+    svg.start_element("rect")
+        .set_text("class", "shade")
+        .set_number("x", from)
+        .set_number("y", plot.top)
+        .set_number("width", (plot.right - from).max(0.0))
+        .set_number("height", plot.bottom - plot.top)
+        .set_text("fill", BAND)
+        .end_empty();
 }

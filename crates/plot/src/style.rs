@@ -93,8 +93,8 @@ impl MarkerShape {
             Self::Plus => &PLUS,
         };
         let mut path = String::new();
-        for (at, (dx, dy)) in corners.iter().enumerate() {
-            path.push(if at == 0 { 'M' } else { 'L' });
+        for (index, (dx, dy)) in corners.iter().enumerate() {
+            path.push(if index == 0 { 'M' } else { 'L' });
             path.push_str(&format_decimal(x + dx * radius));
             path.push(' ');
             path.push_str(&format_decimal(y + dy * radius));

@@ -133,11 +133,10 @@ impl SvgWriter {
             TextAnchor::Middle => "middle",
             TextAnchor::End => "end",
         };
-        let element = self
+        let mut element = self
             .start_element("text")
             .set_number("x", text.x)
-            .set_number("y", text.y);
-        let mut element = element
+            .set_number("y", text.y)
             .set_number("font-size", text.size_px)
             .set_text("fill", text.colour);
         if text.anchor != TextAnchor::Start {

@@ -52,8 +52,8 @@ static LATIN_WIDTHS: LazyLock<Vec<u32>> =
 
 /// Width of a letter in font units.
 fn letter_width(letter: char) -> u32 {
-    let known = LATIN_WIDTHS.get(letter as usize).copied();
-    known.unwrap_or_else(|| advance_in_font(letter))
+    let cached = LATIN_WIDTHS.get(letter as usize).copied();
+    cached.unwrap_or_else(|| advance_in_font(letter))
 }
 
 /// Looks up a width in the font. A missing letter counts as a full square, as used in Chinese,

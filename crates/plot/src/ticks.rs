@@ -96,8 +96,8 @@ fn log10_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
 /// Ticks at 0, 50, 90, 99, 99.9 ... and, if there is room, at 25, 75 and 95.
 fn nines_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
     let most = (extent.high + 1e-9).min(12.0).floor() as i32;
-    let whole = (1..=most).map(|nines| 100.0 - power_of_ten(2 - nines));
-    let mut values: Vec<f64> = [0.0, 50.0].into_iter().chain(whole).collect();
+    let nines_only = (1..=most).map(|nines| 100.0 - power_of_ten(2 - nines));
+    let mut values: Vec<f64> = [0.0, 50.0].into_iter().chain(nines_only).collect();
     if values.len() + 3 <= about {
         values.extend([25.0, 75.0, 95.0]);
     }
@@ -197,8 +197,8 @@ impl AxisMapping {
             Some(names) => names
                 .iter()
                 .enumerate()
-                .map(|(at, name)| AxisTick {
-                    value: at as f64,
+                .map(|(index, name)| AxisTick {
+                    value: index as f64,
                     label: name.clone(),
                 })
                 .collect(),

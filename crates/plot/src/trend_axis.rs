@@ -121,8 +121,11 @@ fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> 
             .all(|(start, end)| high + BETWEEN_PX <= *start || low >= *end)
         {
             taken.push((middle - half, high));
-            let text = text.clone();
-            written.push(PlacedLabel { at, middle, text });
+            written.push(PlacedLabel {
+                at,
+                middle,
+                text: text.clone(),
+            });
         }
     }
     written.sort_by(|one, other| one.at.total_cmp(&other.at));
@@ -280,8 +283,8 @@ fn civil_date(at_ms: f64) -> CivilDate {
 
 /// Start of a month, numbered from the year 0: the inverse of [`civil_date`].
 fn start_of_month(number: i64) -> f64 {
-    let (year, month) = (number.div_euclid(12), number.rem_euclid(12) + 1);
-    let year = year - i64::from(month <= 2);
+    let month = number.rem_euclid(12) + 1;
+    let year = number.div_euclid(12) - i64::from(month <= 2);
     let shifted = if month > 2 { month - 3 } else { month + 9 };
     let year_of_era = year.rem_euclid(400);
     let day_of_era =

@@ -97,8 +97,8 @@ impl TrendChart {
         let works = self
             .notes
             .iter()
-            .filter(|note| note.kind == TrendNoteKind::Work);
-        let works = works.map(|note| note.x);
+            .filter(|note| note.kind == TrendNoteKind::Work)
+            .map(|note| note.x);
         self.changes
             .iter()
             .map(TrendChange::border_position)
@@ -107,17 +107,23 @@ impl TrendChart {
     }
 
     pub(crate) fn x_extent(&self, shown: &[&TrendPoint]) -> Option<AxisExtent> {
-        let further = self.continuation.iter().flat_map(|series| &series.points);
-        let further = further.map(|point| point.x);
+        let continued = self
+            .continuation
+            .iter()
+            .flat_map(|series| &series.points)
+            .map(|point| point.x);
         let levels = self.levels.iter().flat_map(|level| [level.from, level.to]);
-        let failures = self.notes.iter();
-        let failures = failures.filter(|note| note.kind == TrendNoteKind::Failure);
+        let failures = self
+            .notes
+            .iter()
+            .filter(|note| note.kind == TrendNoteKind::Failure)
+            .map(|note| note.x);
         let places = shown
             .iter()
             .map(|point| point.at.x)
-            .chain(further)
+            .chain(continued)
             .chain(levels)
-            .chain(failures.map(|note| note.x));
+            .chain(failures);
         AxisExtent::of_values(&AxisScale::Linear, places)
     }
 
@@ -126,25 +132,28 @@ impl TrendChart {
     pub(crate) fn y_extent(&self, inside: &[&TrendPoint]) -> Option<AxisExtent> {
         const MOST_OF_INTERVALS: f64 = 0.4;
         let scale = self.y.value_scale();
-        let further = self.continuation.iter().flat_map(|series| &series.points);
-        let values = inside.iter().map(|point| point.at.y);
-        let values = values.chain(further.map(|point| point.y));
-        let values = values.chain(self.levels.iter().map(|level| level.value));
+        let continued = self.continuation.iter().flat_map(|series| &series.points);
+        let values = inside
+            .iter()
+            .map(|point| point.at.y)
+            .chain(continued.map(|point| point.y))
+            .chain(self.levels.iter().map(|level| level.value));
         let core = AxisExtent::of_values(scale, values)?;
         let most = match core.high - core.low {
             0.0 => f64::INFINITY,
             span => span * MOST_OF_INTERVALS,
         };
-        let ends = inside
-            .iter()
-            .flat_map(|point| [point.at.low, point.at.high]);
         let bands = self.levels.iter().flat_map(|level| [level.low, level.high]);
-        let ends = ends.chain(bands).flatten();
-        let ends = ends.filter_map(|end| core.projection().project(end));
-        let all = ends.fold(core, |all, end| {
-            all.extended_to_projected(end.clamp(core.low - most, core.high + most))
-        });
-        Some(all)
+        let extent = inside
+            .iter()
+            .flat_map(|point| [point.at.low, point.at.high])
+            .chain(bands)
+            .flatten()
+            .filter_map(|end| core.projection().project(end))
+            .fold(core, |extent, end| {
+                extent.extended_to_projected(end.clamp(core.low - most, core.high + most))
+            });
+        Some(extent)
     }
 
     /// Which points are drawn at the edge: isolated ones that lie farther outside the central 90 %
@@ -208,7 +217,7 @@ impl TrendChart {
                 MAX_SINGLE_POINTS,
             ));
             notes.push(format!(
-                "{} points: each mark is the median of up to {size}, its bar goes from the smallest to the largest",
+                "{} points: each mark is the median of up to {size}, its bar their range",
                 format_figure(inside.len() as f64)
             ));
         }
@@ -249,7 +258,8 @@ impl TrendChart {
         if self.machines.len() > 1 {
             let machines = self.machines.iter().enumerate();
             keys.extend(
-                machines.map(|(at, name)| key(name, LegendSwatch::Points(style_of_machine(at)))),
+                machines
+                    .map(|(index, name)| key(name, LegendSwatch::Points(style_of_machine(index)))),
             );
         }
         keys
@@ -410,8 +420,10 @@ impl<'a> TrendLayout<'a> {
                         }
                         _ => String::new(),
                     };
-                    let machine = level.machine.and_then(|at| self.chart.machines.get(at));
-                    let machine = machine.map_or(String::new(), |name| format!("\n{name}"));
+                    let machine = level
+                        .machine
+                        .and_then(|index| self.chart.machines.get(index))
+                        .map_or(String::new(), |name| format!("\n{name}"));
                     let value = [&*format_figure(level.value), &*self.chart.unit].join(" ");
                     svg.start_line((from, y), (to, y))
                         .set_text("class", "level")
@@ -467,9 +479,12 @@ impl<'a> TrendLayout<'a> {
             return;
         };
         let scale = self.chart.y.value_scale();
-        let shown = further.points.iter();
-        let shown = shown.filter(|point| point.x.is_finite() && can_show(scale, point.y));
-        let mut shown: Vec<(f64, f64)> = shown.map(|point| (point.x, point.y)).collect();
+        let mut shown: Vec<(f64, f64)> = further
+            .points
+            .iter()
+            .filter(|point| point.x.is_finite() && can_show(scale, point.y))
+            .map(|point| (point.x, point.y))
+            .collect();
         shown.sort_by(|one, other| one.0.total_cmp(&other.0));
         let corner =
             |(x, y): &(f64, f64)| format!("{:.1},{:.1}", self.x.pixel_at(*x), self.y.pixel_at(*y));
@@ -528,17 +543,19 @@ impl SheetContent for TrendChart {
             0 => "no change".to_owned(),
             changes => format_count(changes, "change", "s"),
         };
-        let said: Vec<&str> = self
+        let descriptions: Vec<&str> = self
             .changes
             .iter()
             .map(|change| &*change.description)
             .collect();
-        let said = match said[..] {
+        let listed = match descriptions[..] {
             [] => String::new(),
-            _ => format!(": {}", said.join("; ")),
+            _ => format!(": {}", descriptions.join("; ")),
         };
-        let said = said.trim_end_matches('.');
-        format!("Trend of {points}{machines}, with {changes}{said}.")
+        format!(
+            "Trend of {points}{machines}, with {changes}{}.",
+            listed.trim_end_matches('.')
+        )
     }
 
     /// Its changes are individually accessible parts.

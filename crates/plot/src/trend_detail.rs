@@ -98,12 +98,12 @@ impl PointField<'_> {
             1 => "1 run".into(),
             many => format!("{many} runs"),
         };
-        let known = [&*runs, self.tooltip_machine(point.machine), &*point.session];
+        let details = [&*runs, self.tooltip_machine(point.machine), &*point.session];
         let revision = [&*point.revision, &*point.subject].join(" ");
         let mut words = format!("{}\n{}", revision.trim(), self.format_value(&point.at));
-        for (at, known) in known.iter().filter(|text| !text.is_empty()).enumerate() {
-            words.push_str(if at == 0 { "\n" } else { ", " });
-            words.push_str(known);
+        for (index, detail) in details.iter().filter(|text| !text.is_empty()).enumerate() {
+            words.push_str(if index == 0 { "\n" } else { ", " });
+            words.push_str(detail);
         }
         if point.is_aside() {
             words.push('\n');

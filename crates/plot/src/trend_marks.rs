@@ -209,11 +209,10 @@ fn place_in_lanes(
     (start, end): (f64, f64),
 ) -> Vec<PlacedText> {
     let mut lanes: Vec<Vec<(f64, f64)>> = Vec::new();
-    let place = |(x, text): (f64, String)| {
+    let place = |(x, full_text): (f64, String)| {
         let gap = half + GAP_PX;
         let room = (end - x).max(x - start) - gap - GAP_PX;
-        let whole = text;
-        let text = truncate_end(&whole, room.max(24.0), size_px);
+        let text = truncate_end(&full_text, room.max(24.0), size_px);
         let wide = reserved_width(&text, size_px);
         let is_right = x + gap + wide <= end || end - x >= x - start;
         let left = if is_right { x + gap } else { x - gap - wide };
@@ -234,7 +233,7 @@ fn place_in_lanes(
             x,
             lane,
             left,
-            is_cut: text != whole,
+            is_cut: text != full_text,
             text,
         }
     };
@@ -286,8 +285,11 @@ impl<'a> TrendMarks<'a> {
             let is_whole = placed.iter().all(|words| !words.is_cut);
             (is_whole && count_lanes(&placed) <= limit.min(most)).then_some(placed)
         };
-        let placed = MAX_CHANGE_LANES.into_iter().enumerate().find_map(fits);
-        let placed = placed.unwrap_or_else(|| words(MAX_CHANGE_LANES.len() - 1));
+        let placed = MAX_CHANGE_LANES
+            .into_iter()
+            .enumerate()
+            .find_map(fits)
+            .unwrap_or_else(|| words(MAX_CHANGE_LANES.len() - 1));
         let mut lines: Vec<&TrendNote> = notes
             .iter()
             .filter(|note| note.is_line() && x.contains_value(note.x))
@@ -300,11 +302,11 @@ impl<'a> TrendMarks<'a> {
         };
         let texts = lines.iter().filter(is_labelled).map(label).collect();
         let mut labels = place_in_lanes(texts, NOTE_PX, 0.0, ends).into_iter();
-        let mut own = |note: &TrendNote| {
+        let mut take_label = |note: &TrendNote| {
             let label = is_labelled(&&note).then(|| labels.next()).flatten();
             label.filter(|label| label.lane < MAX_NOTE_LANES)
         };
-        let labels: Vec<Option<PlacedText>> = lines.iter().map(|note| own(note)).collect();
+        let labels: Vec<Option<PlacedText>> = lines.iter().map(|note| take_label(note)).collect();
         let note_lanes = labels.iter().flatten().map(|label| label.lane + 1).max();
         let failed =
             |note: &&TrendNote| note.kind == TrendNoteKind::Failure && x.contains_value(note.x);

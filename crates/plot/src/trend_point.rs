@@ -368,8 +368,9 @@ impl PointField<'_> {
                 let mark = svg
                     .start_element("path")
                     .set_text("class", "stray")
-                    .set_text("d", &arrow);
-                let mark = mark.set_text("fill", PAPER).set_text("stroke", &colour);
+                    .set_text("d", &arrow)
+                    .set_text("fill", PAPER)
+                    .set_text("stroke", &colour);
                 self.end_point_mark(mark.set_number("stroke-width", 1.4), point);
             }
         });

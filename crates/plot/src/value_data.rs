@@ -67,8 +67,8 @@ impl<'a> ValueData<'a> {
     }
 
     pub fn count_omitted(&self) -> usize {
-        let all = self.series.iter().flat_map(counted_values);
-        all.map(|of| of.count as usize).sum::<usize>() - self.count_shown()
+        let values = self.series.iter().flat_map(counted_values);
+        values.map(|counted| counted.count as usize).sum::<usize>() - self.count_shown()
     }
 
     /// Whether no series has enough values for bars.
@@ -92,7 +92,7 @@ impl<'a> ValueData<'a> {
                 .series
                 .iter()
                 .flat_map(|series| self.shown_values(series));
-            let extent = AxisExtent::of_values(self.scale(), values.map(|of| of.value))?;
+            let extent = AxisExtent::of_values(self.scale(), values.map(|counted| counted.value))?;
             return Some(extent.with_padding(0.04));
         }
         self.value_bins()?.extent(self.scale())
@@ -146,7 +146,7 @@ impl<'a> ValueData<'a> {
 
     fn shown_values(&self, series: &HistogramSeries) -> Vec<CountedValue> {
         counted_values(series)
-            .filter(|of| of.count > 0 && can_show(self.scale(), of.value))
+            .filter(|counted| counted.count > 0 && can_show(self.scale(), counted.value))
             .collect()
     }
 
@@ -193,15 +193,15 @@ impl<'a> ValueData<'a> {
     }
 
     fn value_strips(&self, labels: LabelPlacement) -> Vec<ValueStrip<'a>> {
-        let strip = |(at, series): (usize, &'a HistogramSeries)| {
+        let strip = |(index, series): (usize, &'a HistogramSeries)| {
             let shown = self.shown_values(series);
-            let each = |of: &CountedValue| vec![of.value; of.count as usize];
+            let each = |counted: &CountedValue| vec![counted.value; counted.count as usize];
             let mut values: Vec<f64> = shown.iter().flat_map(each).collect();
             values.sort_by(f64::total_cmp);
             ValueStrip {
                 name: &series.name,
                 label: row_label(series, labels),
-                style: SeriesStyle::of_series(at),
+                style: SeriesStyle::of_series(index),
                 values,
             }
         };
@@ -227,9 +227,9 @@ fn counted_values(series: &HistogramSeries) -> impl Iterator<Item = CountedValue
         }
     };
     let values = series.values.iter().enumerate();
-    values.map(move |(at, value)| CountedValue {
+    values.map(move |(index, value)| CountedValue {
         value: *value,
-        count: count(at),
+        count: count(index),
     })
 }
 
@@ -277,8 +277,8 @@ pub(crate) fn draw_strips(
     if named {
         names.draw_beside(svg, plot.left - NAME_GAP, middle);
     }
-    for (at, strip) in strips.iter().enumerate() {
-        draw_strip(svg, &along, strip, (middle(at), row_px), quantity);
+    for (index, strip) in strips.iter().enumerate() {
+        draw_strip(svg, &along, strip, (middle(index), row_px), quantity);
     }
 }
 

@@ -29,14 +29,14 @@ pub fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
 /// Returns inodes of the listening sockets bound to a path.
 pub fn sockets_at_path(path: &Path) -> BTreeSet<u64> {
     let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let path = path.to_string_lossy();
+    let wanted = path.to_string_lossy();
     text.lines()
         .filter_map(|line| {
             // Num RefCount Protocol Flags Type St Inode Path; a path may contain spaces.
             let flags = line.split_whitespace().nth(3)?;
             let flags = u32::from_str_radix(flags, 16).ok()?;
             let (inode, bound) = inode_and_path(line)?;
-            (flags & UNIX_LISTENS != 0 && bound == path).then_some(inode)
+            (flags & UNIX_LISTENS != 0 && bound == wanted).then_some(inode)
         })
         .collect()
 }

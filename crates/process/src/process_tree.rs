@@ -146,7 +146,7 @@ pub fn names_of(pids: &[i32]) -> String {
         })
         .collect();
     if names.is_empty() {
-        "a process that may not be looked at".to_owned()
+        "a process that cannot be inspected".to_owned()
     } else {
         names.join(", ")
     }

@@ -16,7 +16,7 @@ pub struct CpuSet(Vec<usize>);
 
 /// A text that is not a set of processors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is not a list of processors such as '0', '0-2' or '0,2-4'")]
+#[error("cannot parse processor list '{0}': expected for example '0', '0-2' or '0,2-4'")]
 pub struct CpuSetError(String);
 
 /// A processor that this thread may not use, and those it may.

@@ -37,7 +37,7 @@ impl ScratchFolder {
 
     fn create_in(place: &Path) -> Result<ScratchFolder> {
         let folder = place.join(format!("{FOLDER_PREFIX}{}", uuid::Uuid::now_v7().simple()));
-        let cannot = || format!("cannot make the folder '{}'", folder.display());
+        let cannot = || format!("cannot create the folder '{}'", folder.display());
         // Fails if anything of that name exists, including a dangling link (mkdir(2)).
         DirBuilder::new()
             .mode(0o700)

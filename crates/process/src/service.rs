@@ -104,7 +104,7 @@ impl ServiceProcess {
         self.order = None;
         match self.listener.take() {
             Some(listener) => join_listener(listener),
-            None => Err(io::Error::other("it was stopped before")),
+            None => Err(io::Error::other("it was already stopped")),
         }
     }
 }
@@ -122,7 +122,7 @@ impl Drop for ServiceProcess {
 fn join_listener(listener: JoinHandle<io::Result<ProcessOutcome>>) -> io::Result<ProcessOutcome> {
     listener
         .join()
-        .unwrap_or_else(|_| Err(io::Error::other("the thread that listened to it panicked")))
+        .unwrap_or_else(|_| Err(io::Error::other("its listener thread panicked")))
 }
 
 #[cfg(test)]

@@ -182,8 +182,10 @@ impl ProcessOutcome {
         // Without counts, so that the same sentence for several runs is reported once.
         let names: Vec<String> = self.strays.iter().map(|name| format!("'{name}'")).collect();
         (!names.is_empty()).then(|| {
-            let names = names.join(", ");
-            format!("It left processes behind, which were ended: {names}.")
+            format!(
+                "It left processes running, which were stopped: {}.",
+                names.join(", ")
+            )
         })
     }
 
@@ -219,7 +221,7 @@ pub fn resolve_program(program: &Path) -> anyhow::Result<PathBuf> {
     let found = found.with_context(|| format!("no program '{shown}' here or in PATH"))?;
     let mode = found
         .metadata()
-        .with_context(|| format!("cannot look at '{shown}'"))?;
+        .with_context(|| format!("cannot access '{shown}'"))?;
     if mode.is_dir() || mode.permissions().mode() & 0o111 == 0 {
         bail!("'{shown}' cannot be executed\nhint: chmod +x '{shown}'");
     }

@@ -106,7 +106,7 @@ impl UploadClient {
         let certificates = rustls_native_certs::load_native_certs().certs;
         let roots = certificates
             .iter()
-            .map(|one| Certificate::from_der(one).to_owned());
+            .map(|certificate| Certificate::from_der(certificate).to_owned());
         let roots: Vec<_> = roots.chain(authorities).collect();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let tls = TlsConfig::builder()
@@ -139,8 +139,8 @@ impl UploadClient {
     ) -> Result<UploadOutcome, UploadError> {
         let address = place.session_url(lines.id);
         if let Some(text) = lines.text.within_limit(MAX_SINGLE_REQUEST_BYTES) {
-            let whole = format!("{address}?sha256={}", lines.sha256);
-            return match self.send_request(Method::PUT, &whole, text)? {
+            let url = format!("{address}?sha256={}", lines.sha256);
+            return match self.send_request(Method::PUT, &url, text)? {
                 ServerReply::Done(status, _) => Ok(upload_outcome(status)),
                 ServerReply::ContinueAt(_) | ServerReply::NotStarted => {
                     Err(UploadError::retryable("the session arrived damaged"))
@@ -155,9 +155,8 @@ impl UploadClient {
         address: &str,
         lines: &SessionLines<'_>,
     ) -> Result<UploadOutcome, UploadError> {
-        let unreadable = |error: io::Error| {
-            UploadError::retryable(format!("the lines of the session cannot be read: {error}"))
-        };
+        let unreadable =
+            |error: io::Error| UploadError::retryable(format!("cannot read the session: {error}"));
         let part = |from: u64| lines.text.read_part(from).map_err(unreadable);
         let count = lines.text.line_count();
         let mut next = match self.send_request(Method::PUT, address, &part(0)?)? {
@@ -167,7 +166,9 @@ impl UploadClient {
             ServerReply::Done(_, body) => received_lines(&body)?,
             ServerReply::ContinueAt(next) => next,
             ServerReply::NotStarted => {
-                return Err(UploadError::retryable("the server forgot the session"));
+                return Err(UploadError::retryable(
+                    "the server dropped the partial upload",
+                ));
             }
         };
         let mut moves = 0;
@@ -192,7 +193,7 @@ impl UploadClient {
                 // Another process sends the same session, or the server dropped its partial upload.
                 ServerReply::ContinueAt(0) | ServerReply::NotStarted => {
                     return Err(UploadError::retryable(
-                        "the server wants the session again from its beginning",
+                        "the server asked to restart the upload",
                     ));
                 }
                 ServerReply::ContinueAt(now) => {
@@ -201,7 +202,7 @@ impl UploadClient {
                 }
             }
             if moves > MAX_POSITION_CHANGES {
-                return Err(UploadError::retryable("the server gets no further"));
+                return Err(UploadError::retryable("the upload makes no progress"));
             }
         }
     }
@@ -225,14 +226,13 @@ impl UploadClient {
             request = request.header("authorization", format!("Bearer {}", token.0));
         }
         let request = request.body(body).map_err(|error| UploadError::Rejected {
-            reason: format!("the request cannot be made: {error}"),
+            reason: format!("cannot build the request: {error}"),
         })?;
-        let answer = self.agent.run(request);
-        interpret_response(
-            answer.map_err(|error| {
-                UploadError::retryable(explain_connect_error(&error.to_string()))
-            })?,
-        )
+        let response = self
+            .agent
+            .run(request)
+            .map_err(|error| UploadError::retryable(explain_connect_error(&error.to_string())))?;
+        interpret_response(response)
     }
 }
 
@@ -249,7 +249,7 @@ pub fn parse_authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String
         }
     }
     if found.is_empty() {
-        return Err("there is no certificate in PEM in it".to_owned());
+        return Err("it contains no certificate in PEM format".to_owned());
     }
     Ok(found)
 }
@@ -260,22 +260,22 @@ fn explain_connect_error(words: &str) -> String {
     let Some((_, why)) = words.split_once(CERTIFICATE) else {
         return words.to_owned();
     };
-    let known = [
+    let explanations = [
         (
             "UnknownIssuer",
-            "it is signed by an authority that this machine does not know; --ca FILE names the authority",
+            "this machine does not know its issuer; --ca FILE adds the issuer",
         ),
         (
             "CaUsedAsEndEntity",
-            "it is that of an authority; a server needs one that is signed by it",
+            "it is a CA certificate; the server needs one signed by it",
         ),
-        ("NotValidYet", "it is not valid yet; is the clock right?"),
-        ("NotValidForName", "it is not for this name"),
+        ("NotValidYet", "it is not valid yet; check the clock"),
+        ("NotValidForName", "it is not valid for this name"),
         ("Expired", "it has expired"),
     ];
-    let found = known.iter().find(|(name, _)| why.contains(name));
+    let found = explanations.iter().find(|(name, _)| why.contains(name));
     let why = found.map_or(why, |(_, words)| words);
-    format!("the certificate of the server is refused: {why}")
+    format!("the server's certificate was rejected: {why}")
 }
 
 fn upload_outcome(status: StatusCode) -> UploadOutcome {
@@ -294,26 +294,25 @@ fn check_same_session(
         return Ok(UploadOutcome::Known);
     }
     Err(UploadError::Rejected {
-        reason: format!("another session '{}' is there", lines.id),
+        reason: format!("the server has a different session '{}'", lines.id),
     })
 }
 
 fn received_lines(body: &Value) -> Result<u64, UploadError> {
     let lines = body["lines"].as_u64();
-    lines.ok_or_else(|| UploadError::retryable("the server does not say how far it is"))
+    lines.ok_or_else(|| UploadError::retryable("the server did not report its position"))
 }
 
 fn interpret_response(mut answer: Response<Body>) -> Result<ServerReply, UploadError> {
     let status = answer.status();
-    let after = answer.headers().get("retry-after");
-    let after = after.and_then(|value| value.to_str().ok()?.trim().parse().ok());
+    let after = (answer.headers().get("retry-after"))
+        .and_then(|value| value.to_str().ok()?.trim().parse().ok());
     let text = answer
         .body_mut()
         .with_config()
         .limit(MAX_RESPONSE_BYTES)
-        .read_to_string();
-    let text =
-        text.map_err(|error| UploadError::retryable(format!("the answer breaks off: {error}")))?;
+        .read_to_string()
+        .map_err(|error| UploadError::retryable(format!("the response ended early: {error}")))?;
     let body: Value = serde_json::from_str(&text).unwrap_or_default();
     if status.is_success() {
         // Any other response comes from an intermediary.
@@ -321,7 +320,7 @@ fn interpret_response(mut answer: Response<Body>) -> Result<ServerReply, UploadE
             Ok(ServerReply::Done(status, body))
         } else {
             Err(UploadError::retryable(
-                "the answer is not that of a server of Speedwell",
+                "the response is not from a Speedwell server",
             ))
         };
     }
@@ -348,7 +347,7 @@ fn interpret_response(mut answer: Response<Body>) -> Result<ServerReply, UploadE
 fn refusal_message(status: StatusCode, body: &Value) -> String {
     if status.is_redirection() {
         return format!(
-            "status {}: it leads elsewhere, and the token stays here",
+            "status {}: redirects are not followed, to protect the token",
             status.as_u16()
         );
     }
@@ -387,7 +386,7 @@ mod tests {
         for (error, words) in [
             (
                 "io: invalid peer certificate: UnknownIssuer",
-                "--ca FILE names the authority",
+                "--ca FILE adds the issuer",
             ),
             ("io: invalid peer certificate: Expired", "has expired"),
             (

@@ -141,17 +141,17 @@ impl LineFile {
         let Some(&offset) = self.offsets.get((from / LINES_PER_OFFSET) as usize) else {
             return Ok(part);
         };
-        let rest = FileTail {
+        let tail = FileTail {
             file: &self.file,
             offset,
         };
-        let mut rest = BufReader::with_capacity(PART_BYTES, rest);
+        let mut reader = BufReader::with_capacity(PART_BYTES, tail);
         for _ in 0..from % LINES_PER_OFFSET {
-            rest.skip_until(b'\n')?;
+            reader.skip_until(b'\n')?;
         }
         loop {
             let before = part.len();
-            if rest.read_until(b'\n', &mut part)? == 0 || from == 0 {
+            if reader.read_until(b'\n', &mut part)? == 0 || from == 0 {
                 return Ok(part);
             }
             if before > 0 && part.len() > PART_BYTES {

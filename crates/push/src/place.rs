@@ -15,16 +15,18 @@ pub struct UploadTarget {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseTargetError {
     /// It is not the address of a project.
-    #[error("'{0}' is no address of a project on a server\nhint: https://HOST/PROJECT")]
+    #[error(
+        "cannot parse '{0}': expected the URL of a project on a server\nhint: https://HOST/PROJECT"
+    )]
     InvalidAddress(String),
     /// The token would be sent unencrypted.
     #[error(
-        "'{0}' is not encrypted, so that the token could be read on its way\nhint: https://; http:// only leads to this machine"
+        "'{0}' is not encrypted, so the token could be intercepted\nhint: use https://; http:// is only allowed for this machine"
     )]
     Unencrypted(String),
     /// It contains credentials.
     #[error(
-        "the address holds a user or a password, which everybody who lists processes can read\nhint: set SPEEDWELL_TOKEN"
+        "the URL contains a user or a password, visible to everyone who can list processes\nhint: set SPEEDWELL_TOKEN"
     )]
     HasCredentials,
 }
@@ -41,9 +43,9 @@ impl FromStr for UploadTarget {
 
     fn from_str(text: &str) -> Result<UploadTarget, ParseTargetError> {
         let no_address = || ParseTargetError::InvalidAddress(text.to_owned());
-        let (scheme, rest) = text.split_once("://").ok_or_else(no_address)?;
-        let rest = rest.strip_suffix('/').unwrap_or(rest);
-        let (host, path) = rest.split_once('/').ok_or_else(no_address)?;
+        let (scheme, location) = text.split_once("://").ok_or_else(no_address)?;
+        let location = location.strip_suffix('/').unwrap_or(location);
+        let (host, path) = location.split_once('/').ok_or_else(no_address)?;
         if host.contains('@') {
             return Err(ParseTargetError::HasCredentials);
         }
@@ -51,7 +53,7 @@ impl FromStr for UploadTarget {
         let project = path.rsplit('/').next().unwrap_or_default();
         let is_project = !project.is_empty() && project.bytes().all(is_name);
         let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\\\"<>".contains(&byte);
-        if host.is_empty() || !is_project || !rest.bytes().all(is_plain) {
+        if host.is_empty() || !is_project || !location.bytes().all(is_plain) {
             return Err(no_address());
         }
         match scheme {
@@ -60,7 +62,7 @@ impl FromStr for UploadTarget {
             "http" => return Err(ParseTargetError::Unencrypted(text.to_owned())),
             _ => return Err(no_address()),
         }
-        let server = rest.strip_suffix(project).unwrap_or(rest);
+        let server = location.strip_suffix(project).unwrap_or(location);
         Ok(UploadTarget {
             server: format!("{scheme}://{}", server.trim_end_matches('/')),
             project: project.to_owned(),

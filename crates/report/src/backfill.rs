@@ -51,19 +51,19 @@ impl BackfillOutcome {
 /// revisions on the line.
 pub fn report_backfill(lines: &[BackfillLine], all: usize) -> Document {
     let mut document = Document::new("backfill");
-    let of = |wanted: &dyn Fn(BackfillOutcome) -> bool| {
+    let count = |wanted: &dyn Fn(BackfillOutcome) -> bool| {
         lines.iter().filter(|line| wanted(line.outcome)).count()
     };
     let mut parts = vec![format!(
         "{} of {} have a point",
-        of(&BackfillOutcome::has_point),
+        count(&BackfillOutcome::has_point),
         format_count(all, "revision", "revisions")
     )];
     parts.push(format!(
         "{} measured now",
-        of(&|own| own == BackfillOutcome::Measured)
+        count(&|outcome| outcome == BackfillOutcome::Measured)
     ));
-    let failed = of(&|own| !own.has_point());
+    let failed = count(&|outcome| !outcome.has_point());
     if failed > 0 {
         parts.push(format!("{failed} failed"));
     }

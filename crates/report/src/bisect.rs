@@ -92,11 +92,11 @@ fn bisection_headline(found: &BisectFindings) -> String {
         (_, Some(answer)) if answer.is_found() => found_headline(found, answer),
         (_, Some(answer)) if answer.has_changed_benchmark() => found_headline(found, answer),
         (_, Some(_)) => format!(
-            "not confirmed: with 95 % the change is in {}",
+            "not confirmed: with 95 % confidence, the change is in {}",
             remaining_text(found)
         ),
         (_, None) => format!(
-            "not found yet: with 95 % the change is in {}",
+            "not found yet: with 95 % confidence, the change is in {}",
             remaining_text(found)
         ),
     }
@@ -135,10 +135,23 @@ fn effect_text(found: &BisectFindings, part: &BisectedChange, place: &str) -> St
         ChangeConfirmation::NotFound => format!("{place} was not confirmed"),
         ChangeConfirmation::Measured(confirmation) => {
             let change = confirmation.change();
-            let size = format_change_interval(&change);
+            let size = change_text(found, [part.before, part.after], &change);
             format!("{place} made it {}: {size}", direction_word(found, &change))
         }
     }
+}
+
+/// `+2.2 % [-1.0, +5.4]`, or the levels of both revisions for a change from zero: `0 -> 1`.
+fn change_text(found: &BisectFindings, revisions: [usize; 2], change: &IntervalEstimate) -> String {
+    if change.value.is_finite() {
+        return format_change_interval(change);
+    }
+    let unit = found.metric.as_ref().map_or("", |metric| &metric.unit);
+    let levels = revisions.map(|revision| {
+        let level = median(&mut found.state.values_of_revision(revision)).unwrap_or(0.0);
+        format_quantity(level, unit, Uncertainty::Unknown)
+    });
+    levels.join(" -> ")
 }
 
 /// `slower`
@@ -153,7 +166,7 @@ fn direction_word(found: &BisectFindings, change: &IntervalEstimate) -> &'static
 
 /// `cpu_time +2.2 % [-1.0, +5.4] (lower is better)`
 fn of_metric(found: &BisectFindings, change: &IntervalEstimate) -> String {
-    let size = format_change_interval(change);
+    let size = change_text(found, found.ends(), change);
     match &found.metric {
         Some(metric) => format!(
             "{} {size} ({})",
@@ -168,7 +181,7 @@ fn remaining_text(found: &BisectFindings) -> String {
     let all = found.bisection.line.len() - 1;
     match found.standing.set.as_slice() {
         &[only] => found.bisection.line[only].short().to_owned(),
-        set => format!("one of {} of {all} revisions", set.len()),
+        set => format!("one of {} revisions (of {all})", set.len()),
     }
 }
 
@@ -176,14 +189,15 @@ fn remaining_text(found: &BisectFindings) -> String {
 fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTable {
     let line = found.bisection.line.clone();
     let mut columns: ColumnSet<BisectedChange> = ColumnSet::new();
-    let at = line.clone();
+    let revisions = line.clone();
     add_revision_columns(&mut columns, move |part: &BisectedChange| {
-        at[part.after].clone()
+        revisions[part.after].clone()
     });
-    let at = line;
+    let revisions = line;
+    let findings = found.clone();
     columns.add_column(
         ReportColumn::words("change", "change"),
-        |part: &BisectedChange| {
+        move |part: &BisectedChange| {
             let ChangeConfirmation::Measured(confirmation) = part.confirmed else {
                 let is_hanging = part.confirmed == ChangeConfirmation::Hangs;
                 let words = if is_hanging {
@@ -194,7 +208,8 @@ fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTabl
                 return ReportCell::figure(None).with_text(words);
             };
             let change = confirmation.change();
-            ReportCell::figure(Some(change.value)).with_text(format_change_interval(&change))
+            let text = change_text(&findings, [part.before, part.after], &change);
+            ReportCell::figure(Some(change.value)).with_text(text)
         },
     );
     let ends = |part: &BisectedChange| match part.confirmed {
@@ -227,36 +242,36 @@ fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTabl
             }
         }
     });
-    columns.add_value("before", move |part| at[part.before].id.clone());
+    columns.add_value("before", move |part| revisions[part.before].id.clone());
     columns.build_table("changes", parts)
 }
 
 /// Adds the columns that identify the revision.
 fn add_revision_columns<T>(
     columns: &mut ColumnSet<T>,
-    of: impl Fn(&T) -> LineRevision + Clone + 'static,
+    get_revision: impl Fn(&T) -> LineRevision + Clone + 'static,
 ) {
-    let own = of.clone();
+    let get = get_revision.clone();
     columns.add_column(
         ReportColumn::new("revision", "revision", ColumnKind::Identifier),
         move |item| {
-            let revision = own(item);
+            let revision = get(item);
             ReportCell::value(revision.id.clone()).with_text(revision.short())
         },
     );
-    let own = of.clone();
+    let get = get_revision.clone();
     columns.add_column(
         ReportColumn::words("date", "written (UTC)").expendable(2),
-        move |item| ReportCell::words(format_moment(own(item).authored_unix_ms)),
+        move |item| ReportCell::words(format_moment(get(item).authored_unix_ms)),
     );
-    let own = of.clone();
+    let get = get_revision.clone();
     columns.add_column(
         ReportColumn::words("author", "author").expendable(1),
-        move |item| ReportCell::words(own(item).author),
+        move |item| ReportCell::words(get(item).author),
     );
     columns.add_column(
         ReportColumn::new("subject", "subject", ColumnKind::Label),
-        move |item| ReportCell::words(of(item).subject),
+        move |item| ReportCell::words(get_revision(item).subject),
     );
 }
 
@@ -303,9 +318,10 @@ fn ends_note(found: &BisectFindings) -> Option<ReportBlock> {
         return None;
     };
     Some(ReportBlock::Note(format!(
-        "{} in all: {}, {}. A change is confirmed by measuring its revision and the one before it again.",
+        "{} as a whole: {}, {}. To confirm a change, its revision and the one before it are \
+         measured again.",
         found.bisection.range,
-        format_change_interval(&change),
+        change_text(found, found.ends(), &change),
         direction_word(found, &change)
     )))
 }
@@ -321,9 +337,14 @@ struct MeasuredRevision {
 
 fn measured_revisions(found: &BisectFindings) -> Vec<MeasuredRevision> {
     let state = &found.state;
-    let of = |(place, revision): (usize, &LineRevision)| {
-        let own = || state.slots.values().filter(move |(own, _)| *own == place);
-        let count = |wanted: BisectOutcome| own().filter(|(_, outcome)| *outcome == wanted).count();
+    let measured = |(place, revision): (usize, &LineRevision)| {
+        let count = |wanted: BisectOutcome| {
+            state
+                .slots
+                .values()
+                .filter(|slot| **slot == (place, wanted))
+                .count()
+        };
         MeasuredRevision {
             revision: revision.clone(),
             values: state.values_of_revision(place),
@@ -332,16 +353,21 @@ fn measured_revisions(found: &BisectFindings) -> Vec<MeasuredRevision> {
             is_unbuildable: state.unbuildable.contains(&place),
         }
     };
-    let all = found.bisection.line.iter().enumerate().map(of);
-    all.filter(|own| own.is_unbuildable || own.hung + own.failed > 0 || !own.values.is_empty())
+    found
+        .bisection
+        .line
+        .iter()
+        .enumerate()
+        .map(measured)
+        .filter(|row| row.is_unbuildable || row.hung + row.failed > 0 || !row.values.is_empty())
         .collect()
 }
 
 fn revision_columns(found: &BisectFindings) -> ColumnSet<MeasuredRevision> {
     let mut columns: ColumnSet<MeasuredRevision> = ColumnSet::new();
-    add_revision_columns(&mut columns, |own: &MeasuredRevision| own.revision.clone());
-    columns.add_column(ReportColumn::figure("runs", "runs"), |own| {
-        ReportCell::count(own.values.len() as u64)
+    add_revision_columns(&mut columns, |row: &MeasuredRevision| row.revision.clone());
+    columns.add_column(ReportColumn::figure("runs", "runs"), |row| {
+        ReportCell::count(row.values.len() as u64)
     });
     let metric = found.metric.clone();
     let name = metric
@@ -349,18 +375,18 @@ fn revision_columns(found: &BisectFindings) -> ColumnSet<MeasuredRevision> {
         .map_or("value", |metric: &Metric| &metric.name);
     columns.add_column(
         ReportColumn::figure("median", format!("{name}, median")),
-        move |own| {
+        move |row| {
             let unit = metric.as_ref().map_or("", |metric| &metric.unit);
-            ReportCell::shown_figure(median(&mut own.values.clone()), |value| {
+            ReportCell::shown_figure(median(&mut row.values.clone()), |value| {
                 format_quantity(value, unit, Uncertainty::Unknown)
             })
         },
     );
-    columns.add_column(ReportColumn::words("outcome", "outcome"), |own| {
-        ReportCell::words(match own {
-            own if own.is_unbuildable => "not built",
-            own if own.hung > 0 => "exceeds the time limit",
-            own if own.failed > 0 => "fails",
+    columns.add_column(ReportColumn::words("outcome", "outcome"), |row| {
+        ReportCell::words(match row {
+            row if row.is_unbuildable => "not built",
+            row if row.hung > 0 => "exceeds the time limit",
+            row if row.failed > 0 => "fails",
             _ => "measured",
         })
     });

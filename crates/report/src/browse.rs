@@ -30,9 +30,9 @@ pub struct ProjectLine {
 
 /// Adds the commands for first-time users.
 pub fn add_first_steps(document: &mut Document) {
-    document.push(ReportBlock::Headline("no session yet".into()));
+    document.push(ReportBlock::Headline("no sessions yet".into()));
     document.push(ReportBlock::Paragraph(
-        "What is measured is shown here as soon as it begins.".into(),
+        "Sessions appear here as soon as they start.".into(),
     ));
     document.push(ReportBlock::Command {
         label: "measure the benchmarks of a file or folder".into(),
@@ -82,7 +82,7 @@ pub fn list_projects(projects: &[ProjectLine]) -> Document {
     columns.add_column(ReportColumn::figure("sessions", "sessions"), |project| {
         capped_count_cell(project.sessions)
     });
-    columns.add_column(ReportColumn::figure("week", "in seven days"), |project| {
+    columns.add_column(ReportColumn::figure("week", "last 7 days"), |project| {
         count_cell(sessions_of_week(project))
     });
     document.push(ReportBlock::Table(
@@ -158,7 +158,7 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
         |benchmark| ReportCell::value(benchmark.newest).with_text(format!("@{}", benchmark.newest)),
     );
     columns.add_column(
-        ReportColumn::words("ended_unix_ms", "measured last (UTC)"),
+        ReportColumn::words("ended_unix_ms", "last measured (UTC)"),
         |benchmark| {
             ReportCell::value(benchmark.ended_unix_ms)
                 .with_text(format_moment(benchmark.ended_unix_ms))
@@ -167,10 +167,10 @@ pub fn list_benchmarks(benchmarks: &[StoredBenchmark]) -> Document {
     let mut rows = Vec::new();
     let mut group = "";
     for benchmark in benchmarks {
-        let (own, _) = split_group(&benchmark.name);
-        if own != group {
-            group = own;
-            rows.push(ReportRow::Group(RowName::plain(own)));
+        let (new_group, _) = split_group(&benchmark.name);
+        if new_group != group {
+            group = new_group;
+            rows.push(ReportRow::Group(RowName::plain(group)));
         }
         rows.push(columns.build_row(benchmark));
     }
@@ -221,20 +221,19 @@ pub fn list_machines(
 ) -> Document {
     let mut document = Document::new("machines");
     let words = match machines.len() {
-        0 => "no machine is known yet".to_owned(),
+        0 => "no machines yet".to_owned(),
         some => format_count(some, "machine", "machines"),
     };
     document.push(ReportBlock::Headline(words));
     if machines.is_empty() {
         document.push(ReportBlock::Paragraph(
-            "A machine is known from its first complete session.".into(),
+            "A machine is listed after its first complete session.".into(),
         ));
     }
-    let known: Vec<(&StoredMachine, Option<NoiseCalibration>)> = machines
+    let lines: Vec<MachineLine> = machines
         .iter()
-        .map(|machine| (machine, calibrated(machine)))
+        .map(|machine| MachineLine::from_stored((machine, calibrated(machine))))
         .collect();
-    let owned: Vec<MachineLine> = known.into_iter().map(MachineLine::from_stored).collect();
     let mut columns = ColumnSet::<MachineLine>::new();
     columns.add_column(
         ReportColumn::new("machine", "machine", ColumnKind::Label),
@@ -261,7 +260,7 @@ pub fn list_machines(
     columns.add_column(ReportColumn::words("calibration", "calibration"), |line| {
         calibration_cell(line.calibration.as_ref())
     });
-    document.push(ReportBlock::Table(columns.build_table("machines", &owned)));
+    document.push(ReportBlock::Table(columns.build_table("machines", &lines)));
     document
 }
 
@@ -284,14 +283,14 @@ impl MachineLine {
     }
 }
 
-fn calibration_cell(known: Option<&NoiseCalibration>) -> ReportCell {
-    match known {
+fn calibration_cell(calibration: Option<&NoiseCalibration>) -> ReportCell {
+    match calibration {
         None => ReportCell::text("never calibrated").with_emphasis(TextEmphasis::Muted),
-        Some(known) if known.is_in_range() => {
+        Some(calibration) if calibration.is_in_range() => {
             ReportCell::words("calibrated").with_emphasis(TextEmphasis::Good)
         }
-        Some(known) => {
-            let words = if known.false_alarms < known.expected_low {
+        Some(calibration) => {
+            let words = if calibration.false_alarms < calibration.expected_low {
                 "too few false alarms"
             } else {
                 "too many false alarms"
@@ -317,10 +316,10 @@ pub fn describe_machine(machine: &StoredMachine) -> Document {
         ("First session", Some(format_moment(machine.first_unix_ms))),
         ("Last session", Some(format_moment(machine.last_unix_ms))),
     ];
-    let known = facts
+    let recorded = facts
         .into_iter()
         .filter_map(|(name, fact)| Some((name.to_owned(), fact?)));
-    document.push(ReportBlock::Facts(known.collect()));
+    document.push(ReportBlock::Facts(recorded.collect()));
     document.attach_data(
         "machine",
         json!({"number": machine.number, "id": machine.machine.id, "name": machine.machine.name,
@@ -348,7 +347,7 @@ pub fn list_environment_changes(changes: &[EnvironmentChange]) -> Document {
     document.push_heading(2, "What changed");
     if changes.is_empty() {
         document.push(ReportBlock::Paragraph(
-            "Nothing that could move figures, as far as it was recorded.".into(),
+            "No recorded change that could affect the figures.".into(),
         ));
         return document;
     }
@@ -379,11 +378,12 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
     let mut document = Document::new("calibrations");
     if calibrations.is_empty() {
         document.push(ReportBlock::Headline(
-            "no machine was calibrated yet".into(),
+            "no machine has been calibrated yet".into(),
         ));
         document.push(ReportBlock::Paragraph(
-            "A calibration compares a program with itself many times: it shows how often this machine takes equal things for \
-             different, which should be as often as the confidence says."
+            "A calibration compares a program with itself many times. It shows how often this \
+             machine finds a difference where there is none; the rate should match the \
+             confidence level."
                 .into(),
         ));
         document.push(ReportBlock::Command {

@@ -29,15 +29,16 @@ pub fn mark_known<'s>(
         .iter()
         .all(|session| session.design.layout.builds == 0)
     {
-        let known = |case: &str, metric: &str| store.latest_layout_spread(case, metric).ok()?;
-        analysis::note_layout_effects(findings, &known);
+        let layout_spread =
+            |case: &str, metric: &str| store.latest_layout_spread(case, metric).ok()?;
+        analysis::note_layout_effects(findings, &layout_spread);
     }
     for session in sessions {
         let machine = &session.environment;
-        let Ok(Some(known)) = store.latest_calibration(machine) else {
+        let Ok(Some(calibration)) = store.latest_calibration(machine) else {
             continue;
         };
-        let warning = analysis::warn_uncalibrated(machine, &known);
+        let warning = analysis::warn_uncalibrated(machine, &calibration);
         let is_new = |text: &String| !findings.warnings.contains(text);
         findings.warnings.extend(warning.filter(is_new));
     }
@@ -49,6 +50,6 @@ fn running_session_number(session: &Session, store: &Store) -> Option<i64> {
     let number = session
         .number
         .filter(|_| session.state == SessionState::Running)?;
-    let known = store.find_overview(number).ok()??;
-    (known.id == session.id && !known.is_killed).then_some(number)
+    let overview = store.find_overview(number).ok()??;
+    (overview.id == session.id && !overview.is_killed).then_some(number)
 }

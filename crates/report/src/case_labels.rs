@@ -57,8 +57,8 @@ impl CaseLabels {
             ..CaseLabels::default()
         };
         let mut members: IndexMap<&str, Vec<usize>> = IndexMap::new();
-        for (at, case) in cases.iter().enumerate() {
-            members.entry(&case.benchmark).or_default().push(at);
+        for (index, case) in cases.iter().enumerate() {
+            members.entry(&case.benchmark).or_default().push(index);
         }
         for (name, members) in members {
             let of_benchmark: Vec<&Case> = members.iter().map(|&at| &*cases[at]).collect();

@@ -20,8 +20,8 @@ pub fn report_circumstances(
     sources: &[(Option<&str>, &Session)],
     findings: &AnalysisFindings,
 ) -> Document {
-    let sources = sources.iter();
     let counted: Vec<_> = sources
+        .iter()
         .map(|(name, session)| (*name, *session, session.runs.len()))
         .collect();
     report_circumstances_of(&counted, findings)
@@ -94,7 +94,7 @@ fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
     let state = match session.state {
         SessionState::Complete => None,
         SessionState::Running => Some("still running, or killed"),
-        SessionState::Interrupted => Some("interrupted; what was measured is shown"),
+        SessionState::Interrupted => Some("interrupted; partial results are shown"),
         SessionState::Imported => Some("imported from a file"),
     };
     facts.extend(state.map(|words| new_fact("state", words)));
@@ -138,7 +138,11 @@ fn design_facts(design: &SessionDesign) -> Vec<Fact> {
         ),
         RunOrder::Alternate => "fixed alternation of the variants".into(),
         RunOrder::Parallel => "all variants at the same time".into(),
-        RunOrder::Paired => "pairs of a candidate and the baseline, both at once on one processor; of eight rounds, one apart".into(),
+        RunOrder::Paired => {
+            "pairs of a candidate and the baseline, both at once on one processor; \
+            one round in eight separately"
+                .into()
+        }
         RunOrder::Imported => "not known".into(),
     };
     let mut facts = vec![new_fact("order of runs", order)];
@@ -152,27 +156,24 @@ fn design_facts(design: &SessionDesign) -> Vec<Fact> {
         facts.push(new_fact("instructions counted by", counting.tool.as_str()));
     }
     if !design.reject.is_empty() {
-        facts.push(new_fact("runs put aside by", design.reject.to_string()));
+        facts.push(new_fact("runs rejected by", design.reject.to_string()));
     }
-    facts.push(new_fact(
-        "end of measuring",
-        stopping_text(&design.stopping),
-    ));
+    facts.push(new_fact("stopping rule", stopping_text(&design.stopping)));
     let threshold = design.threshold.map(format_setting);
-    facts.extend(threshold.map(|share| new_fact("threshold named before measuring", share)));
+    facts.extend(threshold.map(|share| new_fact("threshold set before measuring", share)));
     facts
 }
 
 fn layout_text(layout: &LayoutVariation) -> Option<String> {
     let builds = format!(
-        "{} of every variant, with functions and data in another order",
+        "{} of every variant, each with functions and data in a different order",
         format_count(layout.builds as usize, "build", "builds")
     );
     let parts = [
         (layout.builds > 0, builds.as_str()),
-        (layout.env, "an environment of another length in every run"),
-        (layout.stack, "a path of another length in every run"),
-        (layout.align, "functions at multiples of 64 bytes"),
+        (layout.env, "a different environment length in every run"),
+        (layout.stack, "a different path length in every run"),
+        (layout.align, "functions aligned to 64 bytes"),
     ];
     let words: Vec<&str> = (parts.iter().filter(|(is_varied, _)| *is_varied))
         .map(|(_, words)| *words)
@@ -193,8 +194,8 @@ fn stopping_text(stopping: &StoppingDesign) -> String {
         } => {
             let looks: Vec<_> = looks.iter().map(u32::to_string).collect();
             format!(
-                "when a sequential test decides, with looks at {} runs a side; error rate {} over all \
-                 looks together, equal means within {}",
+                "when a sequential test decides, with looks at {} runs a side; error rate {} over \
+                 all looks, equal means within {}",
                 looks.join(", "),
                 format_setting(*alpha),
                 format_setting(*delta)
@@ -359,14 +360,14 @@ mod tests {
             [
                 "order of runs",
                 "seed",
-                "end of measuring",
-                "threshold named before measuring"
+                "stopping rule",
+                "threshold set before measuring"
             ]
         );
         assert_eq!(
             facts[2].1,
             "when a sequential test decides, with looks at 8, 14 runs a side; error rate 5 % over all \
-             looks together, equal means within 2 %"
+             looks, equal means within 2 %"
         );
     }
 

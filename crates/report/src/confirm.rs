@@ -77,7 +77,7 @@ fn direction_word(metric: &Metric, outcome: Option<ConfirmationResult>) -> &'sta
 pub fn report_identical() -> Document {
     let mut document = Document::new("confirmation");
     document.push(ReportBlock::Headline(
-        "refuted: both programs are the same file; look at data, machine or environment".into(),
+        "refuted: both programs are the same file; check data, machine and environment".into(),
     ));
     document
 }

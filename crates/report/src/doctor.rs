@@ -56,30 +56,30 @@ const NEGLIGIBLE_SPREAD: f64 = 0.02;
 pub fn report_layouts(findings: &AnalysisFindings) -> Document {
     let mut document = Document::new("layouts");
     document.push_warnings(&findings.warnings);
-    for known in &findings.layout {
-        let interval = known.components.interval;
+    for spread in &findings.layout {
+        let interval = spread.components.interval;
         let answer = match () {
             () if interval.low > 0.0 => "layout matters, so compare builds (--builds 32)",
             () if interval.high < NEGLIGIBLE_SPREAD => "layout hardly matters",
-            () => "whether layout matters cannot be said",
+            () => "unclear whether layout matters",
         };
-        let sentence = known.to_sentence();
+        let sentence = spread.to_sentence();
         document.push(ReportBlock::Headline(format!(
             "{}: {answer}. {sentence}",
-            known.case
+            spread.case
         )));
     }
-    let data = findings.layout.iter().map(|known| {
-        let found = &known.components;
+    let data = findings.layout.iter().map(|spread| {
+        let found = &spread.components;
         json!({
-            "case": known.case,
-            "metric": known.metric,
+            "case": spread.case,
+            "metric": spread.metric,
             "builds": found.groups,
             "between": found.between,
             "between_low": found.interval.low,
             "between_high": found.interval.high,
             "within": found.within,
-            "slowest_to_fastest": known.range,
+            "slowest_to_fastest": spread.range,
         })
     });
     document.attach_data("layout", data.collect());
@@ -140,24 +140,24 @@ pub fn report_calibration(found: &CalibrationFindings, output: &OutputOptions) -
 }
 
 /// The calibration check of `doctor`; `None` if the machine was never calibrated.
-pub fn calibration_check(known: Option<&NoiseCalibration>) -> CheckLine {
-    let (state, found, remedy) = match known {
+pub fn calibration_check(calibration: Option<&NoiseCalibration>) -> CheckLine {
+    let (state, found, remedy) = match calibration {
         None => (
             "unknown",
             "never calibrated".to_owned(),
             CALIBRATE_COMMAND.to_owned(),
         ),
-        Some(known) => {
+        Some(calibration) => {
             let when = format!(
                 "@{}, {}",
-                known.session,
-                format_moment(known.started_unix_ms)
+                calibration.session,
+                format_moment(calibration.started_unix_ms)
             );
-            let found = format!("{} ({when})", expected_alarms_text(known));
-            if known.is_in_range() {
+            let found = format!("{} ({when})", expected_alarms_text(calibration));
+            if calibration.is_in_range() {
                 ("ok", found, String::new())
             } else {
-                let remedy = format!("fix what else is reported here, then: {CALIBRATE_COMMAND}");
+                let remedy = format!("fix the other findings, then: {CALIBRATE_COMMAND}");
                 ("warning", found, remedy)
             }
         }
@@ -190,12 +190,14 @@ pub fn report_tuned_calibration(
     document.push(ReportBlock::Table(table));
     output.add_detail(&mut document, |_, document| {
         document.push(ReportBlock::Note(
-            "spread: the median difference between two runs of the same thing in one block. The interval resamples \
-             blocks. Before and after were measured one after the other, so other work that came or went in between counts as well."
+            "spread: the median difference between two runs of the same thing in one block. The \
+             interval resamples blocks. Before and after were measured in sequence, so they \
+             also differ by other work that started or ended in between."
                 .into(),
         ));
         let alarms = [("before", before), ("after", after)];
-        let alarms = alarms.map(|(when, found)| format!("{when}: {}", expected_alarms_text(&found.counts)));
+        let alarms =
+            alarms.map(|(when, found)| format!("{when}: {}", expected_alarms_text(&found.counts)));
         document.push(ReportBlock::Note(alarms.join("; ")));
     });
     document.attach_data("before", calibration_data(before));
@@ -217,10 +219,11 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     match (number("less"), number("more")) {
         _ if spreads.is_empty() => "nothing was compared".into(),
         (0, 0) => format!(
-            "tuned, runs of the same thing differ as before, as far as can be seen in {cases}."
+            "after tuning, runs of the same thing differ as before, as far as {cases} can show."
         ),
         (less, more) => format!(
-            "tuned, runs of the same thing differ less in {less} and more in {more} of {cases}."
+            "after tuning, runs of the same thing differ less in {less} and more in {more} of \
+             {cases}."
         ),
     }
 }
@@ -286,11 +289,11 @@ fn calibration_headline(found: &CalibrationFindings) -> String {
     match found.outcome {
         CalibrationOutcome::Yes => format!("this machine is calibrated: {counts}."),
         CalibrationOutcome::TooManyAlarms => format!(
-            "this machine is not calibrated: {counts}. Differences are seen where there are none."
+            "this machine is not calibrated: {counts}. Differences are found where there are none."
         ),
         CalibrationOutcome::TooFewAlarms => format!(
-            "this machine is not calibrated: {counts}. The test is more careful here than it says, and \
-             changes are overlooked."
+            "this machine is not calibrated: {counts}. The test is more conservative here than \
+             stated, and misses changes."
         ),
         CalibrationOutcome::Unknown => unknown_headline(found),
     }
@@ -300,9 +303,9 @@ fn unknown_headline(found: &CalibrationFindings) -> String {
     let alarms = alarms_text(&found.counts);
     match (found.counts.comparisons, found.needed) {
         (0, _) => "nothing was compared".to_owned(),
-        (_, None) => format!("{alarms}: the runs do not vary enough to tell anything."),
+        (_, None) => format!("{alarms}: the runs vary too little for a conclusion."),
         (_, Some(needed)) => {
-            format!("{alarms}: too few comparisons to say; at least {needed} are needed.")
+            format!("{alarms}: too few comparisons for a conclusion; at least {needed} are needed.")
         }
     }
 }
@@ -387,8 +390,8 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(rate) = &found.rate {
         notes.push(format!(
-            "false alarms: a difference was found at {}; that is {} of the comparisons, [{}, {}]. With \
-             {} runs a side the test itself would give {}.",
+            "false alarms: differences found at the {} level, in {} of the comparisons, [{}, {}]. \
+             With {} runs a side, the test itself would give {}.",
             format_setting(found.alpha),
             format_share(rate.value),
             format_share(rate.low),
@@ -408,13 +411,13 @@ fn calibration_notes(found: &CalibrationFindings) -> Vec<String> {
             .map(|(rule, part)| format!("{rule} {}", format_share(*part)))
             .collect();
         notes.push(format!(
-            "--reject would put aside of these runs: {}.",
+            "Share of these runs that --reject would discard: {}.",
             rules.join(", ")
         ));
     }
     if found.cases.iter().any(|case| case.is_dependent) {
         notes.push(
-            "autocorrelation with *: runs depend on those before them (it is beyond 2 / sqrt(runs)); the \
+            "autocorrelation with *: runs depend on earlier ones (beyond 2 / sqrt(runs)); the \
              randomised blocks protect the test."
                 .into(),
         );

@@ -127,12 +127,12 @@ fn session_entry(
 /// The searched points by session, in line order; each row has the series in their order.
 fn points_by_session(history: &ProjectHistory) -> Vec<Vec<Option<&TrendPoint>>> {
     let mut rows: BTreeMap<(u32, i64, i64), Vec<Option<&TrendPoint>>> = BTreeMap::new();
-    for (at, series) in history.series.iter().enumerate() {
+    for (index, series) in history.series.iter().enumerate() {
         let points = series.trend.points.iter();
         for point in points.filter(|point| point.is_searched()) {
             let key = (point.position, point.at_unix_ms, point.session);
             let row = rows.entry(key);
-            row.or_insert_with(|| vec![None; history.series.len()])[at] = Some(point);
+            row.or_insert_with(|| vec![None; history.series.len()])[index] = Some(point);
         }
     }
     rows.into_values().collect()

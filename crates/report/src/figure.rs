@@ -351,8 +351,8 @@ fn separated(number: &str) -> String {
         None => (rest, ""),
     };
     let mut spelled = String::from(sign);
-    for (at, digit) in whole.chars().enumerate() {
-        if at > 0 && (whole.len() - at) % 3 == 0 {
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index) % 3 == 0 {
             spelled.push(',');
         }
         spelled.push(digit);
@@ -449,8 +449,11 @@ pub fn format_moment(unix_ms: i64) -> String {
 /// epoch. A day means its start, or its end with `is_end`.
 pub fn parse_time(text: &str, is_end: bool) -> Option<i64> {
     let time: jiff::civil::DateTime = text.trim().parse().ok()?;
-    let begin = time.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
-    let begin = begin.timestamp().as_millisecond();
+    let begin = time
+        .to_zoned(jiff::tz::TimeZone::UTC)
+        .ok()?
+        .timestamp()
+        .as_millisecond();
     let is_day = text.trim().len() <= "2026-03-01".len();
     Some(match (is_end, is_day) {
         (true, true) => begin + 86_399_999,

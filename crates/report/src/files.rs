@@ -63,8 +63,8 @@ fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
     let extension = path
         .extension()
         .and_then(|end| end.to_str())
-        .unwrap_or_default();
-    let extension = extension.to_ascii_lowercase();
+        .unwrap_or_default()
+        .to_ascii_lowercase();
     match extension.as_str() {
         "svg" => return Ok(OutputFileKind::Svg(0)),
         "png" => return Ok(OutputFileKind::Png(0)),
@@ -73,11 +73,11 @@ fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
     if let Ok(format) = extension.parse() {
         return Ok(OutputFileKind::Text(format));
     }
-    let known: Vec<_> = ReportFormat::NAMES
+    let known = ReportFormat::NAMES
         .iter()
         .map(|(_, names)| format!(".{}", names[0]))
-        .collect();
-    let known = known.join(" ");
+        .collect::<Vec<_>>()
+        .join(" ");
     bail!(
         "cannot write '{}': unknown kind of file (known: {known} .svg .png)",
         path.display()

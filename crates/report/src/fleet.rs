@@ -81,42 +81,42 @@ fn add_facts(columns: &mut ColumnSet<FleetLine>) {
         machine.known.as_ref().map(fact).unwrap_or_default()
     };
     columns.add_column(ReportColumn::words("class", "class"), move |machine| {
-        ReportCell::words(text(machine, |known| known.class.clone()))
+        ReportCell::words(text(machine, |facts| facts.class.clone()))
     });
     columns.add_column(
         ReportColumn::words("clock_shown", "clock").for_people(),
-        move |machine| ReportCell::words(text(machine, |known| format_clock(known.offset_ns))),
+        move |machine| ReportCell::words(text(machine, |facts| format_clock(facts.offset_ns))),
     );
     columns.add_column(
         ReportColumn::words("pulse_shown", "pulse").for_people(),
         move |machine| {
-            ReportCell::words(text(machine, |known| {
-                let [integers, memory] = known.pulse_ns.map(format_time);
+            ReportCell::words(text(machine, |facts| {
+                let [integers, memory] = facts.pulse_ns.map(format_time);
                 format!("{integers} + {memory}")
             }))
         },
     );
-    columns.add_value("id", move |machine| text(machine, |known| known.id.clone()));
+    columns.add_value("id", move |machine| text(machine, |facts| facts.id.clone()));
     let figure =
         |machine: &FleetLine, figure: fn(&FleetFacts) -> f64| machine.known.as_ref().map(figure);
     columns.add_figure("offset_ns", move |machine| {
-        figure(machine, |known| known.offset_ns.0 as f64)
+        figure(machine, |facts| facts.offset_ns.0 as f64)
     });
     columns.add_figure("uncertainty_ns", move |machine| {
-        figure(machine, |known| known.offset_ns.1 as f64)
+        figure(machine, |facts| facts.offset_ns.1 as f64)
     });
     columns.add_figure("integer_ns", move |machine| {
-        figure(machine, |known| known.pulse_ns[0] as f64)
+        figure(machine, |facts| facts.pulse_ns[0] as f64)
     });
     columns.add_figure("memory_ns", move |machine| {
-        figure(machine, |known| known.pulse_ns[1] as f64)
+        figure(machine, |facts| facts.pulse_ns[1] as f64)
     });
 }
 
 /// `3.20 ms`
 fn format_time(ns: u64) -> String {
-    let known = Uncertainty::Half(0.005 * ns as f64);
-    format_quantity(ns as f64, "ns", known)
+    let uncertainty = Uncertainty::Half(0.005 * ns as f64);
+    format_quantity(ns as f64, "ns", uncertainty)
 }
 
 /// `3.2 ms ahead`, or that no difference was detected.

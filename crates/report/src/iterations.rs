@@ -49,18 +49,19 @@ pub fn report_iterations(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("iterations");
-    let is_steady = |of: &&IterationsOfFile| of.outcome == IterationsOutcome::Steady;
+    let is_steady = |file: &&IterationsOfFile| file.outcome == IterationsOutcome::Steady;
     let steady = files.iter().filter(is_steady).count();
     document.push(ReportBlock::Headline(format!(
-        "{parameter} that is enough: found for {steady} of {}",
+        "sufficient {parameter} found for {steady} of {}",
         format_count(files.len(), "benchmark file", "benchmark files")
     )));
     let table = iterations_columns(parameter).build_table("iterations", files);
     document.push(ReportBlock::Table(table));
     output.add_detail(&mut document, |_, document| {
         document.push(ReportBlock::Note(
-            "CV: standard deviation of the runs divided by their mean, in the mean over the cases, and of the case \
-             that varies most; shortest sample: of the quickest case. Where no number is enough, the steadiest is shown."
+            "CV: standard deviation of the runs divided by their mean, averaged over the cases; \
+             greatest CV: of the case that varies most; shortest sample: of the quickest case. \
+             Where no number is enough, the steadiest is shown."
                 .into(),
         ));
     });

@@ -242,7 +242,7 @@ pub fn check_output(output: &OutputOptions, measured: ReportSubject) -> anyhow::
         }
         Some(ChartKind::Trend) if !is_course => return Err(charts::not_a_trend()),
         Some(_) if has_own_charts(measured) => {
-            bail!("this report has charts of its own\nhint: leave out --chart")
+            bail!("this report has its own charts\nhint: leave out --chart")
         }
         _ => {}
     }

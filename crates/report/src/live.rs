@@ -89,10 +89,10 @@ pub fn report_live(state: &LiveState) -> Document {
     document.push(ReportBlock::Headline(state.live_headline()));
     let limit = match state.timeout_ms {
         0 => String::new(),
-        limit => format!(", a run is stopped after {}", format_duration(limit)),
+        limit => format!("; a run is stopped after {}", format_duration(limit)),
     };
     document.push(ReportBlock::Paragraph(format!(
-        "Begun {} ago. The last run ended {} ago{limit}.",
+        "Started {} ago. The last run ended {} ago{limit}.",
         format_duration(state.elapsed_since(state.started_unix_ms)),
         format_duration(state.elapsed_since(state.last_sign_unix_ms))
     )));
@@ -111,7 +111,9 @@ pub fn report_live(state: &LiveState) -> Document {
         columns.build_table("cases", &state.cases),
     ));
     document.push(ReportBlock::Note(
-        "A verdict exists only at the planned looks: one in between would be a false alarm more often than it says.".into(),
+        "Verdicts are given only at the planned looks: in between, false alarms would be more \
+         frequent than stated."
+            .into(),
     ));
     document.attach_data(
         "progress",
@@ -129,7 +131,7 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
         document.push(ReportBlock::Headline(load_headline(progress)));
         let silent = now_unix_ms.saturating_sub(load.at_unix_ms).max(0) as u64;
         document.push(ReportBlock::Paragraph(format!(
-            "Begun {} ago; heard of {} ago.",
+            "Started {} ago; last update {} ago.",
             format_duration(now_unix_ms.saturating_sub(load.begun_unix_ms).max(0) as u64),
             format_duration(silent)
         )));
@@ -153,21 +155,21 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
         ]));
         if progress.rates.len() > 1 {
             let rates = progress.rates.iter().enumerate();
-            let bars = rates.map(|(at, rate)| BarCategory {
-                label: format!("{}", progress.rates.len() - at),
+            let bars = rates.map(|(index, rate)| BarCategory {
+                label: format!("{}", progress.rates.len() - index),
                 bars: vec![ChartBar {
-                    name: "answers a second".into(),
+                    name: "successful requests a second".into(),
                     value: *rate,
                     ..ChartBar::default()
                 }],
             });
             let chart = BarChart {
-                title: "Good answers a second, by seconds ago".into(),
+                title: "Successful requests a second, by seconds ago".into(),
                 categories: bars.collect(),
                 ..BarChart::default()
             };
             document.push_charts([ReportChart::new(
-                "Good answers a second".to_owned(),
+                "Successful requests a second".to_owned(),
                 speedwell_plot::AnyChart::Bar(chart),
             )]);
         }

@@ -10,9 +10,7 @@ use speedwell_results::store::{OutboxEntry, UploadState};
 pub fn report_outbox(items: &[OutboxEntry]) -> Document {
     let mut document = Document::new("outbox");
     if items.is_empty() {
-        document.push(ReportBlock::Paragraph(
-            "nothing is in the outbox".to_owned(),
-        ));
+        document.push(ReportBlock::Paragraph("the outbox is empty".to_owned()));
     }
     let mut columns = ColumnSet::new();
     columns.add_column(
@@ -38,7 +36,7 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
         let shown = item.sent_unix_ms.map(format_moment).unwrap_or_default();
         ReportCell::value(item.sent_unix_ms).with_text(shown)
     });
-    columns.add_text(ReportColumn::words("reason", "why not"), |item| {
+    columns.add_text(ReportColumn::words("reason", "reason"), |item| {
         let is_over = ["complete", "imported"].contains(&item.ended.as_str());
         match (&item.reason, is_over || item.state == UploadState::Sent) {
             (Some(reason), _) => reason.clone(),
@@ -52,23 +50,23 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
 
 /// The outbox check of `doctor`; `None` if everything was sent.
 pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
-    let of = |state: UploadState| items.iter().filter(|item| item.state == state).count();
-    let said = |count: usize, one: &str, many: &str| {
+    let count = |state: UploadState| items.iter().filter(|item| item.state == state).count();
+    let sentence = |count: usize, one: &str, many: &str| {
         let verb = if count == 1 { one } else { many };
         format!(
             "{} {verb}",
             crate::format_count(count, "session", "sessions")
         )
     };
-    let (waiting, refused) = (of(UploadState::Waiting), of(UploadState::Refused));
+    let (waiting, refused) = (count(UploadState::Waiting), count(UploadState::Refused));
     let found = match (waiting, refused) {
         (0, 0) => return None,
-        (waiting, 0) => said(waiting, "waits", "wait"),
-        (0, refused) => said(refused, "is refused", "are refused"),
+        (waiting, 0) => sentence(waiting, "waits", "wait"),
+        (0, refused) => sentence(refused, "is refused", "are refused"),
         (waiting, refused) => format!(
             "{}, {}",
-            said(waiting, "waits", "wait"),
-            said(refused, "is refused", "are refused")
+            sentence(waiting, "waits", "wait"),
+            sentence(refused, "is refused", "are refused")
         ),
     };
     Some(CheckLine {
@@ -77,7 +75,7 @@ pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
         found,
         remedy: match refused {
             0 => "speedwell push".to_owned(),
-            _ => "speedwell push --list says why".to_owned(),
+            _ => "speedwell push --list shows why".to_owned(),
         },
     })
 }

@@ -112,11 +112,11 @@ impl OutputOptions {
             Some(key) => (key, false),
             None => (sort.as_str(), true),
         };
-        let mut document = document.into_owned();
-        document.for_each_table(&mut |table| {
+        let mut sorted = document.into_owned();
+        sorted.for_each_table(&mut |table| {
             table.sort_by(key, descending);
         });
-        Cow::Owned(document)
+        Cow::Owned(sorted)
     }
 }
 
@@ -156,9 +156,9 @@ pub fn print_document(
 /// # Errors
 /// As for [`print_document`], as far as can be checked without writing.
 pub fn check_document(document: &Document, output: &OutputOptions) -> anyhow::Result<()> {
-    let document = document.whole();
-    check_sort(&document, output)?;
-    files::plan_files(&document, &output.files).map(drop)
+    let whole = document.whole();
+    check_sort(&whole, output)?;
+    files::plan_files(&whole, &output.files).map(drop)
 }
 
 fn check_sort(document: &Document, output: &OutputOptions) -> anyhow::Result<()> {
@@ -188,10 +188,7 @@ pub fn sorts_by(sort: Option<&str>, mut keys: Vec<&str>) -> anyhow::Result<()> {
     }
     keys.sort_unstable();
     keys.dedup();
-    bail!(
-        "there is no column '{key}' to sort by (known: {})",
-        keys.join(" ")
-    )
+    bail!("unknown sort column '{key}' (known: {})", keys.join(" "))
 }
 
 #[cfg(test)]
@@ -232,7 +229,7 @@ mod tests {
         let error = print_document(&document, &output, &mut Vec::new()).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no column 'p' to sort by (known: change q)"
+            "unknown sort column 'p' (known: change q)"
         );
     }
 

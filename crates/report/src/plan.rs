@@ -37,11 +37,11 @@ pub fn list_planned_cases(
     } else {
         ("", "about")
     };
-    let time = time.map(|time| format!(", {precision} {} of measuring", format_about(time)));
+    let duration = time.map(|time| format!(", {precision} {} of measuring", format_about(time)));
     document.push(ReportBlock::Note(format!(
         "{}, {up_to}{runs}{}",
         format_count(cases.len(), "case", "cases"),
-        time.unwrap_or_default()
+        duration.unwrap_or_default()
     )));
     document
 }
@@ -92,7 +92,7 @@ pub fn report_trial(trial: &TrialOutcome, output: &OutputOptions) -> Document {
         )
     } else {
         format!(
-            "{} of {} benchmark files work: {} cases tried well, {failed} failed, {skipped} skipped",
+            "{} of {} benchmark files work: {} cases succeeded, {failed} failed, {skipped} skipped",
             trial.working_files, trial.files, trial.cases
         )
     };

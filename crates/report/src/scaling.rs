@@ -23,8 +23,8 @@ const MAX_NOISE: f64 = 0.15;
 
 /// Formats a throughput with as many digits as its interval supports.
 pub fn format_throughput(standing: &LevelState) -> String {
-    let known = standing.interval.filter(|interval| interval.low >= 0.0);
-    let half = known.map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
+    let interval = standing.interval.filter(|interval| interval.low >= 0.0);
+    let half = interval.map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
     format_quantity(standing.throughput, "1/s", half)
 }
 
@@ -34,7 +34,7 @@ pub fn format_throughput_error(standing: &LevelState) -> String {
     match interval {
         // Throughput cannot be negative: such visits do not tell how exact their mean is.
         Some(interval) if interval.low < 0.0 => {
-            format!("{} (how exact is unknown)", format_throughput(standing))
+            format!("{} (uncertainty unknown)", format_throughput(standing))
         }
         Some(interval) => format!(
             "{} ± {}",
@@ -58,7 +58,7 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
             format!("{label}: throughput grows up to {at}: {figure}; at {spoilt} requests fail.")
         }
         (true, None) => format!(
-            "{label}: throughput still grows at {at}, the highest level that was measured: {figure}."
+            "{label}: throughput still grows at {at}, the highest level measured: {figure}."
         ),
         (false, _) => {
             // The next level up, unless the best level is more informative.
@@ -77,7 +77,7 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
                 ),
             });
             let verb = if is_too_noisy(scaling) {
-                "cannot be seen to grow beyond"
+                "does not measurably grow beyond"
             } else {
                 "stops growing at"
             };
@@ -95,8 +95,9 @@ pub fn is_too_noisy(scaling: &ScalingFindings) -> bool {
 pub fn noise_warning(label: &str, scaling: &ScalingFindings, visits: &str) -> Option<String> {
     is_too_noisy(scaling).then(|| {
         format!(
-            "{label}: {visits} of the same level differ by {} (standard deviation), so throughput may go on growing \
-             unseen: the answer is probably too low. A quieter machine or a longer --time helps.",
+            "{label}: {visits} of the same level differ by {} (standard deviation), so further \
+             growth of throughput may be hidden: the answer is probably too low. A quieter \
+             machine or a longer --time helps.",
             format_share(scaling.answer.noise.spread)
         )
     })
@@ -149,7 +150,12 @@ pub fn scaling_data(key: &str, label: &str, scaling: Option<&ScalingFindings>) -
 /// Describes how the law fits the levels.
 pub fn law_sentence(scaling: &ScalingFindings) -> String {
     let usl = match &scaling.curve {
-        Err(why) => return format!("No Universal Scalability Law: {}.", refusal_text(why)),
+        Err(why) => {
+            return format!(
+                "No fit of the Universal Scalability Law: {}.",
+                refusal_text(why)
+            );
+        }
         Ok(usl) => usl,
     };
     let error = usl.lambda.error;
@@ -197,7 +203,7 @@ fn extrapolation_note(scaling: &ScalingFindings, peak: f64) -> &'static str {
     let highest = scaling.answer.standings.last();
     let is_beyond = highest.is_some_and(|highest| peak > f64::from(highest.concurrency));
     if is_beyond {
-        ", beyond what was measured"
+        ", beyond the measured levels"
     } else {
         ""
     }
@@ -208,15 +214,15 @@ fn refusal_text(why: &UslError) -> String {
         UslError::TooFewLevels { levels } => {
             format!("{levels} levels are too few for its three parameters (it needs {MIN_LEVELS})")
         }
-        UslError::NotPositive => "at a level nothing was answered".to_owned(),
-        UslError::NoFit => "no curve of this form comes near the levels".to_owned(),
+        UslError::NotPositive => "throughput was 0 at one of the levels".to_owned(),
+        UslError::NoFit => "no curve of this form fits the levels".to_owned(),
         UslError::Poor { r_squared } if r_squared.is_nan() || *r_squared <= 0.0 => {
             "throughput hardly depends on the concurrency, so there is nothing to explain"
                 .to_owned()
         }
         UslError::Poor { r_squared } => format!(
-            "its best curve explains {} of the differences between levels, less than {}; something else \
-             than contention and coherency decides here",
+            "its best curve explains {} of the differences between levels, less than {}; something \
+             other than contention and coherency dominates here",
             format_share(*r_squared),
             format_share(MIN_R_SQUARED)
         ),
@@ -244,13 +250,13 @@ fn format_parameter(parameter: &UslParameter) -> String {
 
 /// The law with every digit.
 pub fn law_data(scaling: &ScalingFindings) -> Value {
-    let known =
+    let with_error =
         |parameter: &UslParameter| json!({"value": parameter.value, "error": parameter.error});
     match &scaling.curve {
         Ok(usl) => json!({
-            "lambda": known(&usl.lambda),
-            "sigma": known(&usl.sigma),
-            "kappa": known(&usl.kappa),
+            "lambda": with_error(&usl.lambda),
+            "sigma": with_error(&usl.sigma),
+            "kappa": with_error(&usl.kappa),
             "r_squared": usl.r_squared,
             "peak": scaling.peak,
         }),
@@ -320,7 +326,7 @@ mod tests {
         let wild = wild();
         let knee = wild.answer.at_knee();
         assert!(knee.interval.unwrap().low < 0.0, "{knee:?}");
-        assert!(format_throughput_error(knee).ends_with("/s (how exact is unknown)"));
+        assert!(format_throughput_error(knee).ends_with("/s (uncertainty unknown)"));
 
         let machines = scaling_data("code", "f()", Some(&wild));
         assert_eq!(machines["interval"][0], 0.0);

@@ -116,7 +116,7 @@ pub fn report_requested(
         let found = analysis::experiment::analyze_experiment(session, &experiment, settings);
         ensure!(
             output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
-            "flame graphs are drawn of profiles, and nothing was recorded\nhint: measure with --profile"
+            "flame graphs need profiles, but none were recorded\nhint: measure with --profile"
         );
         return Ok(crate::report_experiment(&found, &experiment, output));
     }

@@ -25,10 +25,10 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
     let mut document = Document::new("sessions");
     if sessions.is_empty() {
         let words = match page.all {
-            0 if page.is_chosen => "no stored session is like that".to_owned(),
+            0 if page.is_chosen => "no stored session matches".to_owned(),
             0 => "no sessions are stored yet".to_owned(),
             all => format!(
-                "there is no page {}: {all} sessions are stored",
+                "page {} does not exist: {all} sessions are stored",
                 page.number
             ),
         };
@@ -46,7 +46,7 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
     }
     if let Some(killed) = sessions.iter().rev().find(|session| session.is_killed) {
         document.push(ReportBlock::Note(format!(
-            "killed: the process that measured it is gone; what it measured is kept, resume with --resume @{}",
+            "killed: the measuring process is gone; its results are kept, resume with --resume @{}",
             killed.number
         )));
     }
@@ -175,8 +175,8 @@ fn command_line(command: &[String]) -> String {
     let Some((program, words)) = command.split_first() else {
         return String::new();
     };
-    let program = program.rsplit('/').next().unwrap_or_default();
-    let line = [&[program.to_owned()], words].concat().join(" ");
+    let file_name = program.rsplit('/').next().unwrap_or_default();
+    let line = [&[file_name.to_owned()], words].concat().join(" ");
     // Code may span several lines.
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }

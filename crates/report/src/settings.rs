@@ -104,7 +104,7 @@ pub fn list_served_projects(projects: &[ServedProject]) -> Document {
 pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
     let mut document = Document::new("tokens");
     if tokens.is_empty() {
-        document.push(ReportBlock::Paragraph("There is no token yet.".into()));
+        document.push(ReportBlock::Paragraph("No tokens yet.".into()));
         return document;
     }
     let time = |at: Option<i64>| {
@@ -170,7 +170,7 @@ fn names_cell(names: &Option<Vec<String>>) -> ReportCell {
 pub fn list_audit(lines: &[AuditEntry]) -> Document {
     let mut document = Document::new("audit");
     if lines.is_empty() {
-        document.push(ReportBlock::Paragraph("Nothing was changed yet.".into()));
+        document.push(ReportBlock::Paragraph("No changes yet.".into()));
         return document;
     }
     let mut columns = ColumnSet::<AuditEntry>::new();

@@ -16,16 +16,19 @@ use speedwell_analysis::{AnalysisFindings, LayoutSpread};
 use speedwell_model::IntervalEstimate;
 
 /// The note below the table of figures.
-const FIGURES_NOTE: &str = "median, p5: time of an iteration and worker in the median batch and in the one that a \
-    twentieth is quicker than; mean: the same over all of the time; disturbance: mean divided by median.";
+const FIGURES_NOTE: &str = "median, p5: time per iteration and worker, in the median batch and in \
+    the batch at the 5th percentile; mean: the same over the whole time; disturbance: mean divided \
+    by median.";
 
 /// Added if commands were run by a shell.
-const SHELL_NOTE: &str = " shell: what the shell takes to do nothing, which is part of all times, user and system included; own cpu: user and system together without \
-    the shell's, where that is more than noise.";
+const SHELL_NOTE: &str = " shell: time of a shell that does nothing, which is part of all times, \
+    user and system included; own cpu: user and system time less the shell's, where that is more \
+    than noise.";
 
 /// The note below a search.
-const SEARCH_NOTE: &str = "The answer is the lowest concurrency whose throughput is statistically indistinguishable from the highest. ± and [ ] \
-    are 95 % intervals from the visits of all levels together, which were made in one process.";
+const SEARCH_NOTE: &str = "The answer is the lowest concurrency whose throughput is statistically \
+    indistinguishable from the highest. ± and [ ] are 95 % intervals from the visits of all levels \
+    together, all in one process.";
 
 /// Reports snippets measured individually or compared; `compared` is the comparison's document.
 pub fn report_snippets(
@@ -113,8 +116,10 @@ pub fn report_search(
 ) -> Document {
     let mut document = Document::new("code");
     for one in levels {
-        let noise = one.scaling.as_ref();
-        let noise = noise.and_then(|known| scaling::noise_warning(&one.label, known, "visits"));
+        let noise = one
+            .scaling
+            .as_ref()
+            .and_then(|scaling| scaling::noise_warning(&one.label, scaling, "visits"));
         document.extend(noise.map(ReportBlock::Warning));
     }
     document.push_warnings(&findings.warnings);
@@ -151,8 +156,8 @@ pub fn report_search(
 }
 
 /// Describes the tool that finds contended locks in Erlang.
-pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (an emulator that counts: erl -emu_type lcnt, then \
-                                lcnt:collect() and lcnt:conflicts())";
+pub const ERLANG_LOCKS: &str = "lcnt names the lock that they wait for (with a lock-counting \
+    emulator: erl -emu_type lcnt, then lcnt:collect() and lcnt:conflicts())";
 
 /// Says that workers hinder each other, and which tool finds the cause.
 pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<String> {
@@ -293,7 +298,7 @@ fn add_figures(columns: &mut ColumnSet<SnippetFigures>) {
 type SnippetLevelRow = (SnippetFigures, Option<LevelState>, bool);
 
 fn levels_table(levels: &SnippetLevels) -> ReportTable {
-    let answer = levels.scaling.as_ref().map(|known| &known.answer);
+    let answer = levels.scaling.as_ref().map(|scaling| &scaling.answer);
     let knee = answer.map(|answer| answer.at_knee().concurrency);
     let row = |one: &SnippetFigures| -> SnippetLevelRow {
         let same = |standing: &&LevelState| Some(standing.concurrency) == one.concurrency;
@@ -327,7 +332,7 @@ fn level_columns() -> ColumnSet<SnippetLevelRow> {
         },
     );
     columns.add_column(
-        ReportColumn::figure("change", "to the best before"),
+        ReportColumn::figure("change", "vs. best so far"),
         |(_, standing, _)| scaling::change_cell(standing.as_ref()),
     );
     columns.add_column(

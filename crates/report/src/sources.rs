@@ -78,7 +78,7 @@ pub fn check_rows(
         }
         bail!(
             "nothing was compared: the sources have no case with results in common\nhint: \
-             '::REGEX' behind each source pairs cases of different names"
+             '::REGEX' after each source pairs cases of different names"
         );
     }
     Ok(())
@@ -105,8 +105,9 @@ fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
     let named =
         |(label, paces): &(&String, LoadPaces)| format!("'{label}' is {}", paces.paces_text());
     Some(format!(
-        "cannot compare unlike loads: {}, {}\nhint: measure both in the same way, for example with the same --rate, \
-         or as a search each; 'speedwell report' shows one by itself",
+        "cannot compare different kinds of load: {}, {}\nhint: measure both in the same way, for \
+         example with the same --rate, or as a search each; 'speedwell report' shows one by \
+         itself",
         named(first),
         named(other)
     ))

@@ -22,7 +22,7 @@ use speedwell_model::{Case, ParameterValue};
 pub const POINTS_TABLE: &str = "points";
 
 /// The footnote for points whose mean is a poor summary.
-const SKEWED_NOTE: &str = "the runs of this point are skewed: the median tells more than the mean";
+const SKEWED_NOTE: &str = "the runs of this point are skewed: the median says more than the mean";
 
 /// Reports a study; `log` makes the x axis logarithmic.
 ///
@@ -235,8 +235,8 @@ fn aggregated_note(study: &ParameterStudy) -> Option<String> {
 fn study_note(study: &ParameterStudy) -> String {
     let x = &study.x_axis;
     format!(
-        "step: mean divided by that of the {x} before; p: Mann-Whitney U test of that step; \
-         exponent e: the metric goes with {x}^e{}.",
+        "step: mean divided by the mean at the previous {x}; p: Mann-Whitney U test of that step; \
+         exponent e: the metric scales with {x}^e{}.",
         exponent_of(study, "")
             .map(|e| format!(", over all points {}", format_number(e, 2)))
             .unwrap_or_default()

@@ -398,10 +398,13 @@ pub(crate) fn scale_and_place(
     choice: Option<UnitChoice>,
 ) -> (FigureScale, i32) {
     let (unit, center) = (&summary.metric.unit, summary.center.value);
-    let known = summary_uncertainty(summary);
-    let scale = FigureScale::fit_scale(unit, &[center], choice);
-    let scale = scale.keeping_counts(unit, [(center, known)], choice);
-    let place = scale.rounding_place(center, known);
+    let uncertainty = summary_uncertainty(summary);
+    let scale = FigureScale::fit_scale(unit, &[center], choice).keeping_counts(
+        unit,
+        [(center, uncertainty)],
+        choice,
+    );
+    let place = scale.rounding_place(center, uncertainty);
     (scale, place)
 }
 
@@ -409,8 +412,9 @@ fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<
     let unit = &section.first()?.metric.unit;
     let centres = section.iter().map(|summary| summary.center.value);
     let scale = FigureScale::common_scale(unit, centres, choice)?;
-    let figures = section.iter();
-    let figures = figures.map(|summary| (summary.center.value, summary_uncertainty(summary)));
+    let figures = section
+        .iter()
+        .map(|summary| (summary.center.value, summary_uncertainty(summary)));
     Some(scale.keeping_counts(unit, figures, choice))
 }
 

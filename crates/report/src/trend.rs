@@ -72,10 +72,10 @@ fn trend_headline(series: &SeriesTrend) -> String {
     let points = format_count(trend.points.len(), "point", "points");
     if let TrendSearch::TooShort(missing) = trend.search {
         let missing = format_count(missing, "point is", "points are");
-        return format!("{points}, too few to be searched: {missing} missing");
+        return format!("{points}, too few to search for changes: {missing} missing");
     }
     let Some(level) = trend.levels.last() else {
-        return format!("{points}, none of which can be searched");
+        return format!("{points}, which cannot be searched for changes");
     };
     let value = format_figure(&level.value, &series.key.metric);
     let changes = match trend.changes.len() {
@@ -98,35 +98,25 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     let trend = &series.trend;
     let mut notes = Vec::new();
     if let TrendSearch::Impossible(reason) = trend.search {
-        notes.push(format!("It cannot be searched: {reason}."));
+        notes.push(format!("It cannot be searched for changes: {reason}."));
     }
     if let Some(ratio) = trend.smallest_visible.filter(|_| trend.is_searched()) {
         notes.push(format!(
-            "The smallest change that it would show, some 20 points later: {}.",
+            "The smallest change that it would show after about 20 points: {}.",
             format_share(ratio - 1.0)
         ));
     }
     if let (Some(between), Some(within)) = (trend.between_sessions, trend.within_sessions) {
-        let advice = if between > 2.0 * within {
-            "more runs will not help; a quieter machine, or '--builds', may"
-        } else if within > between {
-            "more runs in a session help"
-        } else {
-            "both count"
-        };
-        notes.push(format!(
-            "Between sessions {}, from the runs of a session {}: {advice}.",
-            format_share(between),
-            format_share(within)
-        ));
+        notes.push(spread_note(between, within));
     }
     if let Some([fewest, most]) = trend
         .run_range()
         .filter(|[fewest, most]| *most > 4 * fewest)
     {
         notes.push(format!(
-            "Its points are of {fewest} to {most} runs. Those of few scatter more, so changes among them are seen later, and where \
-             the scatter itself changed, a change that is none is found more often."
+            "Its points have {fewest} to {most} runs. Points with few runs scatter more, so \
+             changes among them are found later, and where the scatter itself changes, false \
+             alarms are more frequent."
         ));
     }
     if let Some(ratio) = trend.first_beyond {
@@ -142,7 +132,8 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
     for &index in &trend.new_work {
         let revision = &trend.points[index].revision.id;
         notes.push(format!(
-            "The benchmark itself was changed at {}; what came before is a course of its own (--same-work joins them).",
+            "The benchmark itself changed at {}; earlier points form a separate series \
+             (--same-work joins them).",
             short_revision(revision)
         ));
     }
@@ -155,6 +146,22 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
         ));
     }
     notes
+}
+
+/// Compares the spread between sessions with the spread within one, and advises what reduces it.
+fn spread_note(between: f64, within: f64) -> String {
+    let advice = if between > 2.0 * within {
+        "more runs will not help; a quieter machine, or '--builds', may"
+    } else if within > between {
+        "more runs in a session help"
+    } else {
+        "both count"
+    };
+    format!(
+        "Spread between sessions {}, within a session {}: {advice}.",
+        format_share(between),
+        format_share(within)
+    )
 }
 
 /// A point with the data for its row.

@@ -71,13 +71,13 @@ pub fn report_knobs(knobs: &[KnobLine], is_plan: bool, output: &OutputOptions) -
     );
     let settings = knobs
         .iter()
-        .flat_map(|knob| knob.settings.iter().map(move |one| (knob, one)));
-    let settings = settings.map(|(knob, one)| {
-        json!({
-            "knob": knob.name, "path": one.path, "state": one.state,
-            "before": one.before, "after": one.after,
-        })
-    });
+        .flat_map(|knob| knob.settings.iter().map(move |setting| (knob, setting)))
+        .map(|(knob, setting)| {
+            json!({
+                "knob": knob.name, "path": setting.path, "state": setting.state,
+                "before": setting.before, "after": setting.after,
+            })
+        });
     document.attach_data("settings", settings.collect());
     document
 }
@@ -130,8 +130,8 @@ fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
         [first, others @ ..] => format!("{} and {} more", first.path, others.len()),
     };
     let parts = [files, knob.effect.to_owned(), knob.note.clone()];
-    let said: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    said.join("; ")
+    let present: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+    present.join("; ")
 }
 
 /// Summarizes the values of several files: `powersave`, or `1 × performance, 3 × powersave`.
@@ -203,17 +203,20 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
 pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
     let mut document = Document::new("restored");
     document.push(ReportBlock::Headline(format!(
-        "put back: {}",
+        "restored: {}",
         format_count(done, "setting", "settings")
     )));
     document.push_warnings(&others.iter().map(not_restored_sentence).collect::<Vec<_>>());
-    let others = others.iter().map(
-        |one| json!({"path": one.path, "before": one.before, "now": one.after, "state": one.state}),
-    );
-    document.attach_data(
-        "restored",
-        json!({"done": done, "others": others.collect::<Vec<_>>()}),
-    );
+    let not_restored: Vec<_> = others
+        .iter()
+        .map(|setting| {
+            json!({
+                "path": setting.path, "before": setting.before, "now": setting.after,
+                "state": setting.state,
+            })
+        })
+        .collect();
+    document.attach_data("restored", json!({"done": done, "others": not_restored}));
     document
 }
 
@@ -226,10 +229,10 @@ pub fn not_restored_sentence(one: &SettingLine) -> String {
         state,
     } = one;
     match state.as_str() {
-        "left alone" => format!("'{path}' is left alone: somebody changed it to '{after}'."),
+        "left alone" => format!("'{path}' is left alone: it was since changed to '{after}'."),
         "gone" => format!("'{path}' is gone; it held '{before}'."),
         why => format!(
-            "'{path}' could not be put back: {why}. Mend it with: {}",
+            "'{path}' could not be restored: {why}. Restore it with: {}",
             by_hand(path, before)
         ),
     }

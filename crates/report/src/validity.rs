@@ -21,10 +21,10 @@ pub fn report_validity(findings: &[ValidityFinding]) -> Document {
     }
     let columns = validity_columns();
     let mut rows = Vec::new();
-    for (at, finding) in findings.iter().enumerate() {
+    for (index, finding) in findings.iter().enumerate() {
         rows.push(columns.build_row(finding));
         rows.push(ReportRow::Remark(finding.says.clone()));
-        let next = findings.get(at + 1).map(|next| &next.remedy);
+        let next = findings.get(index + 1).map(|next| &next.remedy);
         // One remedy serves consecutive findings of the same kind.
         if next != Some(&finding.remedy) {
             rows.push(ReportRow::Remark(format!("→ {}", finding.remedy)));
@@ -75,8 +75,7 @@ fn finding_place(finding: &ValidityFinding) -> String {
         [only] => Some(only.clone()),
         several => Some(format!("{} cases", several.len())),
     };
-    let variants = join_names(&finding.variants);
-    let variants = Some(variants).filter(|names| !names.is_empty());
+    let variants = Some(join_names(&finding.variants)).filter(|names| !names.is_empty());
     let parts: Vec<String> = cases.into_iter().chain(variants).collect();
     if parts.is_empty() {
         "everything".into()

@@ -84,27 +84,31 @@ fn entry_names(found: &WarmupFindings) -> Vec<String> {
     let cases: Vec<_> = found
         .cases
         .iter()
-        .map(|own| Arc::clone(&own.case))
+        .map(|warmup| Arc::clone(&warmup.case))
         .collect();
     let ids = distinct(cases.iter().map(|case| case.id()));
-    let variants = distinct(found.cases.iter().map(|own| own.variant.clone()));
+    let variants = distinct(found.cases.iter().map(|warmup| warmup.variant.clone()));
     let mut names = vec![String::new(); cases.len()];
     for (index, label) in label_cases(&cases).1 {
         names[index] = label.replace('\n', " ");
     }
-    for (name, own) in names.iter_mut().zip(&found.cases) {
+    for (name, warmup) in names.iter_mut().zip(&found.cases) {
         match (ids.len(), variants.len()) {
             (_, 1) if !name.is_empty() => {}
-            (_, 1) => *name = own.case.id(),
-            (1, _) => *name = own.variant.to_string(),
-            _ => *name = format!("{name} [{}]", own.variant),
+            (_, 1) => *name = warmup.case.id(),
+            (1, _) => *name = warmup.variant.to_string(),
+            _ => *name = format!("{name} [{}]", warmup.variant),
         }
     }
     names
 }
 
 fn warmup_headline(found: &WarmupFindings) -> String {
-    let steady = found.cases.iter().filter(|own| own.is_steady()).count();
+    let steady = found
+        .cases
+        .iter()
+        .filter(|warmup| warmup.is_steady())
+        .count();
     match &found.cases[..] {
         [] => "nothing was recorded".into(),
         [only] => entry_sentence(only),
@@ -117,14 +121,14 @@ fn warmup_headline(found: &WarmupFindings) -> String {
 }
 
 /// `warm-up: steady after 1.2 s (iteration 80), then 1.03 ms an iteration; 10 processes`.
-fn entry_sentence(own: &CaseWarmup) -> String {
-    let agreement = own.agreement();
-    let processes = format_count(own.processes.len(), "process", "processes");
+fn entry_sentence(warmup: &CaseWarmup) -> String {
+    let agreement = warmup.agreement();
+    let processes = format_count(warmup.processes.len(), "process", "processes");
     let ns = |ns: f64| format_quantity(ns, "ns", Uncertainty::Unknown);
-    let steady = own.median_over_processes(|process| process.steady_ns);
-    let start = own.median_over_processes(|process| process.to_steady_ns);
+    let steady = warmup.median_over_processes(|process| process.steady_ns);
+    let start = warmup.median_over_processes(|process| process.to_steady_ns);
     match (steady, start) {
-        _ if !own.is_steady() => format!("{agreement}: {}", class_counts(own)),
+        _ if !warmup.is_steady() => format!("{agreement}: {}", class_counts(warmup)),
         (Some(steady), _) if agreement == WarmupAgreement::All(WarmupClass::Flat) => {
             format!(
                 "flat: {} an iteration from the start; {processes}",
@@ -132,9 +136,9 @@ fn entry_sentence(own: &CaseWarmup) -> String {
             )
         }
         (Some(steady), Some(start)) => {
-            let first = own
+            let first = warmup
                 .median_over_processes(|process| Some(process.search.first_steady_point()? as f64));
-            let at = first.unwrap_or(0.0) * own.iterations;
+            let at = first.unwrap_or(0.0) * warmup.iterations;
             format!(
                 "{agreement}: steady after {} (iteration {}), then {} an iteration; {processes}",
                 ns(start),
@@ -147,8 +151,8 @@ fn entry_sentence(own: &CaseWarmup) -> String {
 }
 
 /// `8 warm-up, 2 flat`.
-fn class_counts(own: &CaseWarmup) -> String {
-    let counts = own
+fn class_counts(warmup: &CaseWarmup) -> String {
+    let counts = warmup
         .count_classes()
         .into_iter()
         .map(|(class, count)| format!("{count} {class}"));
@@ -162,20 +166,22 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
             .findings
             .comparisons
             .iter()
-            .map(|own| (own.baseline.as_str(), own.candidate.as_str())),
+            .map(|pair| (pair.baseline.as_str(), pair.candidate.as_str())),
     );
     let mut sentences = Vec::new();
-    for (name, own) in names.iter().zip(&found.cases) {
-        let Some((baseline, candidate)) = candidates.iter().find(|(_, one)| *one == &*own.variant)
+    for (name, warmup) in names.iter().zip(&found.cases) {
+        let Some((baseline, candidate)) = candidates
+            .iter()
+            .find(|(_, variant)| *variant == &*warmup.variant)
         else {
             continue;
         };
-        let row = |metric| found.case_comparison(metric, &own.case, candidate);
-        let iterations = own
+        let row = |metric| found.case_comparison(metric, &warmup.case, candidate);
+        let iterations = warmup
             .processes
             .first()
             .map_or(0.0, |one| one.times_ns.len() as f64)
-            * own.iterations;
+            * warmup.iterations;
         let parts = [
             verdict_part("steady", row(STEADY_TIME)),
             verdict_part("start", row(TIME_TO_STEADY)),
@@ -187,8 +193,8 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
         sentences.push(format!("{name} against {baseline}: {}", parts.join(", ")));
         let verdict = |metric| row(metric).map(|row| row.verdict);
         let crossing = found
-            .case_warmup(&own.case, baseline)
-            .and_then(|before| break_even(before, own))
+            .case_warmup(&warmup.case, baseline)
+            .and_then(|before| break_even(before, warmup))
             .map(|iterations| {
                 format_number(iterations, decimal_place(iterations, Uncertainty::Unknown))
             });
@@ -208,7 +214,7 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
 /// `start: worse by 18 %`.
 fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else {
-        return format!("{name}: not in every process");
+        return format!("{name}: not reached in every process");
     };
     let by = row
         .change
@@ -229,14 +235,14 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
     }
     let steal = machine.facts.get("now_steal_percent");
     parts.extend(steal.map(|percent| format!("{percent} % of the processor time stolen")));
-    let all = || found.cases.iter().flat_map(|own| &own.processes);
+    let all = || found.cases.iter().flat_map(|warmup| &warmup.processes);
     let referred = all().filter(|process| process.reference > 0).count();
     let changed = all()
         .filter(|process| !process.search.machine_changes.is_empty())
         .count();
     parts.push(match (referred, changed) {
         (0, _) => "no reference loop".to_owned(),
-        (_, 0) => "the reference loop changed beside no change of level".to_owned(),
+        (_, 0) => "the reference loop never changed together with a level".to_owned(),
         (all, some) => format!(
             "the machine changed in {some} of {}",
             format_count(all, "process", "processes")
@@ -248,18 +254,19 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
 fn warmup_note(found: &WarmupFindings) -> String {
     let clock = match found.clock {
         ComparedClock::Cpu => "processor time",
-        ComparedClock::Wall => "time by the wall clock",
+        ComparedClock::Wall => "wall-clock time",
     };
     let first = found.cases.first();
-    let point = first.map_or(1.0, |own| own.iterations);
+    let point = first.map_or(1.0, |warmup| warmup.iterations);
     let point = match point {
         1.0 => "a point is one iteration".to_owned(),
         many => format!("a point is {} iterations", format_number(many, 0)),
     };
     format!(
-        "steady: median time of an iteration after the last change of level; to steady: time until the first steady point has \
-         ended; total: time of all points; all are medians over the processes, of {clock}; {point}. Levels within {} of each \
-         other are one, and the last must be {} of the points.",
+        "steady: median time of an iteration after the last change of level; to steady: time until \
+         the first steady point has ended; total: time of all points; all are medians over the \
+         processes, of {clock}; {point}. Levels within {} of each other count as one, and the \
+         last must cover {} of the points.",
         format_setting(found.rule.delta),
         format_setting(found.rule.least_share)
     )
@@ -268,22 +275,22 @@ fn warmup_note(found: &WarmupFindings) -> String {
 /// The row of a case under a variant.
 struct CaseLine {
     name: String,
-    own: CaseWarmup,
+    warmup: CaseWarmup,
     figures: [Option<IntervalEstimate>; 3],
 }
 
 fn cases_table(found: &WarmupFindings, names: &[String]) -> ReportTable {
-    let figure = |own: &CaseWarmup, metric: &str| {
+    let figure = |warmup: &CaseWarmup, metric: &str| {
         let summaries = found.findings.summaries.iter();
-        let mut of_metric = summaries.filter(|summary| summary.metric.name == metric);
-        let known =
-            of_metric.find(|summary| *summary.case == *own.case && summary.variant == own.variant);
-        known.map(|summary| summary.center)
+        summaries
+            .filter(|summary| summary.metric.name == metric)
+            .find(|summary| *summary.case == *warmup.case && summary.variant == warmup.variant)
+            .map(|summary| summary.center)
     };
-    let line = |(name, own): (&String, &CaseWarmup)| CaseLine {
+    let line = |(name, warmup): (&String, &CaseWarmup)| CaseLine {
         name: name.clone(),
-        figures: [STEADY_TIME, TIME_TO_STEADY, TOTAL_TIME].map(|metric| figure(own, metric)),
-        own: own.clone(),
+        figures: [STEADY_TIME, TIME_TO_STEADY, TOTAL_TIME].map(|metric| figure(warmup, metric)),
+        warmup: warmup.clone(),
     };
     let lines: Vec<CaseLine> = names.iter().zip(&found.cases).map(line).collect();
     case_columns(found.clock).build_table("warmup", &lines)
@@ -309,16 +316,17 @@ fn add_time_columns(columns: &mut ColumnSet<CaseLine>) {
         ),
         ("total", "total_low", "total_high", "total"),
     ];
-    for (at, (key, low, high, header)) in keys.into_iter().enumerate() {
+    for (index, (key, low, high, header)) in keys.into_iter().enumerate() {
         columns.add_column(ReportColumn::figure(key, header), move |line| {
-            let figure = line.figures[at];
-            ReportCell::shown_figure(figure.map(|own| own.value), |ns| {
-                let uncertainty = figure.map_or(Uncertainty::Unknown, |own| uncertainty_of(&own));
+            let figure = line.figures[index];
+            ReportCell::shown_figure(figure.map(|estimate| estimate.value), |ns| {
+                let uncertainty =
+                    figure.map_or(Uncertainty::Unknown, |estimate| uncertainty_of(&estimate));
                 format_quantity(ns, "ns", uncertainty)
             })
         });
-        columns.add_figure(low, move |line| Some(line.figures[at]?.low));
-        columns.add_figure(high, move |line| Some(line.figures[at]?.high));
+        columns.add_figure(low, move |line| Some(line.figures[index]?.low));
+        columns.add_figure(high, move |line| Some(line.figures[index]?.high));
     }
 }
 
@@ -326,17 +334,17 @@ fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
     let mut columns = ColumnSet::new();
     columns.add_column(
         ReportColumn::new("case", "case", ColumnKind::Label),
-        |line: &CaseLine| ReportCell::words(line.own.case.id()).with_text(line.name.clone()),
+        |line: &CaseLine| ReportCell::words(line.warmup.case.id()).with_text(line.name.clone()),
     );
-    columns.add_value("benchmark", |line| line.own.case.benchmark.clone());
-    columns.add_value("parameters", |line| parameters_json(&line.own.case));
-    columns.add_value("variant", |line| line.own.variant.to_string());
+    columns.add_value("benchmark", |line| line.warmup.case.benchmark.clone());
+    columns.add_value("parameters", |line| parameters_json(&line.warmup.case));
+    columns.add_value("variant", |line| line.warmup.variant.to_string());
     columns.add_column(ReportColumn::words("class", "class").facet(), |line| {
-        let agreement = line.own.agreement();
+        let agreement = line.warmup.agreement();
         ReportCell::words(agreement.to_string()).with_emphasis(agreement_emphasis(agreement))
     });
     columns.add_column(ReportColumn::words("processes", "processes"), |line| {
-        ReportCell::words(class_counts(&line.own))
+        ReportCell::words(class_counts(&line.warmup))
     });
     add_time_columns(&mut columns);
     columns.add_value("clock", move |_| match clock {
@@ -347,11 +355,11 @@ fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
         ReportColumn::figure("steady_from", "from iteration"),
         |line| {
             let first = line
-                .own
+                .warmup
                 .median_over_processes(|process| Some(process.search.first_steady_point()? as f64));
             let at = first
-                .filter(|_| line.own.is_steady())
-                .map(|first| first * line.own.iterations);
+                .filter(|_| line.warmup.is_steady())
+                .map(|first| first * line.warmup.iterations);
             ReportCell::shown_figure(at, |at| format_number(at, 0))
         },
     );
@@ -359,17 +367,17 @@ fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
         ReportColumn::figure("noise", "noise").expendable(1),
         |line| {
             ReportCell::shown_figure(
-                line.own
+                line.warmup
                     .median_over_processes(|process| Some(process.search.noise)),
                 format_share,
             )
         },
     );
     columns.add_figure("points", |line| {
-        line.own
+        line.warmup
             .median_over_processes(|process| Some(process.times_ns.len() as f64))
     });
-    columns.add_figure("iterations_per_point", |line| Some(line.own.iterations));
+    columns.add_figure("iterations_per_point", |line| Some(line.warmup.iterations));
     columns
 }
 
@@ -383,15 +391,15 @@ struct ProcessLine {
 }
 
 fn process_lines(found: &WarmupFindings, names: &[String]) -> Vec<ProcessLine> {
-    let of_case = |(name, own): (&String, &CaseWarmup)| {
+    let of_case = |(name, warmup): (&String, &CaseWarmup)| {
         let line = |process: &ProcessWarmup| ProcessLine {
             name: name.clone(),
-            case: own.case.id(),
-            variant: own.variant.to_string(),
-            iterations: own.iterations,
+            case: warmup.case.id(),
+            variant: warmup.variant.to_string(),
+            iterations: warmup.iterations,
             process: process.clone(),
         };
-        own.processes.iter().map(line).collect::<Vec<_>>()
+        warmup.processes.iter().map(line).collect::<Vec<_>>()
     };
     names.iter().zip(&found.cases).flat_map(of_case).collect()
 }
@@ -482,21 +490,21 @@ fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
     let mut charts: Vec<ReportChart> = names
         .iter()
         .zip(&found.cases)
-        .map(|(name, own)| sequence_chart(name, own))
+        .map(|(name, warmup)| sequence_chart(name, warmup))
         .collect();
-    let firsts = |own: &CaseWarmup| -> Vec<f64> {
+    let firsts = |warmup: &CaseWarmup| -> Vec<f64> {
         let first = |process: &ProcessWarmup| {
-            Some(process.search.first_steady_point()? as f64 * own.iterations)
+            Some(process.search.first_steady_point()? as f64 * warmup.iterations)
         };
-        own.processes.iter().filter_map(first).collect()
+        warmup.processes.iter().filter_map(first).collect()
     };
     let series: Vec<plot::HistogramSeries> = names
         .iter()
         .zip(&found.cases)
-        .filter(|(_, own)| firsts(own).len() >= MIN_HISTOGRAM_PROCESSES)
-        .map(|(name, own)| plot::HistogramSeries {
+        .filter(|(_, warmup)| firsts(warmup).len() >= MIN_HISTOGRAM_PROCESSES)
+        .map(|(name, warmup)| plot::HistogramSeries {
             name: name.clone(),
-            values: firsts(own),
+            values: firsts(warmup),
             counts: Vec::new(),
         })
         .collect();
@@ -513,15 +521,19 @@ fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
     charts
 }
 
-fn sequence_chart(name: &str, own: &CaseWarmup) -> ReportChart {
+fn sequence_chart(name: &str, warmup: &CaseWarmup) -> ReportChart {
     let times = || {
-        own.processes
+        warmup
+            .processes
             .iter()
             .flat_map(|process| process.times_ns.iter().copied())
     };
     let scale = FigureScale::typical_scale(
         "ns",
-        own.processes.iter().map(|one| one.search.last_level_time()),
+        warmup
+            .processes
+            .iter()
+            .map(|one| one.search.last_level_time()),
         None,
     );
     let panel = |process: &ProcessWarmup| plot::GridPanel {
@@ -532,7 +544,7 @@ fn sequence_chart(name: &str, own: &CaseWarmup) -> ReportChart {
                 .iter()
                 .map(|ns| scale.to_shown(*ns))
                 .collect(),
-            step: own.iterations,
+            step: warmup.iterations,
             spikes: process.search.spikes.clone(),
             levels: process
                 .search
@@ -550,7 +562,7 @@ fn sequence_chart(name: &str, own: &CaseWarmup) -> ReportChart {
         subtitle: Some("hollow: spikes; lines: levels; shaded: the steady part".into()),
         x: plot::ChartAxis::linear("iteration"),
         y: metric_axis(&metric, &scale, times().map(|ns| scale.to_shown(ns))),
-        panels: own.processes.iter().map(panel).collect(),
+        panels: warmup.processes.iter().map(panel).collect(),
     };
     ReportChart::new(title, plot::AnyChart::Grid(chart))
 }

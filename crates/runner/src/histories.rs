@@ -415,7 +415,7 @@ struct NeverSettle {
 
 impl StoppingRule for NeverSettle {
     fn settled_cases(&mut self, cases: &[&[Run]]) -> Vec<bool> {
-        assert!(self.looks, "it is not asked");
+        assert!(self.looks, "this rule does not inspect runs");
         vec![false; cases.len()]
     }
 
@@ -492,7 +492,7 @@ fn wherever_a_session_is_killed_it_ends_as_if_it_had_not_been() {
         let (with_few, _) = kill_and_resume(&mut store, &whole, events, false);
         assert_eq!(
             with_few, undisturbed,
-            "after {events} events, without the runs that nobody looks at"
+            "after {events} events, without the runs that no rule inspects"
         );
         if is_over {
             assert!(events > 100);

@@ -76,7 +76,7 @@ pub(super) fn prefer_processor_time(
     match seen.samples.first() {
         Some(sample) if is_processor_time(&sample.metric) => Ok(()),
         _ => Err(FailureCause::Invalid {
-            reason: "reports no processor time, which is to be compared".to_owned(),
+            reason: "reports no processor time, which the comparison needs".to_owned(),
         }),
     }
 }

@@ -48,7 +48,9 @@ impl StartFailure {
             StartFailure::Interrupted => "interrupted".to_owned(),
             StartFailure::Ended => "it ended before it was ready".to_owned(),
             StartFailure::Never(reason) => reason.clone(),
-            StartFailure::TooSlow(why) => format!("not within {} s: {why}", limit.as_secs_f64()),
+            StartFailure::TooSlow(why) => {
+                format!("not ready within {} s: {why}", limit.as_secs_f64())
+            }
         }
     }
 }
@@ -163,8 +165,8 @@ impl LoadServer {
         let ready = wait_until_ready(&service, begin, limit, || {
             let address = addresses
                 .iter()
-                .find(|address| accepts_connections(address));
-            let address = address.ok_or_else(|| ReadinessFailure::NotYet(String::new()))?;
+                .find(|address| accepts_connections(address))
+                .ok_or_else(|| ReadinessFailure::NotYet(String::new()))?;
             check_owner(&service, command, address).map_err(ReadinessFailure::Never)
         });
         match ready {
@@ -258,8 +260,8 @@ fn check_not_in_use(addresses: &[ServerAddress]) -> anyhow::Result<()> {
     for address in addresses {
         if let Some(names) = describe_listeners(address) {
             bail!(
-                "'{}' is in use already, by {names}: its answers would be taken for those of the server \
-                 that --serve starts\nhint: end it, or leave out --serve to load it",
+                "'{}' is already in use by {names}: its responses would be mistaken for those of \
+                 the server that --serve starts\nhint: stop it, or leave out --serve to load it",
                 shown(address)
             );
         }
@@ -278,8 +280,8 @@ fn check_owner(
         ListenerOwner::Own => return Ok(None),
         ListenerOwner::Nobody if !is_local(address) => {
             return Ok(Some(format!(
-                "'{}' is on another machine: whether its answers are those of the server that was \
-                 started cannot be checked.",
+                "'{}' is on another machine: Speedwell cannot check that its responses come from \
+                 the started server.",
                 shown(address)
             )));
         }
@@ -287,9 +289,8 @@ fn check_owner(
         ListenerOwner::Stranger(names) => names,
     };
     Err(format!(
-        "'{}' accepts connections, but not from a process that '{command}' started: it is {names}\n\
-         hint: a server must stay in the foreground; if another program is meant to answer, start it \
-         yourself and leave out --serve",
+        "'{}' is served by {names}, which '{command}' did not start\nhint: a server must stay in \
+         the foreground; to load another program, start it yourself and leave out --serve",
         shown(address)
     ))
 }

@@ -53,7 +53,7 @@ impl CodeChangeGuard {
             .find_map(|file| file.has_changed().then_some(file))?;
         Some(FailureCause::Invalid {
             reason: format!(
-                "'{}' was changed while it was measured: later runs would be of other code",
+                "'{}' changed during the measurement: later runs would measure different code",
                 changed.path.display()
             ),
         })

@@ -40,8 +40,8 @@ pub struct ProbeResult {
 pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeResult)> {
     let mut redirected_from = Vec::new();
     loop {
-        let probe = generator::send_probe(&job.load, process::interrupt_flag());
-        let probe = probe.map_err(|error| no_response_error(&job, error))?;
+        let probe = generator::send_probe(&job.load, process::interrupt_flag())
+            .map_err(|error| no_response_error(&job, error))?;
         let is_redirect = (300..400).contains(&probe.status) && probe.location.is_some();
         let to = probe
             .location
@@ -79,7 +79,7 @@ fn follow_redirect(job: &LoadJob, to: &str) -> anyhow::Result<LoadJob> {
         .find(|name| SECRET_HEADERS.contains(&name.to_ascii_lowercase().as_str()));
     if let (true, Some(name)) = (leaves, secret) {
         bail!(
-            "'{}' redirects to another host, '{url}', for which '{name}' was not meant\n\
+            "'{}' redirects to another host, '{url}', but '{name}' was given for the first one\n\
              hint: load '{url}' itself",
             job.url
         );
@@ -113,19 +113,23 @@ fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
             "\nhint: --cacert FILE names the certificate or its authority; --insecure accepts any certificate"
         }
         ProbeError::Failed(ErrorClass::TlsHandshake) => {
-            "\nhint: does it speak TLS? http:// does without"
+            "\nhint: does it speak TLS? if not, use http://"
         }
         ProbeError::Failed(ErrorClass::EofFirst | ErrorClass::ResetBeforeFirstByte)
             if !job.url.is_tls =>
         {
-            "\nhint: does it expect TLS? https://"
+            "\nhint: does it expect TLS? if so, use https://"
         }
         ProbeError::Failed(ErrorClass::ProtocolStatusLine) => {
             "\nhint: does it speak HTTP/1.1? --http2 for HTTP/2, https:// for TLS"
         }
         _ => "",
     };
-    let context = format!("no answer from '{}' ({}){hint}", job.url, place.join(", "));
+    let context = format!(
+        "no response from '{}' ({}){hint}",
+        job.url,
+        place.join(", ")
+    );
     anyhow::Error::new(error).context(context)
 }
 
@@ -133,8 +137,8 @@ fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
     let status = probe.status;
     if job.load.success.accepts_status(status) {
         return format!(
-            "'{}' answered {status} with {} bytes of body, which is not what is expected\n\
-             hint: --no-verify loads it anyway, and counts such answers as failed",
+            "'{}' answered {status} with an unexpected body of {} bytes\nhint: --no-verify loads it \
+             anyway and counts such responses as failed",
             job.url, probe.body_bytes
         );
     }
@@ -143,8 +147,8 @@ fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
         None => String::new(),
     };
     format!(
-        "'{}' answered {status}, which is no success\nhint: {redirect}--expect-status {status} counts \
-         it as success, --no-verify loads it anyway",
+        "'{}' answered {status}, which is not a success status\nhint: {redirect}--expect-status \
+         {status} counts it as success, --no-verify loads it anyway",
         job.url
     )
 }
@@ -197,7 +201,7 @@ fn send_single_request(spec: &LoadSpec) -> Result<ProbeResponse, String> {
     // A single request involves no random choice.
     let job = load::build_job(&single, 0, LoadShare::ONLY).map_err(|error| format!("{error:#}"))?;
     generator::send_probe(&job.load, process::interrupt_flag())
-        .map_err(|error| format!("no answer from '{}': {error}", spec.url))
+        .map_err(|error| format!("no response from '{}': {error}", spec.url))
 }
 
 /// The URL with another path.
@@ -221,12 +225,12 @@ fn body_violation(rule: &BodyRule, probe: &ProbeResponse) -> Option<String> {
     let text = String::from_utf8_lossy(&probe.body);
     let json = || {
         serde_json::from_slice::<serde_json::Value>(&probe.body)
-            .map_err(|error| format!("is no JSON ({error})"))
+            .map_err(|error| format!("is not JSON ({error})"))
     };
     match rule {
         BodyRule::Regex(pattern) => match Regex::new(pattern) {
             Ok(known) => (!known.is_match(&text)).then(|| format!("does not match '{pattern}'")),
-            Err(error) => Some(format!("cannot be held against '{pattern}': {error}")),
+            Err(error) => Some(format!("cannot be matched with '{pattern}': {error}")),
         },
         BodyRule::Contains(part) => {
             (!text.contains(part.as_str())).then(|| format!("does not contain '{part}'"))

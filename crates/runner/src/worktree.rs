@@ -93,7 +93,9 @@ impl Checkout {
             let error = anyhow::Error::new(error);
             if is_answer {
                 let shown = here.display();
-                error.context(format!("'{shown}' is in no checkout of a git repository"))
+                error.context(format!(
+                    "'{shown}' is not in a checkout of a git repository"
+                ))
             } else {
                 error
             }
@@ -122,10 +124,7 @@ impl Checkout {
                 id,
             }),
             Err(GitError::Says(_)) => {
-                bail!(
-                    "git knows no revision '{typed}'{}",
-                    self.suggest_revision(typed)
-                )
+                bail!("unknown revision '{typed}'{}", self.suggest_revision(typed))
             }
             Err(error) => Err(error.into()),
         }
@@ -133,8 +132,11 @@ impl Checkout {
 
     fn suggest_revision(&self, typed: &str) -> String {
         let names = ["for-each-ref", "--format=%(refname:short)"];
-        let names = query_git(&self.root, &names).unwrap_or_default();
-        let mut names: Vec<String> = names.lines().map(str::to_owned).collect();
+        let mut names: Vec<String> = query_git(&self.root, &names)
+            .unwrap_or_default()
+            .lines()
+            .map(str::to_owned)
+            .collect();
         names.push("HEAD".to_owned());
         let shallow = query_git(&self.root, &["rev-parse", "--is-shallow-repository"]);
         let is_shallow = shallow.is_ok_and(|answer| answer == "true");
@@ -146,7 +148,7 @@ impl Checkout {
                 "\nhint: this clone is shallow; 'git fetch --unshallow' brings older revisions"
                     .into()
             }
-            _ if is_too_old => format!("\nhint: 'git log {base}' lists the commits that it has"),
+            _ if is_too_old => format!("\nhint: 'git log {base}' lists its commits"),
             _ => "\nhint: a branch, a tag or a commit, as in 'git log REVISION'".into(),
         }
     }
@@ -217,7 +219,7 @@ pub fn prepare_worktree(
         }
         if !is_waiting {
             note(&format!(
-                "another Speedwell is making the worktree of '{}': waiting for it",
+                "waiting for another Speedwell process to create the worktree of '{}'",
                 worktree.typed
             ))?;
             is_waiting = true;
@@ -260,7 +262,8 @@ pub fn replace_files(worktree: &VariantWorktree, wanted: &[(PathBuf, Vec<u8>)]) 
                 .next()
                 .and_then(|path| path.strip_prefix(&worktree.folder).ok());
             bail!(
-                "another Speedwell measures '{}' with another text of '{}'\nhint: wait until it has ended",
+                "another Speedwell process is measuring '{}' with a different '{}'\nhint: wait \
+                 until it has finished",
                 worktree.typed,
                 file.unwrap_or(Path::new("")).display()
             );
@@ -309,13 +312,13 @@ pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
 fn list_files(folder: &Path, which: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
     const AT_ONCE: usize = 200;
     let mut found = BTreeSet::new();
-    for files in files.chunks(AT_ONCE) {
-        let files = files.iter().filter_map(|file| file.to_str());
+    for chunk in files.chunks(AT_ONCE) {
+        let names = chunk.iter().filter_map(|file| file.to_str());
         let words: Vec<&str> = ["--literal-pathspecs", "ls-files", "-z"]
             .into_iter()
             .chain(which.iter().copied())
             .chain(["--"])
-            .chain(files)
+            .chain(names)
             .collect();
         let answer = query_git(folder, &words).unwrap_or_default();
         let paths = answer.split('\0').filter(|path| !path.is_empty());
@@ -333,14 +336,16 @@ struct WorktreeEntry(PathBuf);
 
 impl WorktreeEntry {
     fn of_worktree(worktree: &VariantWorktree) -> Result<WorktreeEntry> {
-        let folder = worktree.folder.parent();
-        let folder = folder.context("a worktree lies in a folder of its own")?;
+        let folder = worktree
+            .folder
+            .parent()
+            .context("a worktree has its own folder")?;
         Ok(WorktreeEntry(folder.to_owned()))
     }
 
     /// Opens the folder, which serves as the lock.
     fn open_folder(&self) -> Result<File> {
-        let cannot = || format!("cannot make the folder '{}'", self.0.display());
+        let cannot = || format!("cannot create the folder '{}'", self.0.display());
         let mut builder = DirBuilder::new();
         builder
             .recursive(true)
@@ -445,20 +450,20 @@ impl WorktreeEntry {
         fs::write(&output, outcome.stdout.text())
             .with_context(|| format!("cannot write '{}'", output.display()))?;
         let said = match outcome.stdout.last_lines(MAX_SHOWN_LINES) {
-            nothing if nothing.is_empty() => "; it said nothing".to_owned(),
-            lines => format!(", after it said:\n{lines}"),
+            nothing if nothing.is_empty() => " without output".to_owned(),
+            lines => format!(" and printed:\n{lines}"),
         };
         let how = match outcome.ended {
             ProcessEnd::Exit(0) => return Ok(()),
             ProcessEnd::Interrupted => bail!("interrupted"),
             ProcessEnd::Timeout => format!(
-                "was ended after {} s (--build-timeout)",
+                "timed out after {} s (--build-timeout)",
                 build.limit_ms.div_ceil(1000)
             ),
             other => other.to_string(),
         };
         bail!(
-            "{} {how}{said}\nhint: its whole output is in '{}', and its folder is '{}'",
+            "{} {how}{said}\nhint: its full output is in '{}', and its folder is '{}'",
             quote(&build.command),
             output.display(),
             worktree.folder.display()
@@ -506,7 +511,7 @@ impl WorktreeEntry {
                 folder
                     .canonicalize()?
                     .starts_with(worktree.folder.canonicalize()?),
-                "{}: a link of revision '{}' leads out of its worktree",
+                "{}: a link of revision '{}' points out of its worktree",
                 cannot(path),
                 worktree.typed
             );
@@ -536,18 +541,19 @@ impl WorktreeEntry {
     fn record_replaced<'a>(&self, paths: impl Iterator<Item = &'a PathBuf>) -> Result<()> {
         let lines: Vec<String> = paths.map(|path| format!("{}\n", path.display())).collect();
         fs::write(self.0.join(REPLACED_LIST), lines.concat())
-            .context("cannot note which files were replaced")
+            .context("cannot record which files were replaced")
     }
 
     /// Evicts the least recently used worktrees to make room for one more, and unfinished ones.
     fn evict_unused(&self) {
         let beside = self.0.parent().and_then(|all| fs::read_dir(all).ok());
-        let others = beside
+        let mut others: Vec<WorktreeEntry> = beside
             .into_iter()
             .flatten()
             .flatten()
-            .map(|other| WorktreeEntry(other.path()));
-        let mut others: Vec<WorktreeEntry> = others.filter(|other| other.0 != self.0).collect();
+            .map(|other| WorktreeEntry(other.path()))
+            .filter(|other| other.0 != self.0)
+            .collect();
         others.sort_by_key(|other| std::cmp::Reverse(other.last_used()));
         let is_kept = |at: usize, other: &WorktreeEntry| {
             at + 1 < MAX_WORKTREES && other.last_used().is_some()
@@ -588,8 +594,7 @@ impl WorktreeEntry {
 
 /// Identifies revision and build of a worktree.
 fn worktree_identity(worktree: &VariantWorktree) -> String {
-    let build = worktree.build.as_ref();
-    let build = build.map_or(String::new(), |build| {
+    let build = worktree.build.as_ref().map_or(String::new(), |build| {
         format!("{}\n{}", build.directory.display(), build.command)
     });
     format!("{FORMAT_VERSION}\n{}\n{build}\n", worktree.revision)
@@ -719,7 +724,9 @@ mod tests {
         replace_files(&worktree, &[wanted("third")]).expect("nothing changes");
         let told = replace_files(&worktree, &[]).unwrap_err().to_string();
         assert!(
-            told.starts_with("another Speedwell measures 'HEAD' with another text of 'third'"),
+            told.starts_with(
+                "another Speedwell process is measuring 'HEAD' with a different 'third'"
+            ),
             "{told}"
         );
         assert_eq!(text("third"), Some("mine".into()));
@@ -756,7 +763,7 @@ mod tests {
         std::os::unix::fs::symlink(&outside, worktree.folder.join("link")).unwrap();
         let wanted = (worktree.folder.join("link/speed"), b"mine".to_vec());
         let told = replace_files(&worktree, &[wanted]).unwrap_err().to_string();
-        assert!(told.contains("leads out of its worktree"), "{told}");
+        assert!(told.contains("points out of its worktree"), "{told}");
         assert!(!outside.join("speed").exists());
     }
 

@@ -21,7 +21,7 @@ pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, 
     {
         // Names of cases, sessions and files are stored as text.
         status::print_error(&anyhow::anyhow!(
-            "the argument {argument:?} is not UTF-8\nhint: rename the file"
+            "argument {argument:?} is not valid UTF-8\nhint: rename the file"
         ));
         return Err(CommandStatus::COULD_NOT);
     }
@@ -44,13 +44,13 @@ pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, 
         .try_get_matches_from_mut(arguments)
         .and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
     let (line, matches) = matched.map_err(|error| {
-        let error = error.format(&mut grammar);
+        let formatted = error.format(&mut grammar);
         let command = if lists_commands {
             &grammar
         } else {
             typed_command(&grammar)
         };
-        answer_refused(error, command, arguments)
+        answer_refused(formatted, command, arguments)
     })?;
     output_files::check_outputs(&grammar, &matches).map_err(|error| {
         status::print_error(&error);

@@ -7,19 +7,19 @@ use speedwell_compat::{self as compat, DropInConsole};
 use speedwell_measure::execute_scripts;
 use std::io::{BufWriter, IsTerminal, Write};
 
-/// Stand in for another tool, with its arguments and its output
+/// Emulate another tool, with its arguments and output
 ///
-/// Scripts that call the tool keep working. docs/reference has a page for each tool that says what differs.
+/// Scripts that call the tool keep working. docs/reference has a page for each tool that lists the differences.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell as compare.js --old ./node-18 --new ./node-22 string_decoder > results.csv
   cat results.csv | speedwell as compare.R --plot box.png
   speedwell as compare.py benchmarks old.json new.json")]
 pub struct AsArgs {
-    /// The tool
+    /// Tool to emulate
     #[arg(value_name = "TOOL", value_parser = PossibleValuesParser::new(compat::tool_names()))]
     tool: String,
-    /// Its own arguments; 'speedwell as TOOL --help' lists them
+    /// Arguments of the tool; see 'speedwell as TOOL --help'
     #[arg(
         trailing_var_arg = true,
         allow_hyphen_values = true,

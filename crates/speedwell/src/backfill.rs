@@ -19,22 +19,22 @@ use speedwell_report::{self as report, BackfillLine, BackfillOutcome, ReportSubj
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Measure old revisions, so that the history has points where nobody measured
+/// Measure old revisions to fill gaps in the history
 ///
-/// The revisions from A to B along first parents get points from coarse to fine: first both ends, then the middle of the widest gap,
-/// again and again, until N of them have one. No value decides what is measured, so changes are searched in these points as in any
-/// others. Each revision is built in a worktree and measured in a session of its own, which is kept at once. Revisions that have a
-/// point from this machine are not measured again, and those that could not be built with the same command are not tried again.
-/// Nothing of your checkout is touched.
+/// The revisions from A to B along first parents are measured from coarse to fine: first both ends, then the middle of
+/// the widest gap, until N of them have a point. The choice does not depend on measured values, so changes are searched
+/// in these points as in any others. Each revision is built in a worktree, measured in its own session and stored at
+/// once. Revisions that already have a point from this machine are not measured again; those that failed to build with
+/// the same command are not retried. Your checkout is not touched.
 ///
-/// Exit status 1 if fewer than N revisions have a point in the end, unless all revisions of the line have one.
+/// Exit status 1 if fewer than N revisions have a point at the end, unless all revisions of the line have one.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell backfill v1.4..HEAD --points 25 --build 'make -j4 bench' ./bench
   speedwell backfill main~200..main --points 30 --budget 2h --build 'npm ci' speed/
   speedwell history changes")]
 pub struct BackfillArgs {
-    /// The line of revisions, both ends included
+    /// Range of revisions, including both ends
     #[arg(index = 1, value_name = "A..B")]
     range: String,
     /// Files, programs, folders; and NAME=VALUE to set a parameter
@@ -43,19 +43,19 @@ pub struct BackfillArgs {
     /// After '--': arguments for every measured program
     #[arg(index = 3, last = true, value_name = "ARG")]
     arguments: Vec<String>,
-    /// Number of revisions that are to have a point
+    /// Number of revisions that should have a point
     ///
-    /// Those that have one already count. No change is found in fewer than 21 points.
+    /// Revisions that already have one count. Finding a change needs at least 21 points.
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = parse_points, help_heading = "Search")]
     points: usize,
-    /// The program that is built from each revision, for the targets
+    /// Program built from each revision, to run the targets
     ///
-    /// Its path begins at the current folder.
+    /// The path is relative to the current folder.
     #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
     program: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Search")]
     build: BuildArgs,
-    /// Begin no revision after this time, builds included
+    /// Start no further revision after this time, including builds
     #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
     budget: Option<Duration>,
     /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
@@ -69,7 +69,7 @@ pub struct BackfillArgs {
     output: OutputArgs,
     #[command(flatten)]
     store: StoreArgs,
-    /// The branch that the revisions belong to [default: none]
+    /// Branch of the revisions [default: none]
     #[arg(long, value_name = "NAME", help_heading = "Store")]
     branch: Option<String>,
     #[command(flatten)]
@@ -78,7 +78,7 @@ pub struct BackfillArgs {
 
 fn parse_points(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) | Err(_) => Err("a number of revisions, 1 or more".to_owned()),
+        Ok(0) | Err(_) => Err("expected a whole number of at least 1".to_owned()),
         Ok(number) => Ok(number),
     }
 }
@@ -92,7 +92,7 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
     args.output.check_report(ReportSubject::Backfill)?;
     ensure!(
         !args.store.no_save,
-        "a history is made of sessions that are kept\nhint: leave out --no-save"
+        "backfill needs to store its sessions\nhint: leave out --no-save"
     );
     let mut store = args.store.open_store()?;
     let mut progress = ProgressDisplay::with_notes(&args.output);
@@ -115,18 +115,18 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
         None => CommandStatus::DONE,
         Some(EarlyStop::Interrupted) => {
             status::print_note(
-                "interrupted: what was measured is kept; the same command continues",
+                "interrupted: completed runs are stored; run the same command to continue",
             );
             CommandStatus::INTERRUPTED
         }
         Some(EarlyStop::Budget) => {
-            status::print_note("the time of --budget is over; the same command continues");
+            status::print_note("the time budget is used up; run the same command to continue");
             CommandStatus::NO
         }
         Some(EarlyStop::NoMoreRevisions) => {
             let points = found.count_points();
             status::print_note(&format!(
-                "the line has {} revisions, and {points} of them have a point",
+                "{points} of the {} revisions have a point",
                 found.line
             ));
             if points == found.line {
@@ -170,7 +170,7 @@ impl BackfillArgs {
         };
         ensure!(
             !self.sampling.steady,
-            "points are medians over runs, and --steady looks into single runs\nhint: speedwell warmup"
+            "--steady analyzes single runs, but points are medians over runs\nhint: speedwell warmup"
         );
         let mut measuring = self.selection.measure_request(
             &self.targets,

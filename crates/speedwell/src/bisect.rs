@@ -25,12 +25,12 @@ use std::time::Duration;
 
 /// Find the revision that changed a benchmark
 ///
-/// The line from GOOD to BAD is searched: both ends are compared first, and then one revision after the other is built in a
-/// worktree and measured beside both ends, in randomised blocks. Noise makes no wrong turns: each block changes how probable
-/// every revision is, until one has 95 %. It is then measured again, against the revision before it. Revisions that cannot be
-/// built or do not run are passed over. Nothing of your checkout is touched.
+/// Both ends of the line from GOOD to BAD are compared first. Then revisions between them are built in a worktree and
+/// measured together with both ends, in randomised blocks. Noise does not mislead the search: each block updates the
+/// probability of every revision, until one reaches 95 %. That one is measured again, against the revision before it.
+/// Revisions that fail to build or run are skipped. Your checkout is not touched.
 ///
-/// Exit status 1 if no revision was found, for example because the ends do not differ.
+/// Exit status 1 if no revision is found, for example because the ends do not differ.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell bisect v1.4..HEAD --build 'make -j4 bench' ./bench -f parse
@@ -39,16 +39,16 @@ use std::time::Duration;
   speedwell bisect --change 7 --build 'make -j4 bench'
   speedwell bisect --resume @latest")]
 pub struct BisectArgs {
-    /// A revision without the change, and a later one with it
+    /// Revision without the change, and a later one with it
     #[arg(
         index = 1,
         value_name = "GOOD..BAD",
         required_unless_present_any = ["resume", "change"]
     )]
     range: Option<String>,
-    /// The benchmark, of one case; NAME=VALUE sets a parameter
+    /// Benchmark with a single case; NAME=VALUE sets a parameter
     ///
-    /// A file or a program. Where it has several cases, --filter and NAME=VALUE leave one.
+    /// A file or a program. If it has several cases, select one with --filter and NAME=VALUE.
     #[arg(
         index = 2,
         value_name = "TARGET|NAME=VALUE",
@@ -60,36 +60,36 @@ pub struct BisectArgs {
     arguments: Vec<String>,
     /// Take range, case and target from this change
     ///
-    /// CHANGE is a number of 'speedwell history changes'.
+    /// CHANGE is a number from 'speedwell history changes'.
     #[arg(long, value_name = "CHANGE", conflicts_with_all = ["range", "resume"], help_heading = "Search")]
     change: Option<i64>,
-    /// Follow all parents of merges, not only the first ones
+    /// Follow all parents of merges, not only first parents
     ///
-    /// The line is then the longest way from GOOD to BAD.
+    /// The line is then the longest path from GOOD to BAD.
     #[arg(long, help_heading = "Search")]
     all_parents: bool,
-    /// The program that is built from each revision, for the targets
+    /// Program built from each revision, to run the targets
     ///
-    /// Its path begins at the current folder.
+    /// The path is relative to the current folder.
     #[arg(long, value_name = "PROGRAM", help_heading = "Search")]
     program: Option<PathBuf>,
     #[command(flatten, next_help_heading = "Search")]
     build: BuildArgs,
-    /// The smallest change that matters
+    /// Smallest change that matters
     ///
-    /// Ends that differ by less are not searched.
+    /// There is no search if the ends differ by less.
     #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percent, help_heading = "Search")]
     threshold: f64,
-    /// Judge a benchmark that changed itself: each side measures its own
+    /// Judge benchmarks that changed: each side measures its own version
     #[arg(long, help_heading = "Search")]
     with_own_benchmarks: bool,
-    /// Stop after the first complete block of runs after this time
+    /// Stop after the first block of runs that completes past this time
     #[arg(long, value_name = "DUR", value_parser = parse::duration, help_heading = "Search")]
     budget: Option<Duration>,
     /// Resume an interrupted session, e.g. @latest
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["range", "seed", "pin"], help_heading = "Search")]
     resume: Option<String>,
-    /// Seed of all random choices [default: random; stored and shown]
+    /// Seed for all random choices [default: random; stored and shown]
     #[arg(long, value_name = "N", help_heading = "Execution")]
     seed: Option<u64>,
     /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
@@ -126,8 +126,7 @@ pub fn run(args: BisectArgs) -> anyhow::Result<CommandStatus> {
             measure::start_bisection(plans, &args.session_request(), &mut store, &mut progress)?
         }
     };
-    let found =
-        analysis::analyze_bisection(&session).context("the session has no line of revisions")?;
+    let found = analysis::analyze_bisection(&session).context("the session is not a bisection")?;
     let mut document =
         report::report_bisection(&found, &session.failures, &args.output.report_settings());
     document.append_document(report::report_circumstances(
@@ -153,7 +152,7 @@ fn of_found(found: &BisectFindings) -> CommandStatus {
 
 fn how_to_resume(session: &Session, store: &StoreArgs) -> String {
     format!(
-        "what was measured is kept, resume with: speedwell bisect --resume @{}{}",
+        "completed runs are stored; resume with: speedwell bisect --resume @{}{}",
         session.number.unwrap_or_default(),
         store.database.db_option()
     )
@@ -169,11 +168,11 @@ impl BisectArgs {
         } = self.sampling;
         ensure!(
             runs.is_none() && precision.is_none() && !steady,
-            "a bisection decides itself how many runs it needs\nhint: leave out --runs, --precision and --steady"
+            "a bisection determines the number of runs itself\nhint: leave out --runs, --precision and --steady"
         );
         ensure!(
             self.selection.metric.names.len() < 2,
-            "a bisection follows one metric\nhint: --metric once"
+            "a bisection uses a single metric\nhint: give --metric once"
         );
         let plan = PlanRequest {
             sampling: self.sampling.sampling_request(),
@@ -201,8 +200,8 @@ impl BisectArgs {
         };
         if let Some(number) = self.change {
             let (suspect, of_change) = confirm::prepare_change(store, number, &measuring)?;
-            let own = suspect.series.metric.name.clone();
-            request.metric = request.metric.or(Some(own));
+            let metric = suspect.series.metric.name.clone();
+            request.metric = request.metric.or(Some(metric));
             request.range = format!("{}..{}", suspect.change.before, suspect.change.after);
             request.suspect = Some(suspect);
             measuring = of_change;

@@ -28,14 +28,14 @@ use std::time::Duration;
 /// Timeout of a git command.
 const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Say in a comment on a pull request what a comparison shows, and keep that one comment up to date
+/// Post a comparison as a comment on a pull request, and keep it up to date
 ///
-/// The comment is found again by a hidden mark and edited in place; an older result never replaces a newer one, neither in
-/// the comment nor in the status. In jobs of GitHub, GitLab, Gitea and Forgejo, the pull request is that of the job. The token is read from GITHUB_TOKEN or GH_TOKEN,
-/// GITLAB_TOKEN, GITEA_TOKEN or FORGEJO_TOKEN.
+/// The comment has a hidden marker and is edited in place. An older result never replaces a newer one, neither in the
+/// comment nor in the status. In CI jobs of GitHub, GitLab, Gitea and Forgejo, the default is the pull request of the
+/// job. The token is read from GITHUB_TOKEN or GH_TOKEN, GITLAB_TOKEN, GITEA_TOKEN or FORGEJO_TOKEN.
 ///
-/// With --fail-on, the exit status is that of the gate, as for 'compare'. A comment that is refused, as it is for pull requests
-/// from forks, is a warning.
+/// With --fail-on, the gate sets the exit status, as for 'compare'. If the comment is refused, as for pull requests
+/// from forks, a warning is printed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell comment
@@ -43,36 +43,36 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
   speedwell comment --text report.md
   speedwell comment --on github:owner/name#12 --dry-run")]
 pub struct CommentArgs {
-    /// What to compare, as for 'compare' [default: @latest]
+    /// Results to compare, as for 'compare' [default: @latest]
     ///
     /// A session of a single variant is compared with @base by default.
     #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
-    /// Say this Markdown instead; '-' is stdin
+    /// Post this Markdown file instead; '-' is stdin
     #[arg(long, value_name = "FILE", conflicts_with_all = ["sources", "status"])]
     text: Option<PathBuf>,
-    /// The pull request, e.g. github:OWNER/NAME#12 [default: the job's]
+    /// Pull request, e.g. github:OWNER/NAME#12 [default: the job's]
     ///
-    /// gitlab:GROUP/NAME!12 and gitea:https://HOST/OWNER/NAME#12 are the others; a server of your own is named as for
-    /// Gitea.
+    /// Other forms are gitlab:GROUP/NAME!12 and gitea:https://HOST/OWNER/NAME#12. For a self-hosted server, give its
+    /// URL as for Gitea.
     #[arg(long, value_name = "REQUEST")]
     on: Option<PullRequestRef>,
-    /// What the comment is about, where a pull request has several
+    /// Name of the comment, if a pull request has several
     #[arg(long, value_name = "NAME", default_value = "compare")]
     check: String,
-    /// Set the commit's status, too: failure where --fail-on fails
+    /// Also set the commit status: failure if --fail-on fails
     #[arg(long)]
     status: bool,
-    /// The commit that gets the status [default: the newest]
+    /// Commit that gets the status [default: the newest]
     #[arg(long, value_name = "ID")]
     commit: Option<String>,
-    /// A page that says more [default: that of the job]
+    /// Page with more details [default: the page of the job]
     #[arg(long, value_name = "URL")]
     link: Option<String>,
-    /// A file with the token, instead of a variable
+    /// Read the token from this file instead of a variable
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Print what would be changed, and why; change nothing
+    /// Print what would change, and why, without changing it
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -90,9 +90,11 @@ pub struct CommentArgs {
 /// reports the last, too.
 pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
-    let link = args.link.clone();
-    let link = link.or_else(|| origin.as_ref().and_then(|origin| origin.job_url.clone()));
-    let place = args
+    let link = args
+        .link
+        .clone()
+        .or_else(|| origin.as_ref().and_then(|origin| origin.job_url.clone()));
+    let pull_request = args
         .on
         .clone()
         .or_else(|| PullRequestRef::from_job(&env_variable));
@@ -100,14 +102,15 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
         Some(path) => of_text(path)?,
         None => build_answer(&args),
     };
-    let of_job = origin.filter(|origin| origin.source == OriginSource::Ci);
-    if let Some(revision) = args.commit.clone().or(of_job.map(|own| own.revision)) {
+    let job_origin = origin.filter(|origin| origin.source == OriginSource::Ci);
+    let job_revision = job_origin.map(|origin| origin.revision);
+    if let Some(revision) = args.commit.clone().or(job_revision) {
         answer.stamp.revision = revision;
     }
     if let Some(link) = &link {
         ensure!(
             link.starts_with("https://") || link.starts_with("http://"),
-            "'{link}' is no address of a page\nhint: --link https://..."
+            "invalid link '{link}': expected an http or https URL\nhint: --link https://..."
         );
         let line = pull_answer::small_link("the job", link);
         answer.body.push_str(&line);
@@ -115,8 +118,8 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     if args.dry_run {
         status::write_stdout(&answer.body)?;
     } else {
-        let place = place.context(
-            "which pull request? This is no job of one\nhint: --on github:OWNER/NAME#12 names it, --dry-run needs none",
+        let place = pull_request.context(
+            "no pull request given, and this is not a CI job of one\nhint: name it with --on github:OWNER/NAME#12, or use --dry-run",
         )?;
         let token = read_token(&args, &place)?;
         let client = ForgeClient::new(place.clone(), token);
@@ -130,20 +133,21 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
 
 fn read_token(args: &CommentArgs, place: &PullRequestRef) -> anyhow::Result<ForgeToken> {
     if let Some(path) = &args.token_file {
-        let text = fs::read_to_string(path);
-        let text =
-            text.with_context(|| format!("cannot read the token in '{}'", path.display()))?;
+        let text = fs::read_to_string(path)
+            .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
         return Ok(ForgeToken::new(text));
     }
     let names = place.forge.token_variables();
-    let found = names.iter().find_map(|name| env_variable(name));
-    let found = found.with_context(|| {
-        format!(
-            "there is no token for {place}\nhint: set {}, or name a file with --token-file",
-            names.join(" or ")
-        )
-    })?;
-    Ok(ForgeToken::new(found))
+    let token = names
+        .iter()
+        .find_map(|name| env_variable(name))
+        .with_context(|| {
+            format!(
+                "no token for {place}\nhint: set {}, or name a file with --token-file",
+                names.join(" or ")
+            )
+        })?;
+    Ok(ForgeToken::new(token))
 }
 
 /// Builds an answer from the user's own Markdown.
@@ -155,7 +159,7 @@ fn of_text(path: &Path) -> anyhow::Result<PullAnswer> {
         fs::read_to_string(path).map(|text| body = text)
     };
     read.with_context(|| format!("cannot read '{}'", path.display()))?;
-    ensure!(!body.trim().is_empty(), "'{}' says nothing", path.display());
+    ensure!(!body.trim().is_empty(), "'{}' is empty", path.display());
     let at_unix_ms = u64::try_from(unix_time_ms()).unwrap_or_default();
     let stamp = ResultStamp {
         revision: pull_answer::unknown_revision(),
@@ -261,10 +265,12 @@ fn post_update(
         }
         status::print_note(&match posted {
             CommentOutcome::Created(id) => format!("wrote comment {id} on {place}"),
-            CommentOutcome::Edited(id) => format!("comment {id} on {place} says it now"),
-            CommentOutcome::Unchanged(id) => format!("comment {id} on {place} said it already"),
+            CommentOutcome::Edited(id) => format!("updated comment {id} on {place}"),
+            CommentOutcome::Unchanged(id) => {
+                format!("comment {id} on {place} is already up to date")
+            }
             CommentOutcome::Outdated(id) => {
-                format!("comment {id} on {place} is about a newer result, and stays")
+                format!("kept comment {id} on {place}: it shows a newer result")
             }
         });
     }
@@ -274,7 +280,7 @@ fn post_update(
             status::print_note(&format!("set the status '{context}' of {revision}"));
         }
         Some(Ok(StatusOutcome::Outdated)) => status::print_note(&format!(
-            "the status '{context}' of {revision} is about a newer result, and stays"
+            "kept the status '{context}' of {revision}: it shows a newer result"
         )),
         Some(Err(_)) | None => {}
     }
@@ -294,12 +300,12 @@ fn store_comment(place: &PullRequestRef, args: &CommentArgs, answer: &PullAnswer
         posted_unix_ms: unix_time_ms(),
         text: answer.body.clone(),
     };
-    let path = args.store.database.database_path().ok();
-    let path = path.filter(|path| path.is_file() || Store::server_address(path).is_some());
-    let kept =
-        path.map(|path| Store::open(&path).and_then(|mut store| store.store_comment(&comment)));
-    if let Some(Err(why)) = kept {
-        status::print_warning(&format!("The comment is not kept in the store: {why:#}."));
+    let database = (args.store.database.database_path().ok())
+        .filter(|path| path.is_file() || Store::server_address(path).is_some());
+    let stored =
+        database.map(|path| Store::open(&path).and_then(|mut store| store.store_comment(&comment)));
+    if let Some(Err(why)) = stored {
+        status::print_warning(&format!("The comment cannot be stored: {why:#}."));
     }
 }
 

@@ -21,22 +21,21 @@ use std::path::Path;
 
 /// Compare existing results, or measure programs and compare
 ///
-/// A SOURCE is a result file (own JSON lines, Node CSV, google/benchmark, go test -bench, hyperfine,
-/// pyperf, ab, autocannon, wrk, h2load, hey, oha; '-' is stdin), a folder of result files, a stored
-/// session (@latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME, @base), or a google/benchmark program, which is measured in
-/// randomised blocks of fresh processes. The first is the baseline. One source that holds several
-/// variants is compared within itself.
+/// A SOURCE is a result file (Speedwell JSON lines, Node CSV, google/benchmark, go test -bench, hyperfine, pyperf, ab,
+/// autocannon, wrk, h2load, hey, oha; '-' is stdin), a folder of result files, a stored session (@latest, @prev,
+/// @NUMBER, @TAG, @rev:REVISION, @branch:NAME, @base), or a google/benchmark program, which is measured in randomised
+/// blocks of fresh processes. The first is the baseline. For a single source with several variants, its variants are
+/// compared.
 ///
-/// Two profiles (text of perf script, .cpuprofile, folded stacks) are compared by what the second
-/// one costs more: a table of functions, and flame graphs with -o FILE.svg or FILE.html.
+/// Two profiles (perf script output, .cpuprofile, folded stacks) are compared by the extra cost of the second one: as a
+/// table of functions, and as flame graphs with -o FILE.svg or FILE.html.
 ///
-/// Behind a source, [VARIANT] picks a variant and ::REGEX a part: text that the patterns of all
-/// sources match counts as the same name. Several files of one side are joined by commas or have
-/// the same NAME=; each is then one run.
+/// After a source, [VARIANT] selects a variant and ::REGEX cases; text matched by the patterns of the sources counts as
+/// the same name. To combine several files as runs of one side, join them with commas or give them the same NAME=.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("targets", |arg| arg.value_name("SOURCE|TARGET").help(
-        "Results or programs to compare; with --old, what to measure")),
+        "Results or programs to compare; with --old, targets to measure")),
     // mut_arg moves an argument to the end of the list, where the one after '--' must be.
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
@@ -64,7 +63,7 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     let args = args.measuring;
     if args.variants.old.is_some() || !args.variants.variant.is_empty() {
         if args.variants.variant.len() == 1 {
-            bail!("one --variant is nothing to compare\nhint: give a second one, or use 'run'");
+            bail!("a single --variant cannot be compared\nhint: give a second one, or use 'run'");
         }
         return run::run(args);
     }
@@ -75,12 +74,12 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
     }
     ensure!(
         !args.profile,
-        "--profile records while measuring an experiment, and nothing of that kind is compared here\nhint: \
-         'speedwell compare a.folded b.folded' compares profiles that exist"
+        "--profile needs an experiment to measure\nhint: \
+         'speedwell compare a.folded b.folded' compares existing profiles"
     );
     ensure!(
         !args.targets.iter().any(|target| target.starts_with("rev:")),
-        "a revision is no result\nhint: --old rev:main --new rev:HEAD measures two of them on the targets"
+        "revisions cannot be compared as results\nhint: --old rev:main --new rev:HEAD measures the targets at two revisions"
     );
     let operands = operand::parse_all(&args.targets)?;
     if let Some(recorded) = profiles::read_sides(&operands)? {
@@ -121,7 +120,7 @@ fn measure_sides(
     if let [only] = sides {
         let name = &only.variant.name;
         bail!(
-            "'{name}' alone is nothing to compare\nhint: name it twice for an A/A test, or use 'run'"
+            "'{name}' alone cannot be compared\nhint: name it twice for an A/A test, or use 'run'"
         );
     }
     let task = args.measure_task();
@@ -217,7 +216,7 @@ fn put_first(sources: &mut [ResultSource], name: &str) -> anyhow::Result<()> {
     match labels.iter().position(|label| *label == name) {
         Some(at) => sources[..=at].rotate_right(1),
         None => bail!(
-            "in --baseline: no source is named '{name}'\nhint: they are {}",
+            "in --baseline: no source is named '{name}'\nhint: the sources are {}",
             labels.join(", ")
         ),
     }

@@ -7,8 +7,7 @@ use clap_complete::Shell;
 
 /// Print a completion script for a shell
 ///
-/// The script completes commands, options, their values and file names. It belongs to the program that printed it, so
-/// print it again after an update.
+/// The script completes commands, options, their values and file names. Print it again after an update.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell completions bash > ~/.local/share/bash-completion/completions/speedwell
@@ -16,7 +15,7 @@ use clap_complete::Shell;
   speedwell completions fish > ~/.config/fish/completions/speedwell.fish
   source <(speedwell completions bash)                # this shell only")]
 pub struct CompletionsArgs {
-    /// The shell
+    /// Shell to complete for
     #[arg(value_name = "SHELL")]
     shell: Shell,
 }

@@ -33,8 +33,8 @@ pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<C
     }
     if !session.metrics.is_empty() {
         // For a session without results, the report shows the failures instead.
-        let known = session.metrics.iter().map(|metric| metric.name.as_str());
-        analysis::check_metrics(settings, known).context("in --metric")?;
+        let metric_names = session.metrics.iter().map(|metric| metric.name.as_str());
+        analysis::check_metrics(settings, metric_names).context("in --metric")?;
     }
     let mut findings = analysis::analyze_session(session, settings);
     task.store.mark_findings(&mut findings, [session]);

@@ -17,18 +17,18 @@ use speedwell_report::{self as report, Document, ReportBlock, ReportSubject};
 use speedwell_results::store::Store;
 use std::collections::BTreeSet;
 
-/// Measure a suspected change again, before and after, and say whether it is there
+/// Measure a suspected change again, before and after, to confirm or refute it
 ///
-/// Both sides are measured on this machine in randomised blocks of four, 14 to 48 runs a side, so that of a hundred
-/// suspicions of nothing at most one is confirmed. What made somebody suspect the change takes no part, so the ratio is
-/// not overstated. CHANGE is a number of 'speedwell history changes': its revisions, case and target are taken from the
-/// store, and the answer is kept there.
+/// Both sides are measured on this machine in randomised blocks of four, 14 to 48 runs a side, so that at most one of a
+/// hundred changes that do not exist is confirmed. Earlier measurements do not count, so the ratio is not overstated.
+/// CHANGE is a number from 'speedwell history changes': its revisions, case and target are taken from the store, and
+/// the result is stored there.
 ///
 /// Exit status 1 if a change is not confirmed.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("targets", |arg| arg.value_name("CHANGE|TARGET").help(
-        "Numbers of changes; with --old and --new, what to measure")),
+        "Numbers of changes; with --old and --new, targets to measure")),
     // mut_arg moves an argument to the end of the list, where the one after '--' must be.
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
@@ -61,7 +61,7 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
         )?;
         ensure!(
             plans.plan.design.purpose == SessionPurpose::Confirm,
-            "session {session} was not measured to confirm anything\nhint: speedwell run --resume {session}"
+            "session {session} is not a confirmation\nhint: speedwell run --resume {session}"
         );
         let suspects = confirm::changes_in_plan(&store, &plans.plan)?;
         return measure_and_record(plans, &suspects, &mut store, &task);
@@ -75,9 +75,9 @@ pub fn run(args: ConfirmArgs) -> anyhow::Result<CommandStatus> {
         plan: args.plan_request()?,
         ..MeasureRequest::default()
     };
-    let own = &mut request.variants;
-    own.build = args.variants.build.build_request();
-    own.arguments.clone_from(&args.arguments);
+    let variants = &mut request.variants;
+    variants.build = args.variants.build.build_request();
+    variants.arguments.clone_from(&args.arguments);
     confirm_changes(&parse_numbers(&args.targets)?, &request, &mut store, &task)
 }
 
@@ -104,7 +104,7 @@ fn parse_numbers(words: &[String]) -> anyhow::Result<Vec<i64>> {
     let number = |word: &String| {
         word.parse().map_err(|_| {
             anyhow!(
-                "'{word}' is no number of a change\nhint: 'speedwell history changes' lists them; --old rev:OLD --new \
+                "cannot parse '{word}': expected the number of a change\nhint: 'speedwell history changes' lists them; --old rev:OLD --new \
                  rev:NEW measures '{word}' at two revisions"
             )
         })
@@ -118,7 +118,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
         sampling.runs.is_none()
             && sampling.precision.is_none()
             && args.comparison.confidence.is_none(),
-        "a confirmation decides itself how many runs it needs, for an error rate of 1 %\nhint: leave out --runs, \
+        "a confirmation determines the number of runs itself, for an error rate of 1 %\nhint: leave out --runs, \
          --precision and --confidence"
     );
     ensure!(
@@ -132,7 +132,7 @@ fn check_options(args: &RunArgs) -> anyhow::Result<()> {
     );
     ensure!(
         args.study.x_axis.is_none(),
-        "a confirmation compares two sides, and is no parameter study\nhint: leave out --x-axis"
+        "a confirmation compares two sides and cannot be a parameter study\nhint: leave out --x-axis"
     );
     Ok(())
 }
@@ -165,7 +165,7 @@ fn measure_suspects(
     }
     ensure!(
         plans.plan.variants.len() == 2,
-        "a confirmation has two sides\nhint: --old and --new"
+        "a confirmation needs two sides\nhint: --old and --new"
     );
     if task.execution.list || task.execution.test {
         return measuring::execute_plans(plans, store, task);
@@ -188,15 +188,20 @@ fn measure_and_record(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let (session, ended) = measuring::measure_session(plans, store, task)?;
-    let named: BTreeSet<&String> = suspects.iter().map(|own| &own.series.metric.name).collect();
+    let named: BTreeSet<&String> = suspects
+        .iter()
+        .map(|suspect| &suspect.series.metric.name)
+        .collect();
     let mut settings = task.settings.clone();
     if settings.metrics.is_empty() {
         settings.metrics = named.into_iter().cloned().collect();
     }
     let findings = analysis::analyze_session(&session, &settings);
     let is_more = |case: &str, metric: &str| {
-        let own = suspects.iter().find(|own| own.is_of(case, metric))?;
-        Some(own.change.ratio.value > 1.0)
+        let suspect = suspects
+            .iter()
+            .find(|suspect| suspect.is_of(case, metric))?;
+        Some(suspect.change.ratio.value > 1.0)
     };
     let mut document: Document =
         report::report_confirmation(&findings, &is_more, &task.output.report_settings());
@@ -206,19 +211,19 @@ fn measure_and_record(
     document.append_document(report::report_circumstances(&[(None, &session)], &findings));
     task.output.print_document(&document)?;
     let mut answer = CommandStatus::DONE;
-    let all = read_confirmations(&findings, &is_more);
-    for (comparison, row, outcome) in &all {
+    let confirmations = read_confirmations(&findings, &is_more);
+    for (comparison, row, outcome) in &confirmations {
         if !matches!(outcome, Some(ConfirmationResult::Confirmed(_))) {
             answer = CommandStatus::NO;
         }
         let (case, metric) = (row.case.id(), &comparison.metric.name);
         if outcome.is_some()
-            && let Some(own) = suspects.iter().find(|own| own.is_of(&case, metric))
+            && let Some(suspect) = suspects.iter().find(|suspect| suspect.is_of(&case, metric))
         {
-            record_outcome(own, session.number, *outcome, store)?;
+            record_outcome(suspect, session.number, *outcome, store)?;
         }
     }
-    if all.is_empty() {
+    if confirmations.is_empty() {
         answer = CommandStatus::NO;
     }
     Ok(ended
@@ -228,16 +233,21 @@ fn measure_and_record(
 
 /// Warns about suspects that this machine has not measured before, naming the machines that have.
 fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<String> {
-    let own = identify_machine(&session.environment, session.origin.as_ref());
+    let this_machine = identify_machine(&session.environment, session.origin.as_ref());
     let known: BTreeSet<&str> = (suspects.iter())
-        .filter(|suspect| !suspect.machines.iter().any(|machine| machine.id == own.id))
+        .filter(|suspect| {
+            !suspect
+                .machines
+                .iter()
+                .any(|machine| machine.id == this_machine.id)
+        })
         .flat_map(|suspect| suspect.machines.iter().map(Machine::title))
         .collect();
     (!known.is_empty()).then(|| {
         let known: Vec<&str> = known.into_iter().collect();
         format!(
-            "Measured again on {}; the history was measured on {}: what only that machine shows is not seen here.",
-            own.title(),
+            "Measured again on {}, but the history was measured on {}: changes specific to that machine do not show here.",
+            this_machine.title(),
             known.join(", ")
         )
     })
@@ -251,8 +261,8 @@ fn record_outcome(
     outcome: Option<ConfirmationResult>,
     store: &mut Store,
 ) -> anyhow::Result<()> {
-    let known = suspect.change.clone();
-    let ratio = outcome.map_or(known.ratio, |outcome| {
+    let change = suspect.change.clone();
+    let ratio = outcome.map_or(change.ratio, |outcome| {
         let IntervalEstimate { value, low, high } = outcome.change();
         IntervalEstimate {
             value: 1.0 + value,
@@ -264,7 +274,7 @@ fn record_outcome(
         Some(ConfirmationResult::Confirmed(_)) => ChangeState::Confirmed,
         _ => ChangeState::Refuted,
     };
-    status::print_note(&format!("change {} is {state}", known.number));
+    status::print_note(&format!("change {} is {state}", change.number));
     store.store_confirmation(&RecordedChange {
         state,
         ratio,

@@ -18,17 +18,19 @@ use speedwell_model::LayoutVariation;
 use speedwell_report::{self as report, CheckLine};
 use speedwell_results::store::Store;
 
-/// Check this machine for sources of measurement noise: scaling, limits, other work, missing tools
+/// Check this machine for sources of measurement noise
 ///
-/// With --calibrate, measure the same thing against itself: how often does a comparison here find a
-/// difference where there is none, and how noisy is each case? --runs is then the number of runs a
-/// side of one comparison (10). The result is kept, and marks later comparisons on a machine that is
-/// out of range. With --tuned as well, it is measured a second time with the settings of 'speedwell tune', which needs root.
+/// It checks frequency scaling, limits, other load and missing tools.
 ///
-/// With --builds, link each target 8 times with functions and data in another order, measure each build 4 times, and say
-/// in a line whether its layout matters.
+/// With --calibrate, the targets are measured against themselves: how often does a comparison find a difference where
+/// there is none, and how noisy is each case? --runs is then the number of runs per side of a comparison (10). The
+/// result is stored; if the machine is out of range, later comparisons are marked. With --tuned, a second measurement
+/// uses the settings of 'speedwell tune', which needs root.
 ///
-/// Exit status 1 if a problem was found, or the machine is not calibrated.
+/// With --builds, each target is linked 8 times with functions and data in different orders, each build is measured 4
+/// times, and one line says whether the layout matters.
+///
+/// Exit status 1 if a problem is found, or if the machine is not calibrated.
 #[derive(Debug, Args)]
 #[command(
     group(ArgGroup::new("measures").args(["calibrate", "builds"])),
@@ -48,7 +50,7 @@ use speedwell_results::store::Store;
   speedwell doctor --builds memory/copy.cpp"
 )]
 pub struct DoctorArgs {
-    /// With --calibrate, --builds: what to measure, as for 'run'
+    /// With --calibrate or --builds: targets to measure, as for 'run'
     ///
     /// Files, folders, group names; NAME=VALUE sets a parameter.
     #[arg(index = 1, value_name = "TARGET|NAME=VALUE", requires = "measures")]
@@ -56,13 +58,13 @@ pub struct DoctorArgs {
     /// After '--': arguments for every measured program
     #[arg(index = 2, last = true, value_name = "ARG", requires = "measures")]
     arguments: Vec<String>,
-    /// Measure the targets against themselves, count false alarms
+    /// Measure the targets against themselves and count false alarms
     #[arg(long)]
     calibrate: bool,
-    /// Measure builds of the targets in 8 layouts: do they differ?
+    /// Measure 8 builds of each target in different layouts
     #[arg(long, conflicts_with = "resume")]
     builds: bool,
-    /// Comparisons in all, spread evenly over the cases
+    /// Total number of comparisons, spread evenly over the cases
     #[arg(long, value_name = "N", default_value = "200", value_parser = parse::count,
           requires = "calibrate")]
     comparisons: u32,
@@ -101,18 +103,18 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
         checks.push(environment::check_free_disk(&results));
     }
     let mut lines: Vec<CheckLine> = checks.iter().map(check_line).collect();
-    let known = args.store.calibration_of_this_machine();
-    lines.push(report::calibration_check(known.as_ref()));
+    let calibration = args.store.calibration_of_this_machine();
+    lines.push(report::calibration_check(calibration.as_ref()));
     let tuned = tune::current_changes(&args.place.open_machine()?).unwrap_or_default();
     lines.push(report::tuned_check(
         tuned.map(|journal| journal.knobs.join(", ")),
     ));
     // Doctor does not report an unreadable store.
-    let owed = args.store.open_existing().ok().flatten();
-    let owed = owed
+    let store = args.store.open_existing().ok().flatten();
+    let uploads = store
         .and_then(|store| store.list_uploads().ok())
         .unwrap_or_default();
-    lines.extend(report::outbox_check(&owed));
+    lines.extend(report::outbox_check(&uploads));
     args.output.print_document(&report::report_checks(&lines))?;
     let bad = checks.iter().any(|check| check.state == CheckState::Bad);
     Ok(if bad {
@@ -126,12 +128,12 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
 fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     if args.targets.is_empty() && args.execution.resume.is_none() {
         bail!(
-            "nothing to calibrate with\nhint: name what you compare most, for example speedwell \
+            "no target given for the calibration\nhint: name what you compare most, for example speedwell \
              doctor --calibrate benchmarks/buffers/copy.js"
         );
     }
     if args.execution.order != OrderName::Blocks {
-        bail!("a calibration is about runs in randomised blocks: --order cannot be changed");
+        bail!("a calibration uses randomised blocks: --order cannot be changed");
     }
     let runs = calibration::runs_per_side(args.sampling.runs)?;
     if args.tuned {
@@ -177,7 +179,7 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus
     let pinned = args.execution.pin.as_ref();
     let Some(tuner) = MachineTuner::new(&args.place, pinned)? else {
         status::print_warning(
-            "Nothing can be changed on this machine: 'speedwell tune --dry-run' says why.",
+            "No setting of this machine can be changed: 'speedwell tune --dry-run' shows why.",
         );
         return Ok(CommandStatus::NO);
     };
@@ -224,11 +226,11 @@ const RUNS_OF_BUILD: u32 = 4;
 fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         !args.targets.is_empty(),
-        "nothing to build\nhint: name a C++ file, for example speedwell doctor --builds memory/copy.cpp"
+        "no target given to build\nhint: name a C++ file, for example speedwell doctor --builds memory/copy.cpp"
     );
     ensure!(
         args.sampling.runs.is_none(),
-        "--builds measures {BUILDS} builds {RUNS_OF_BUILD} times each\nhint: speedwell run FILE --builds N --runs N"
+        "--builds always measures {BUILDS} builds {RUNS_OF_BUILD} times each\nhint: to choose, use speedwell run FILE --builds N --runs N"
     );
     let mut request = args.measure_request()?;
     request.plan.sampling.runs = Some(BUILDS * RUNS_OF_BUILD);

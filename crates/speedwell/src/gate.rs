@@ -36,11 +36,16 @@ impl CommandGate {
             CommandStatus::DONE
         };
         let outcome = gate::judge_findings(findings, fail_on, all.as_ref());
-        let mut rows = findings.comparisons.iter().flat_map(|of| &of.rows);
+        let mut rows = findings
+            .comparisons
+            .iter()
+            .flat_map(|comparison| &comparison.rows);
         if outcome.is_some()
             && rows.any(|row| row.withheld == Some(WithheldReason::BenchmarkChanged))
         {
-            status::print_hint("--with-own-benchmarks compares each side's own benchmark");
+            status::print_hint(
+                "--with-own-benchmarks compares each side with its own version of the benchmark",
+            );
         }
         let failures = match outcome {
             None => status::of_failures(&findings.failures),
@@ -125,11 +130,11 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
         ..task.settings.clone()
     };
     if let Some(sentence) = reach_warning(plan, &settings) {
-        let (why, enough) = sentence.split_once(". ").unwrap_or((&sentence, ""));
-        let enough = enough.trim_end_matches('.');
+        let (why, remedy) = sentence.split_once(". ").unwrap_or((&sentence, ""));
         bail!(
-            "--fail-on {} could never fail: {why}\nhint: {enough}",
-            task.fail_on.name()
+            "--fail-on {} could never fail: {why}\nhint: {}",
+            task.fail_on.name(),
+            remedy.trim_end_matches('.')
         );
     }
     Ok(())
@@ -142,8 +147,8 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
 pub fn reject_single_variant(variants: usize, fail_on: FailOn) -> anyhow::Result<()> {
     ensure!(
         fail_on == FailOn::Never || variants > 1,
-        "--fail-on {} could never fail: there is one variant only, and nothing to compare it with\nhint: --old and --new, \
-         or 'speedwell compare @base @latest' for results that are stored",
+        "--fail-on {} could never fail: there is only one variant\nhint: use --old and --new, \
+         or 'speedwell compare @base @latest' for stored results",
         fail_on.name()
     );
     Ok(())

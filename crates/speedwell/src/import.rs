@@ -14,16 +14,15 @@ use speedwell_results::store::Store;
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-/// Read results of other tools, or exported ones, into the store
+/// Import results of other tools, or exported ones, into the store
 ///
-/// The kind of a file is found by its content: own JSON lines, CSV of Node core's run.js,
-/// compare.js or scatter.js, JSON of google/benchmark, hyperfine, pyperf, pytest-benchmark, vitest,
-/// autocannon or oha, XML of Catch2, text of go test -bench, ab, wrk, h2load, hey or oha, and tables
-/// of figures in Markdown. Files with results of many revisions become one session for each: a folder of
-/// results of asv, the data.js of github-action-benchmark, JSON of bencher, CSV with the columns time
-/// and commit. What the store holds already is not added again. Figures that cannot be what they are said to be are printed; '--set
-/// connections=100 --set pipelining=10' says of all cases what a file does not, '--set better=less' of
-/// metrics which direction is good.
+/// The format of a file is detected from its content: Speedwell JSON lines, CSV of Node core's run.js, compare.js or
+/// scatter.js, JSON of google/benchmark, hyperfine, pyperf, pytest-benchmark, vitest, autocannon or oha, XML of Catch2,
+/// text of go test -bench, ab, wrk, h2load, hey or oha, and tables of figures in Markdown. Files with results of
+/// several revisions become one session per revision: a folder of asv results, data.js of github-action-benchmark, JSON
+/// of bencher, CSV with the columns time and commit. Results that are already in the store are not added again.
+/// Implausible figures are reported. '--set connections=100 --set pipelining=10' adds parameters that a file lacks to
+/// all its cases, '--set better=less' sets the good direction of its metrics.
 #[derive(Debug, Args)]
 pub struct ImportArgs {
     /// Files or folders to read; '-' is stdin
@@ -31,12 +30,12 @@ pub struct ImportArgs {
     files: Vec<PathBuf>,
     /// Set a parameter to this value (repeatable)
     ///
-    /// The value is that of all cases.
+    /// The value applies to all cases.
     #[arg(short = 's', long = "set", value_name = "NAME=V")]
     set: Vec<String>,
-    /// A variant that does more work than the baseline (repeatable)
+    /// Variant that does more work than the baseline (repeatable)
     ///
-    /// It cannot be better, so figures that say so are pointed out.
+    /// It cannot be better, so figures that say otherwise are reported.
     #[arg(long, value_name = "VARIANT")]
     never_better: Vec<String>,
     #[command(flatten)]
@@ -66,7 +65,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
         files.push((file.display().to_string(), sessions));
     }
     remarks.print_warnings();
-    let known = KnownFacts {
+    let facts = KnownFacts {
         never_better: args.never_better.clone(),
         ..KnownFacts::default()
     };
@@ -82,7 +81,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
             let Some(number) = taken.import_session(&mut store, &mut session)? else {
                 continue;
             };
-            let mut found = validity::check_session(&session, &known);
+            let mut found = validity::check_session(&session, &facts);
             if is_of_file(&session) {
                 // Expected for such files: their noise shows from point to point.
                 found.retain(|finding| finding.check != ValidityCheck::SingleRuns);
@@ -98,7 +97,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
         taken.report_import(&label, args.output.quiet);
         if taken.has_nothing() {
             status::print_warning(&format!(
-                "'{label}': no result in it has a figure: {} failed, {} skipped.",
+                "'{label}': no result has a figure: {} failed, {} skipped.",
                 taken.failed, taken.skipped
             ));
             status = CommandStatus::COULD_NOT;
@@ -121,7 +120,7 @@ impl ImportArgs {
             let (name, value) = text
                 .split_once('=')
                 .filter(|(name, _)| !name.is_empty())
-                .with_context(|| format!("in --set: '{text}' is not of the form NAME=VALUE"))?;
+                .with_context(|| format!("in --set: cannot parse '{text}': expected NAME=VALUE"))?;
             let is_direction = better.set_direction(name, value);
             if !is_direction.with_context(|| format!("in --set '{text}'"))? {
                 let value = ParameterValue::infer_value(&BenchmarkSelection::expand_number(value));
@@ -133,14 +132,14 @@ impl ImportArgs {
 
     /// Rejects `--revision` for a file that has several revisions of its own.
     fn check_revisions(&self, file: &Path, sessions: &[Session]) -> anyhow::Result<()> {
-        let own = sessions
+        let with_revision = sessions
             .iter()
             .filter(|session| is_of_file(session))
             .count();
         ensure!(
-            own < 2 || self.origin.revision.is_none(),
-            "'{}' holds {own} sessions with revisions of their own, and --revision would make them one\n\
-             hint: leave --revision out; --branch says where they belong",
+            with_revision < 2 || self.origin.revision.is_none(),
+            "'{}' contains {with_revision} sessions with their own revisions, which --revision would merge\n\
+             hint: leave out --revision; --branch sets their branch",
             file.display()
         );
         Ok(())
@@ -187,12 +186,12 @@ impl ImportSummary {
                 self.count_session(number, session);
                 return Ok(Some(number));
             };
-            let known = store.load_session(number)?;
-            self.differs |= known.metrics.iter().any(|metric| {
+            let stored = store.load_session(number)?;
+            self.differs |= stored.metrics.iter().any(|metric| {
                 let now = session.metric(&metric.name);
                 now.is_some_and(|now| now.better != metric.better)
             });
-            remove_known_runs(session, &known);
+            remove_known_runs(session, &stored);
             if session.runs.is_empty() && session.failures.is_empty() {
                 break;
             }
@@ -239,8 +238,8 @@ impl ImportSummary {
     pub(super) fn report_import(&self, label: &str, is_quiet: bool) {
         if self.differs {
             status::print_warning(&format!(
-                "'{label}': the good direction of a metric is another one in sessions that are already in the store; \
-                 they stay as they are."
+                "'{label}': the good direction of a metric differs in sessions that are already in the store; \
+                 they are not changed."
             ));
         }
         if is_quiet {
@@ -262,8 +261,8 @@ impl ImportSummary {
             )),
         }
         if self.known > 0 {
-            let known = report::format_count(self.known, "session", "sessions");
-            status::print_note(&format!("'{label}': already in the store: {known}"));
+            let sessions = report::format_count(self.known, "session", "sessions");
+            status::print_note(&format!("'{label}': already in the store: {sessions}"));
         }
     }
 }

@@ -18,14 +18,14 @@ use speedwell_report::{self as report, IterationsOfFile, IterationsOutcome, Repo
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Find how many iterations make benchmark files long and steady enough
+/// Find iteration counts that make benchmark files long and steady enough
 ///
-/// Files that count their iterations by a parameter (n, in those of Node.js) are measured with larger and larger
-/// numbers, until a sample of every case takes long enough, the coefficients of variation of a file's cases are small
-/// enough in the mean, and none is twice as large. Every variant must be steady. With '-o FILE.set' the numbers are
-/// written as lines that 'run --set @FILE.set' reads; nothing is stored.
+/// Files with a parameter for the number of iterations (n in Node.js) are measured with increasing numbers, until a
+/// sample of every case takes long enough, the mean coefficient of variation of the file's cases is small enough, and
+/// no case has twice as much. Every variant must be steady. '-o FILE.set' writes the numbers as lines for 'run --set
+/// @FILE.set'; nothing is stored.
 ///
-/// Exit status 1 if no number is enough for a file.
+/// Exit status 1 if no number is sufficient for a file.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell iterations benchmarks/buffers/copy.js
@@ -37,10 +37,10 @@ pub struct IterationsArgs {
     targets: Vec<String>,
     /// After '--': arguments for every measured program
     ///
-    /// They stand before those of a variant's own.
+    /// They precede the variant's own arguments.
     #[arg(index = 2, last = true, value_name = "ARG")]
     arguments: Vec<String>,
-    /// The parameter that counts the iterations
+    /// Parameter for the number of iterations
     #[arg(
         long,
         value_name = "NAME",
@@ -48,32 +48,32 @@ pub struct IterationsArgs {
         help_heading = "Search"
     )]
     parameter: String,
-    /// The first number tried
+    /// First number to try
     #[arg(long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Search")]
     start: u32,
-    /// From one number to the next: 2 or more
+    /// Factor from one number to the next, 2 or more
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u64).range(2..), help_heading = "Search")]
     factor: u64,
-    /// The largest number tried
+    /// Largest number to try
     #[arg(long, value_name = "N", default_value = "1G", value_parser = parse::count, help_heading = "Search")]
     most: u32,
-    /// Numbers tried, once samples are long enough, before giving up
+    /// Give up after N numbers with long enough samples
     #[arg(long, value_name = "N", default_value = "6", value_parser = parse::count, help_heading = "Search")]
     tries: u32,
     /// Coefficient of variation below which a file is steady
     ///
-    /// It is the mean over the file's cases. No case may have twice as much.
+    /// The mean over the file's cases counts. No case may have twice as much.
     #[arg(long, value_name = "PCT", default_value = "5%", value_parser = parse::percent, help_heading = "Search")]
     cv: f64,
-    /// How long a sample of every case has to take
+    /// Minimum duration of a sample of every case
     #[arg(short = 't', long, value_name = "DUR", default_value = "50ms", value_parser = parse::duration, help_heading = "Search")]
     time: Duration,
-    /// Runs of every case and variant with each number
+    /// Runs per case and variant with each number
     ///
-    /// The variation is computed from them.
+    /// The variation is computed from these runs.
     #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Search")]
     runs: u32,
-    /// Time limit of a run
+    /// Time limit per run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration, help_heading = "Search")]
     timeout: Duration,
     /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
@@ -95,7 +95,7 @@ pub struct IterationsArgs {
 pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.runs > 1,
-        "a variation needs 2 runs or more: --runs {}",
+        "--runs {} is too few to compute a variation: expected 2 or more",
         args.runs
     );
     refuse_set(&args)?;
@@ -188,7 +188,7 @@ fn refuse_set(args: &IterationsArgs) -> anyhow::Result<()> {
     };
     match typed.find(is_parameter) {
         Some(word) => bail!(
-            "'{}' is what is searched for, and cannot be set: '{word}'\nhint: --start says where to begin",
+            "'{}' is the parameter to search and cannot be set: '{word}'\nhint: --start sets the first number",
             args.parameter
         ),
         None => Ok(()),
@@ -234,13 +234,15 @@ fn set_argument(
 ) -> Option<String> {
     let steady = files
         .iter()
-        .filter(|of| of.outcome == IterationsOutcome::Steady);
-    let mut numbers: Vec<u64> = steady.filter_map(|of| Some(of.level.as_ref()?.n)).collect();
+        .filter(|file| file.outcome == IterationsOutcome::Steady);
+    let mut numbers: Vec<u64> = steady
+        .filter_map(|file| Some(file.level.as_ref()?.n))
+        .collect();
     numbers.dedup();
     match (written, numbers.as_slice()) {
         (_, []) => None,
         (Some(path), _) => Some(format!("--set @{}", quote(&path.to_string_lossy()))),
         (None, [n]) if files.len() == 1 => Some(format!("--set {parameter}={n}")),
-        (None, _) => Some("--set @FILE.set, which -o FILE.set writes".to_owned()),
+        (None, _) => Some("--set @FILE.set (written by -o FILE.set)".to_owned()),
     }
 }

@@ -39,7 +39,7 @@ impl SessionSelection<'_> {
             );
             ensure!(
                 stored.total_runs() > 0,
-                "--filter, --exclude and --set leave no case of it"
+                "no case is left after --filter, --exclude and --set"
             );
         }
         Ok(())
@@ -109,9 +109,9 @@ pub fn load_selected(of: (&Store, i64), wanted: &SessionSelection<'_>) -> Result
     let read = in_parts(of, wanted, |stored| {
         if stored.is_large() {
             bail!(
-                "{} runs of session @{number} are meant, and at most {LARGE_SESSION} are read together, since each takes 1.5 KB of \
-                 memory\nhint: choose cases by @{number}::REGEX, --filter, --exclude or --set; 'speedwell report @{number}' \
-                 without --x-axis, and with --export, takes more",
+                "{} runs of session @{number} are too many: at most {LARGE_SESSION} can be loaded together, since each takes 1.5 KB of \
+                 memory\nhint: select cases with @{number}::REGEX, --filter, --exclude or --set; 'speedwell report @{number}' \
+                 without --x-axis, or with --export, can handle more",
                 stored.total_runs()
             );
         }

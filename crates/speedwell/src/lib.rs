@@ -119,24 +119,24 @@ enum InternalCommand {
     /// Performs one run of an experiment.
     #[command(name = perform::RUN_COMMAND)]
     PerformRun,
-    /// Has services live that several runs of an experiment share.
+    /// Keeps the services shared by several runs of an experiment alive.
     #[command(name = perform::KEEPING_COMMAND)]
     KeepServices,
-    /// Has one part of an experiment live on the machine that it is started on.
+    /// Runs one role of an experiment on this machine.
     #[command(name = PERFORM_ROLE)]
     PerformRole,
-    /// Says what this machine is like, and what the time is.
+    /// Reports this machine's environment and clock.
     #[command(name = perform::CHECK_COMMAND)]
     PerformCheck,
-    /// Measures parcels on the machine that it is started on.
+    /// Measures shards of a session on this machine.
     #[command(name = perform::PARCEL_COMMAND)]
     PerformParcel(perform::ParcelArgs),
-    /// Puts the settings of a machine back when their tuner has ended.
+    /// Restores the settings of a machine after the tuner has ended.
     #[command(name = GUARD_COMMAND)]
     TuneGuard {
-        /// The folder that stands for the machine.
+        /// Root folder of the machine.
         root: PathBuf,
-        /// After this time they are put back in any case.
+        /// Restore the settings after this time in any case.
         limit_ms: Option<u64>,
     },
     /// The harness for commands of a shell.
@@ -257,7 +257,7 @@ const FIRST_LOOK_RUNS: &str = "32";
 /// Takes a first look at created files: runs everything once, then measures for [`FIRST_LOOK_TIME`]. The
 /// result is an ordinary report with few runs.
 fn first_look(written: &new::StarterFiles) -> CommandStatus {
-    status::print_note("trying everything once");
+    status::print_note("running everything once");
     let mut looked = main(written.run_words(&["--test"]));
     if looked == CommandStatus::DONE {
         status::print_note("measuring for half a minute");
@@ -265,7 +265,7 @@ fn first_look(written: &new::StarterFiles) -> CommandStatus {
         looked = main(written.run_words(&[&short, written.shortened].concat()));
     }
     status::print_note(&format!(
-        "this was a first look; then: speedwell run {}",
+        "for the full measurement: speedwell run {}",
         written.quoted_target()
     ));
     looked

@@ -7,13 +7,13 @@ use clap_mangen::Man;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Print the manual page, or write one for every command into a folder
+/// Print the manual page, or write one for every command to a folder
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell man | man -l -
   speedwell man ~/.local/share/man/man1     # then: man speedwell, man speedwell-run")]
 pub struct ManArgs {
-    /// Write speedwell.1, speedwell-run.1 and so on into this folder
+    /// Write speedwell.1, speedwell-run.1 and so on to this folder
     #[arg(value_name = "FOLDER")]
     folder: Option<PathBuf>,
 }
@@ -32,7 +32,7 @@ pub fn run(args: &ManArgs) -> anyhow::Result<CommandStatus> {
             status::write_stdout(&page)?;
         }
         Some(folder) => {
-            let cannot = || format!("cannot write into '{}'", folder.display());
+            let cannot = || format!("cannot write to '{}'", folder.display());
             fs::create_dir_all(folder).with_context(cannot)?;
             write_pages(&grammar, folder).with_context(cannot)?;
         }

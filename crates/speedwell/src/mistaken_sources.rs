@@ -21,21 +21,21 @@ pub fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyh
         .iter()
         .flat_map(|operand| &operand.places)
         .collect();
-    let all: Vec<String> = places.iter().map(|place| quote(place)).collect();
-    let all = all.join(" ");
+    let quoted: Vec<String> = places.iter().map(|place| quote(place)).collect();
+    let all_places = quoted.join(" ");
     if let Some(target) = places.iter().find(|place| is_target(place, &here)) {
         let first = quote(target);
         return anyhow!(
-            "'{target}' is something to be measured, not a result\nhint: to compare two programs on it: speedwell \
+            "'{target}' is a benchmark, not a result\nhint: to compare two programs on it: speedwell \
              compare --old PROGRAM --new PROGRAM {first}\nhint: to compare flags or variables: speedwell run {first} \
-             --variant a=PROGRAM --variant 'b=PROGRAM --flag'\nhint: to measure without comparing: speedwell run {all}"
+             --variant a=PROGRAM --variant 'b=PROGRAM --flag'\nhint: to measure without comparing: speedwell run {all_places}"
         );
     }
     if let Some(command) = places.first()
         && places.iter().all(|place| is_command(place))
     {
         return anyhow!(
-            "'{command}' is a command, not a result\nhint: to compare commands: speedwell eval sh {all}"
+            "'{command}' is a command, not a result\nhint: to compare commands: speedwell eval sh {all_places}"
         );
     }
     error

@@ -36,7 +36,7 @@ pub fn parse_stored(words: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
     for place in operands.iter().flat_map(|operand| &operand.places) {
         ensure!(
             place.starts_with('@'),
-            "'{place}' names no stored session\nhint: @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME and @base do"
+            "'{place}' is not a stored session\nhint: use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base"
         );
     }
     Ok(operands)

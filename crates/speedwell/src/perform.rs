@@ -33,18 +33,19 @@ pub const CHECK_COMMAND: &str = speedwell_fleet::check::COMMAND;
 /// Fails if this process was started without a private channel, or if the channel is closed.
 pub fn perform_run() -> anyhow::Result<CommandStatus> {
     let (commands, mut events) =
-        open_private_channel().context("this command is for Speedwell itself")?;
+        open_private_channel().context("this command is internal to Speedwell")?;
     let mut lines = BufReader::new(commands).split(b'\n');
-    let order = lines.find_map(|line| {
-        let message = ProtocolMessage::parse(&line.ok()?)?;
-        (message.verb == "run").then_some(message)
-    });
-    let order = order.context("there came no order")?;
-    let text = order
+    let request = lines
+        .find_map(|line| {
+            let message = ProtocolMessage::parse(&line.ok()?)?;
+            (message.verb == "run").then_some(message)
+        })
+        .context("received no request")?;
+    let text = request
         .get("assignment")
-        .context("the order has no assignment")?;
+        .context("the request has no assignment")?;
     let assignment: RunAssignment = serde_json::from_str(&text)?;
-    let seed = order.parse_number("seed").unwrap_or(0);
+    let seed = request.parse_number("seed").unwrap_or(0);
     process::adopt_orphans();
     process::install_handlers()?;
     let done = roles::perform_run(&assignment, seed);
@@ -71,14 +72,16 @@ pub const KEEPING_COMMAND: &str = speedwell_harness::experiment::KEEPING_COMMAND
 /// Fails if this process was started without a private channel, or if the channel is closed.
 pub fn keep_services() -> anyhow::Result<CommandStatus> {
     let (commands, mut events) =
-        open_private_channel().context("this command is for Speedwell itself")?;
+        open_private_channel().context("this command is internal to Speedwell")?;
     let mut lines = BufReader::new(commands).split(b'\n');
-    let order = lines.find_map(|line| {
-        let message = ProtocolMessage::parse(&line.ok()?)?;
-        (message.verb == "keep").then(|| message.get("services"))
-    });
-    let order = order.flatten().context("there came no order")?;
-    let keeping: ScopedServices = serde_json::from_str(&order)?;
+    let services = lines
+        .find_map(|line| {
+            let message = ProtocolMessage::parse(&line.ok()?)?;
+            (message.verb == "keep").then(|| message.get("services"))
+        })
+        .flatten()
+        .context("received no request")?;
+    let keeping: ScopedServices = serde_json::from_str(&services)?;
     process::adopt_orphans();
     process::install_handlers()?;
     thread::spawn(move || {
@@ -114,33 +117,33 @@ pub fn perform_role() -> anyhow::Result<CommandStatus> {
 /// Name of the command that receives files and measures parcels of a session.
 pub const PARCEL_COMMAND: &str = "perform-parcel";
 
-/// What is to be done.
+/// Selects the action.
 #[derive(Debug, Args)]
 pub struct ParcelArgs {
-    /// Take what comes over the input into this folder.
+    /// Receive files from stdin into this folder.
     #[arg(long)]
     receive: bool,
-    /// Start a worker for the orders of the input that goes on by itself, and say its name.
+    /// Start a detached worker for the requests on stdin, and print its name.
     #[arg(long)]
     launch: bool,
-    /// Say the name of this process first.
+    /// Print the name of this process first.
     #[arg(long)]
     named: bool,
-    /// Write the spools of a worker to the output until it has ended.
+    /// Write the spools of a worker to stdout until it ends.
     #[arg(long)]
     follow: bool,
-    /// Write what there is of the spools of a worker to the output.
+    /// Write the current spools of a worker to stdout.
     #[arg(long)]
     read: bool,
-    /// End a worker.
+    /// Stop a worker.
     #[arg(long)]
     end: bool,
-    /// Remove a session from the folder of the fleet, or what is old.
+    /// Remove a session, or old sessions, from the fleet folder.
     #[arg(long)]
     clean: bool,
-    /// The folder of the fleet, or of a session.
+    /// Folder of the fleet, or of a session.
     folder: PathBuf,
-    /// Numbers of tasks, or '-' for those that come over the input.
+    /// Numbers of tasks, or '-' to read them from stdin.
     #[arg(value_name = "TASK", allow_hyphen_values = true)]
     tasks: Vec<String>,
 }

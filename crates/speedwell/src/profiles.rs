@@ -28,14 +28,14 @@ pub fn read_sides(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<Stack
         let read = read_side(operand).with_context(|| format!("in source '{}'", operand.label))?;
         found.push(read);
     }
-    let other = operands.iter().zip(&found).find(|(_, read)| read.is_none());
-    let one = operands.iter().zip(&found).find(|(_, read)| read.is_some());
-    match (one, other) {
+    let first_other = operands.iter().zip(&found).find(|(_, read)| read.is_none());
+    let first_profile = operands.iter().zip(&found).find(|(_, read)| read.is_some());
+    match (first_profile, first_other) {
         (None, _) => Ok(None),
-        (Some((one, _)), Some((other, _))) => bail!(
-            "'{}' is a profile and '{}' is none: they cannot be compared",
-            one.label,
-            other.label
+        (Some((first_profile, _)), Some((first_other, _))) => bail!(
+            "'{}' is a profile but '{}' is not: they cannot be compared",
+            first_profile.label,
+            first_other.label
         ),
         (Some(_), None) => Ok(Some(found.into_iter().flatten().collect())),
     }
@@ -52,19 +52,19 @@ fn read_side(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
         }
         files.extend(files_of(place)?);
     }
-    let mut whole: Option<StackProfile> = None;
+    let mut merged: Option<StackProfile> = None;
     for file in files {
-        match (&mut whole, of_file(&file)?) {
+        match (&mut merged, of_file(&file)?) {
             (None, None) => return Ok(None),
-            (None, Some(first)) => whole = Some(first),
-            (Some(whole), Some(next)) if whole.unit == next.unit => whole.merge(&next),
+            (None, Some(first)) => merged = Some(first),
+            (Some(merged), Some(next)) if merged.unit == next.unit => merged.merge(&next),
             (Some(_), Some(_)) => {
-                bail!("the costs in '{file}' have another unit than those before it")
+                bail!("the costs in '{file}' have a different unit than in the files before it")
             }
-            (Some(_), None) => bail!("'{file}' is no profile, and others beside it are"),
+            (Some(_), None) => bail!("'{file}' is not a profile, but the files before it are"),
         }
     }
-    Ok(whole)
+    Ok(merged)
 }
 
 fn of_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
@@ -95,10 +95,7 @@ pub fn compare_profiles(
     args: &RunArgs,
 ) -> anyhow::Result<CommandStatus> {
     let ([old_name, new_name], [old, new]) = (operands, profiles) else {
-        bail!(
-            "profiles are compared two at a time, and {} were given",
-            operands.len()
-        );
+        bail!("cannot compare {} profiles: expected two", operands.len());
     };
     if old.unit != new.unit {
         bail!(
@@ -109,7 +106,7 @@ pub fn compare_profiles(
     }
     if args.comparison.fail_on != FailOn::Never {
         bail!(
-            "profiles have no verdict that --fail-on could judge: they say where a cost is, not whether it is real"
+            "--fail-on needs a verdict, but profiles have none: they show where a cost is, not whether it is real"
         );
     }
     let side = |operand: &'_ SourceOperand, profile| (operand.label.clone(), profile);

@@ -11,6 +11,7 @@ use anyhow::bail;
 use speedwell_analysis::gate::GateAnswer;
 use speedwell_analysis::{AnalysisFindings, AnalysisSettings};
 use speedwell_forge::{CommitState, ResultStamp};
+use speedwell_model::ErrorText;
 use speedwell_process::unix_time_ms;
 use speedwell_report::sources::{self, LabelledSession};
 use speedwell_report::{Document, OutputOptions, ReportBlock, ReportFormat};
@@ -57,7 +58,7 @@ pub fn of_comparison(
     let description = line.unwrap_or_else(|| first_headline(&document));
     gate.add_to(&mut document, &OutputArgs::default());
     let Some((_, newest, _)) = labelled.last() else {
-        bail!("there is nothing to compare");
+        bail!("nothing to compare");
     };
     let worktrees = newest.variants.iter().rev();
     let worktree = worktrees
@@ -90,9 +91,7 @@ pub fn measured_at(started_unix_ms: i64) -> u64 {
 
 /// Builds an answer that nothing was compared, and why. It never claims that nothing changed.
 pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
-    let reason = failure.to_string();
-    let reason = reason.split("\nhint: ").next().unwrap_or_default();
-    let words = format!("not compared: {reason}");
+    let words = format!("not compared: {}", ErrorText::from_error(&failure).message);
     let mut document = Document::new("comment");
     document.push(ReportBlock::Headline(words.clone()));
     PullAnswer {
@@ -115,8 +114,8 @@ pub fn unknown_revision() -> String {
 
 /// Formats a link to a page, in small print.
 pub fn small_link(words: &str, page: &str) -> String {
-    let page = page.replace(['<', '>', '\n'], "");
-    format!("\n<sub>[{words}](<{page}>)</sub>\n")
+    let url = page.replace(['<', '>', '\n'], "");
+    format!("\n<sub>[{words}](<{url}>)</sub>\n")
 }
 
 /// Returns the commit status, with the gate's line if it failed or could not judge. Without a gate,

@@ -38,13 +38,13 @@ const MAX_RETRY_DELAY: Duration = Duration::from_secs(60);
 /// Poll interval for interrupts.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Send sessions to the server of a team
+/// Push sessions to a team server
 ///
-/// A session is in the local store first, always, and in the outbox until the server has it: nothing is lost while the
-/// server is away. Without a source, everything in the outbox is sent that is over. Files are imported first, in all
-/// formats of 'import'. The token is read from SPEEDWELL_TOKEN.
+/// Sessions are always stored locally first, and stay in the outbox until the server has them: nothing is lost while
+/// the server is unavailable. Without a source, all finished sessions in the outbox are sent. Files are imported first,
+/// in any format of 'import'. The token is read from SPEEDWELL_TOKEN.
 ///
-/// Exit status 2 if something could not be sent, unless --spool has written it to a file.
+/// Exit status 2 if a session could not be sent, unless --spool wrote it to a file.
 #[derive(Debug, Args)]
 #[command(
     mut_arg("no_save", |arg| arg.hide(true).conflicts_with_all(["sources", "all"])),
@@ -59,29 +59,29 @@ pub struct PushArgs {
     /// Sessions such as @latest, @12 or @5..@12, or files to import
     #[arg(value_name = "SOURCE")]
     sources: Vec<String>,
-    /// All sessions of the store
+    /// Push all sessions in the store
     #[arg(long, conflicts_with = "sources")]
     all: bool,
-    /// The project on the server
+    /// Project on the server
     ///
-    /// [default: $SPEEDWELL_SERVER, else where each session is to go]
+    /// [default: $SPEEDWELL_SERVER, else the project that each session is queued for]
     #[arg(long, value_name = "URL")]
     to: Option<UploadTarget>,
-    /// For how long a server that is away is tried again [default: 3s]
+    /// How long to retry an unavailable server [default: 3s]
     #[arg(long, value_name = "TIME", value_parser = parse::duration)]
     wait: Option<Duration>,
-    /// Write what could not be sent to this file, as JSON Lines
+    /// Write unsent sessions to this file, as JSON Lines
     #[arg(long, value_name = "FILE")]
     spool: Option<PathBuf>,
-    /// List what is in the outbox, and send nothing
+    /// List the outbox without sending anything
     #[arg(long, conflicts_with_all = ["sources", "all", "to", "wait", "spool", "ca"])]
     list: bool,
-    /// A file with the token, instead of a variable
+    /// Read the token from this file instead of a variable
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
-    /// Trust the authorities in this file as well [env: SPEEDWELL_CA]
+    /// Also trust the authorities in this file [env: SPEEDWELL_CA]
     ///
-    /// The file holds certificates in PEM.
+    /// The file contains certificates in PEM format.
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
     #[command(flatten)]
@@ -120,7 +120,7 @@ pub fn run(args: PushArgs) -> anyhow::Result<CommandStatus> {
     let mut named = NamedSessions::default();
     if args.all || !args.sources.is_empty() {
         let place = to.as_ref().context(
-            "where to?\nhint: --to https://HOST/PROJECT, or the variable SPEEDWELL_SERVER",
+            "no server given\nhint: use --to https://HOST/PROJECT, or set SPEEDWELL_SERVER",
         )?;
         if args.all {
             named.add_range(i64::MIN..=i64::MAX, &store)?;
@@ -166,7 +166,7 @@ fn report_unsent(
         let is_passing = left.iter().any(|item| item.state == UploadState::Waiting);
         if is_passing {
             status::print_hint(
-                "it stays in the outbox; send it again with: speedwell push --wait 10m",
+                "unsent sessions stay in the outbox; retry with: speedwell push --wait 10m",
             );
         }
         return Ok(CommandStatus::COULD_NOT);
@@ -180,7 +180,7 @@ fn report_unsent(
     }
     lines.flush().with_context(cannot)?;
     status::print_note(&format!(
-        "wrote what could not be sent to '{0}'; send it with: speedwell push {0} --to {1}",
+        "wrote unsent sessions to '{0}'; send them with: speedwell push {0} --to {1}",
         spool.display(),
         left[0].url
     ));
@@ -188,9 +188,9 @@ fn report_unsent(
 }
 
 fn describe_item(item: &OutboxEntry) -> String {
-    let reason = item.reason.as_deref().unwrap_or("it was not tried yet");
+    let reason = item.reason.as_deref().unwrap_or("not tried yet");
     match item.state {
-        UploadState::Refused => format!("{} does not take @{}: {reason}.", item.url, item.session),
+        UploadState::Refused => format!("{} rejected @{}: {reason}.", item.url, item.session),
         _ => format!(
             "@{} could not be sent to {}: {reason}.",
             item.session, item.url
@@ -226,7 +226,7 @@ impl NamedSessions {
             };
             ensure!(
                 first <= last,
-                "'{source}' names no session: @{first} is newer than @{last}\nhint: @{last}..@{first}"
+                "empty range '{source}': @{first} is newer than @{last}\nhint: @{last}..@{first}"
             );
             return self.add_range(first..=last, store);
         }
@@ -300,7 +300,7 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
     let file = Path::new(source);
     if !file.exists() {
         bail!(
-            "'{source}' is neither a session nor a file\nhint: sessions are written @latest, @12, @5..@12, @TAG"
+            "'{source}' is neither a session nor a file\nhint: sessions are named @latest, @12, @5..@12, @TAG"
         );
     }
     let (better, mut remarks) = (MetricDirections::default(), FileWarnings::default());
@@ -350,8 +350,8 @@ pub fn read_token(file: Option<&Path>) -> anyhow::Result<Option<UploadToken>> {
         let value = env_variable("SPEEDWELL_TOKEN");
         return Ok(value.map(UploadToken::new));
     };
-    let text = fs::read_to_string(path);
-    let text = text.with_context(|| format!("cannot read the token in '{}'", path.display()))?;
+    let text = fs::read_to_string(path)
+        .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
     Ok(Some(UploadToken::new(text)))
 }
 
@@ -430,7 +430,7 @@ impl UploadJob<'_> {
         failed: &mut HashMap<String, u32>,
     ) -> anyhow::Result<()> {
         let sent = SessionUpload::from_session(store, item.session)?
-            .and_then(|own| own.send_to(client, &item.url));
+            .and_then(|upload| upload.send_to(client, &item.url));
         item.attempts += 1;
         match sent {
             Ok(sent) => {
@@ -439,12 +439,12 @@ impl UploadJob<'_> {
                 item.sent_unix_ms = Some(now_unix_ms());
                 item.reason = None;
                 if !self.is_quiet {
-                    let known = if sent == UploadOutcome::Known {
-                        ", which had it"
+                    let note = if sent == UploadOutcome::Known {
+                        ", which already had it"
                     } else {
                         ""
                     };
-                    status::print_note(&format!("sent @{} to {}{known}", item.session, item.url));
+                    status::print_note(&format!("sent @{} to {}{note}", item.session, item.url));
                 }
             }
             Err(UploadError::Rejected { reason }) => {
@@ -508,10 +508,9 @@ impl SessionUpload {
                 let file = options.open(scratch.path("lines.jsonl"))?;
                 let filed = LineFile::write(file, |out| stored.write_lines(out))?;
                 let mut failed = Ok(());
-                let chunks = filed.chunks().map_while(|chunk| {
-                    let chunk = chunk.map_err(|error| failed = Err(error));
-                    chunk.ok()
-                });
+                let chunks = filed
+                    .chunks()
+                    .map_while(|chunk| chunk.map_err(|error| failed = Err(error)).ok());
                 let sha256 = SessionDigest::hash_parts(chunks).to_string();
                 failed?;
                 Ok(SessionUpload {
@@ -591,18 +590,18 @@ pub fn push_pending(
     store.queue_upload(number, &url, now_unix_ms())?;
     store.retry_uploads_now()?;
     let sent = (|| errand.send_all(store, &build_client(None, None)?))();
-    let owed = store.list_uploads()?;
-    let own = owed
+    let uploads = store.list_uploads()?;
+    let upload = uploads
         .into_iter()
         .find(|item| item.session == number && item.url == url);
-    let is_sent = own
+    let is_sent = upload
         .as_ref()
         .is_some_and(|item| item.state == UploadState::Sent);
     if !is_sent {
-        let why = own.map(|item| describe_item(&item)).unwrap_or_default();
+        let why = upload.map(|item| describe_item(&item)).unwrap_or_default();
         let why = sent.err().map_or(why, |error| format!("{error}."));
         status::print_warning(&format!(
-            "{why} It stays in the outbox; send it with: speedwell push @{number} --to {url}"
+            "{why} The session stays in the outbox; send it with: speedwell push @{number} --to {url}"
         ));
     }
     Ok(if is_sent || !owing.push_required {

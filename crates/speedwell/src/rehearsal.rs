@@ -68,10 +68,10 @@ fn check_experiment(chart: Option<ChartKind>, is_profiled: bool) -> anyhow::Resu
         None => Ok(()),
         Some(ChartKind::Flame) if is_profiled => Ok(()),
         Some(ChartKind::Flame) => {
-            bail!("flame graphs are drawn of profiles\nhint: measure with --profile")
+            bail!("flame graphs need profiles\nhint: measure with --profile")
         }
         Some(_) => bail!(
-            "an experiment has charts of its own\nhint: --metric NAME shows one metric, with the chart of --chart"
+            "an experiment defines its own charts\nhint: --metric NAME shows one metric with the chart of --chart"
         ),
     }
 }
@@ -133,8 +133,10 @@ fn made_up_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Vec<Metri
         names.extend([Metric::TIME, Metric::TIME_MEDIAN, Metric::TIME_P5]);
         names.extend(["user_time", "system_time"]);
     }
-    let others = names.into_iter().filter(|name| *name != Metric::THROUGHPUT);
-    let others = others.map(|name| Metric::new(name, "ns", MetricDirection::Lower));
+    let others = names
+        .into_iter()
+        .filter(|name| *name != Metric::THROUGHPUT)
+        .map(|name| Metric::new(name, "ns", MetricDirection::Lower));
     [Metric::throughput()].into_iter().chain(others).collect()
 }
 

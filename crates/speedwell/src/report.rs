@@ -32,12 +32,12 @@ pub struct ReportArgs {
     /// Files or stored sessions; '-' is stdin
     #[arg(value_name = "SOURCE", default_value = "@latest")]
     sources: Vec<String>,
-    /// Write the raw data to standard output instead of a report
+    /// Export the raw data to stdout instead of a report
     #[arg(long, value_name = "KIND", conflicts_with_all = ["x_axis", "format", "json", "output"])]
     export: Option<ReportExport>,
-    /// Add up loads that several generators sent at the same time
+    /// Merge loads that several generators sent at the same time
     ///
-    /// They are parts of one, such as of several machines (JSON of 'speedwell load'). Histograms are merged exactly.
+    /// For example, loads from several machines (JSON of 'speedwell load'). Histograms are merged exactly.
     #[arg(long, conflicts_with_all = ["export", "x_axis"])]
     merge: bool,
     #[command(flatten)]
@@ -57,7 +57,7 @@ pub struct ReportArgs {
 /// Forms of raw data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ReportExport {
-    /// One JSON object a line; lossless, and what `import` reads back.
+    /// One JSON object per line; lossless, and can be imported again.
     Jsonl,
     /// CSV of Node core's compare.js, or run.js for one variant.
     NodeCsv,
@@ -72,7 +72,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
     let operands = operand::parse_all(&args.sources)?;
     ensure!(
         args.comparison.fail_on == FailOn::Never || (args.export.is_none() && !args.merge),
-        "--fail-on judges a report of runs, and neither --export nor --merge makes one"
+        "--fail-on cannot be combined with --export or --merge"
     );
     if let Some(status) = large_session(&args, &operands, &selection)? {
         return Ok(status);
@@ -98,12 +98,12 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         source::check_metrics([session], &settings)?;
         source::check_variant(session, baseline).context("in --baseline")?;
         let study = args.study.study_choice();
-        let own = match study.x_axis {
+        let experiment_gate = match study.x_axis {
             None => own_gate(session, &settings, args.comparison.fail_on)?,
             Some(_) => None,
         };
-        let has_own = own.is_some();
-        let mut gate = own.unwrap_or_default();
+        let has_own = experiment_gate.is_some();
+        let mut gate = experiment_gate.unwrap_or_default();
         let mark = |findings: &mut AnalysisFindings| {
             args.store.mark_findings(findings, [session]);
             if !has_own {
@@ -165,12 +165,12 @@ fn large_session(
         selection: Some(selection),
         part: operand.part.as_ref(),
     };
-    let of = (&store, found.number);
+    let stored = (&store, found.number);
     let in_source = || format!("in source '{}'", operand.label);
     let mut gate = CommandGate::default();
     let is_done = match args.export {
         Some(kind) => {
-            let done = large::in_parts(of, &wanted, |stored| {
+            let done = large::in_parts(stored, &wanted, |stored| {
                 status::ignore_closed_pipe(export_in_turn(stored, kind))
             });
             done.with_context(in_source)?.is_some()
@@ -185,8 +185,8 @@ fn large_session(
                 gate = of_report(findings, args.comparison.fail_on, || None);
             };
             let output = args.output.report_settings();
-            let document = large::large_document(of, &wanted, &settings, &output, &mut mark);
-            let document = document.with_context(in_source)?;
+            let document = large::large_document(stored, &wanted, &settings, &output, &mut mark)
+                .with_context(in_source)?;
             let is_done = document.is_some();
             if let Some(mut document) = document {
                 gate.add_to(&mut document, &args.output);
@@ -208,15 +208,15 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
         let loads = formats::measured::stored_loads(&source.session)?;
         ensure!(
             !loads.is_empty(),
-            "'{}' holds no load of 'speedwell load'\nhint: -o part.json writes one",
+            "'{}' contains no load\nhint: speedwell load -o part.json writes one",
             source.label
         );
         parts.extend(loads);
     }
-    let whole = formats::measured::merge_load_parts(parts)?;
-    let findings = [analysis::load::analyze_load(&whole)];
+    let load = formats::measured::merge_load_parts(parts)?;
+    let findings = [analysis::load::analyze_load(&load)];
     let merged =
-        formats::measured::load_session("merged", std::slice::from_ref(&whole), &mut Vec::new())?;
+        formats::measured::load_session("merged", std::slice::from_ref(&load), &mut Vec::new())?;
     let settings = args
         .comparison
         .analysis_settings(&args.selection.metric.names, None);

@@ -123,7 +123,7 @@ fn read_whole(mut from: impl Read) -> Result<(Vec<u8>, Option<&'static FileForma
         from.take(left).read_to_end(&mut bytes)?;
         ensure!(
             (bytes.len() as u64) < MAX_FILE_BYTES,
-            "it has more than {} MiB\nhint: import parts of it",
+            "it is larger than {} MiB\nhint: import it in parts",
             MAX_FILE_BYTES >> 20
         );
     }

@@ -62,7 +62,7 @@ impl AsvResults {
 
     /// Reads all sessions, machine by machine, sorted by commit date.
     fn read(&self, better: &MetricDirections, remarks: &mut FileWarnings) -> Result<Vec<Session>> {
-        let mut all = Vec::new();
+        let mut all_sessions = Vec::new();
         for machine in &self.machines {
             let beside = self.read_companions(machine)?;
             let mut sessions = Vec::new();
@@ -78,9 +78,7 @@ impl AsvResults {
                 match asv::read_file(&input, &beside, &mut warnings) {
                     Ok(session) => sessions.push(session),
                     // asv skips such files, too: it may be interrupted while it writes one.
-                    Err(error) => {
-                        warnings.push(format!("'{label}': the file was left out: {error:#}"))
-                    }
+                    Err(error) => warnings.push(format!("'{label}': skipped the file: {error:#}")),
                 }
                 warnings
                     .iter()
@@ -93,14 +91,14 @@ impl AsvResults {
                     .as_ref()
                     .and_then(|origin| origin.committed_unix_ms)
             });
-            all.extend(sessions);
+            all_sessions.extend(sessions);
         }
         ensure!(
-            !all.is_empty(),
-            "there are no results of asv in '{}'",
+            !all_sessions.is_empty(),
+            "found no asv results in '{}'",
             self.folder.display()
         );
-        Ok(all)
+        Ok(all_sessions)
     }
 
     /// Reads what the other files say about the benchmarks and the machine.

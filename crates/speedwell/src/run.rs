@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 pub fn run(args: RunArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.execution.order != OrderName::Parallel,
-        "only snippets can be measured at the same time\nhint: 'speedwell eval'"
+        "'--order parallel' needs snippets\nhint: 'speedwell eval'"
     );
     let task = args.measure_task();
     let mut store = task.open_store()?;
@@ -56,17 +56,17 @@ pub fn execute_plans(
 ) -> anyhow::Result<CommandStatus> {
     ensure!(
         !task.profile || plans.plan.design.experiment.is_some(),
-        "--profile records the commands and servers of an experiment, and these are benchmark files: how much \
-         their runs do depends on time\nhint: 'speedwell new overhead' makes an experiment of a command; \
-         docs/guide/profiles.md tells how recordings of other programs are compared"
+        "--profile needs an experiment, but these are benchmark files: how much \
+         work their runs do depends on time\nhint: 'speedwell new overhead' creates an experiment for a command; \
+         docs/guide/profiles.md explains how to compare recordings of other programs"
     );
     ensure!(
         task.execution.order != OrderName::Paired || task.execution.clock != Some(ClockName::Wall),
-        "'--order paired' compares processor time: on a processor that is shared, the wall clock measures the turns\nhint: leave out --clock wall"
+        "'--order paired' compares processor time: on a shared processor, wall-clock time measures scheduling\nhint: leave out --clock wall"
     );
     ensure!(
         !task.execution.with_cache_model || plans.plan.design.counting.is_some(),
-        "--with-cache-model estimates cycles where instructions are counted\nhint: --metric instructions"
+        "--with-cache-model needs instruction counts\nhint: --metric instructions"
     );
     if task.execution.list {
         return trial::list_cases(&plans, task);
@@ -194,13 +194,14 @@ fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool
 /// program.
 fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let files = plan.jobs.iter().map(|job| job.source.file.as_path());
-    let paths = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
-    let paths = paths.flat_map(|snippet| snippet.paths.iter().map(PathBuf::as_path));
+    let snippets = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
+    let paths = snippets.flat_map(|snippet| snippet.paths.iter().map(PathBuf::as_path));
     let programs = plan
         .variants
         .iter()
         .filter_map(|variant| variant.program.as_deref());
-    let definition = plan.design.experiment.iter().map(|own| own.file.as_path());
+    let experiment = plan.design.experiment.as_ref();
+    let definition = experiment.map(|experiment| experiment.file.as_path());
     let mut inputs: Vec<&Path> = files
         .chain(paths)
         .chain(programs)
@@ -251,12 +252,12 @@ fn how_to_resume(
         CommandStatus::INTERRUPTED => {
             let done = store.finished_slots(number)?.len();
             let done = done_of(done, measured.planned, &measured.session.design.stopping);
-            format!("interrupted: {done}; what was measured is kept")
+            format!("interrupted: {done}; completed runs are stored")
         }
-        _ => "what was measured until then is kept".to_owned(),
+        _ => "completed runs are stored".to_owned(),
     };
     Ok(format!(
-        "{why}, resume with: speedwell {} --resume @{number}{}{}",
+        "{why}; resume with: speedwell {} --resume @{number}{}{}",
         task.resume_command,
         task.gate_options,
         task.store.database.db_option()

@@ -126,8 +126,12 @@ fn read_operand(
                 part: operand.part.as_ref(),
             };
             let (origin, mut found) = sessions_of(&file, &wanted, store, &mut known.remarks)?;
-            let own = || found.iter().map(|session| session.id.clone()).collect();
-            let ids = known.ids.entry(origin.clone()).or_insert_with(own).clone();
+            let session_ids = || found.iter().map(|session| session.id.clone()).collect();
+            let ids = known
+                .ids
+                .entry(origin.clone())
+                .or_insert_with(session_ids)
+                .clone();
             for (session, id) in found.iter_mut().zip(ids) {
                 session.id = id;
             }
@@ -328,11 +332,11 @@ pub fn check_outputs(operands: &[SourceOperand], output: &OutputArgs) -> anyhow:
 /// Fails if it does not.
 pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = variant else { return Ok(()) };
-    let known: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
-    if !known.contains(&name) {
+    let names: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
+    if !names.contains(&name) {
         bail!(
-            "no variant '{name}'\nhint: its variants are {}",
-            known.join(", ")
+            "unknown variant '{name}'\nhint: the variants are {}",
+            names.join(", ")
         );
     }
     Ok(())
@@ -394,7 +398,7 @@ impl ResultSource {
             .failures
             .retain(|failure| selection.selects_name(&failure.benchmark));
         if had_runs && session.runs.is_empty() {
-            bail!("--filter, --exclude and --set leave no case of it");
+            bail!("no case is left after --filter, --exclude and --set");
         }
         Ok(())
     }
@@ -427,8 +431,8 @@ impl ResultSource {
         }
         if after.len() < before.len() {
             status::print_warning(&format!(
-                "the pattern of '{}' makes {} cases into {}, which mixes their runs; put what \
-                 tells them apart in a group: (...)",
+                "the pattern of '{}' merges {} cases into {}, which mixes their runs; capture what \
+                 distinguishes them in a group: (...)",
                 self.label,
                 before.len(),
                 after.len()
@@ -446,40 +450,42 @@ pub fn program_side(
     arguments: &[String],
     tell: harness::ProgressReporter<'_>,
 ) -> anyhow::Result<Option<ComparisonSide>> {
-    let known = harness::KnownAdapters::new(&[], &std::env::current_dir()?)?;
+    let adapters = harness::KnownAdapters::new(&[], &std::env::current_dir()?)?;
     let is_program = |place: &&String| {
-        let is_own = is_program(Path::new(place)) || known.split_operand(place).is_some();
-        is_own || is_package(&known, place) || is_artifact(&known, place)
+        let is_own = is_program(Path::new(place)) || adapters.split_operand(place).is_some();
+        is_own || is_package(&adapters, place) || is_artifact(&adapters, place)
     };
     let Some(place) = operand.places.iter().find(is_program) else {
         return Ok(None);
     };
     let in_source = || format!("in source '{}'", operand.label);
     if operand.places.len() > 1 {
-        bail!("'{place}' is a program: it cannot be merged with other places");
+        bail!("'{place}' is a program and cannot be merged with other sources");
     }
     if let Some(variant) = &operand.variant {
-        bail!("'{place}' is a program: it has no variant '[{variant}]'");
+        bail!("'{place}' is a program and has no variant '[{variant}]'");
     }
-    let (suite, file) = match known.split_operand(place) {
+    let (adapter, file) = match adapters.split_operand(place) {
         Some((suite, path)) => (Some(suite), Path::new(path)),
-        None => (known.recognize(Path::new(place)), Path::new(place)),
+        None => (adapters.recognize(Path::new(place)), Path::new(place)),
     };
     let wrapped = || harness::builtin_adapter("google-benchmark");
-    let mut suite = suite.or_else(|| harness::is_wrapper(file).then(wrapped)?);
+    let mut suite = adapter.or_else(|| harness::is_wrapper(file).then(wrapped)?);
     if suite.is_none() && !harness::is_program_with_harness(file) {
         if let Some(name) = harness::framework_without_adapter(file) {
             bail!("'{place}': {}", harness::explain_framework(name, place));
         }
         bail!(
             "'{place}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
-             hint: docs/reference/suites.md tells how a suite is described; as a command it is measured by: speedwell eval sh {}",
+             hint: docs/reference/suites.md explains how to describe a suite; to measure it as a command: speedwell eval sh {}",
             quote(place)
         );
     }
     let mut file = Path::new(".").join(file);
-    let performer = suite.as_deref().filter(|own| own.keys.build.is_none());
-    let performer = performer.and_then(|own| own.keys.program.clone());
+    let performer = suite
+        .as_deref()
+        .filter(|suite| suite.keys.build.is_none())
+        .and_then(|suite| suite.keys.program.clone());
     if !file.is_dir() && performer.is_none() {
         file = speedwell_process::resolve_program(&file).with_context(in_source)?;
     }
@@ -489,8 +495,8 @@ pub fn program_side(
         ..Variant::plain(&operand.label)
     };
     let mut directory = None;
-    if let Some(package) = suite.as_deref().filter(|own| own.keys.build.is_some()) {
-        let built = harness::build_single_program((package, &known), &file, &variant, tell);
+    if let Some(package) = suite.as_deref().filter(|suite| suite.keys.build.is_some()) {
+        let built = harness::build_single_program((package, &adapters), &file, &variant, tell);
         let (program, own) = built.with_context(in_source)?;
         directory = Some(std::mem::replace(&mut file, program));
         suite = Some(own);
@@ -509,17 +515,17 @@ pub fn program_side(
 }
 
 /// Returns whether this is a folder from which a benchmark program is built.
-fn is_package(known: &harness::KnownAdapters, place: &str) -> bool {
+fn is_package(adapters: &harness::KnownAdapters, place: &str) -> bool {
     let place = Path::new(place);
-    let suite = || known.recognize(place);
+    let suite = || adapters.recognize(place);
     place.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
 }
 
 /// Returns whether this is a build artifact, such as a jar, that a suite's program executes.
-fn is_artifact(known: &harness::KnownAdapters, place: &str) -> bool {
+fn is_artifact(adapters: &harness::KnownAdapters, place: &str) -> bool {
     let place = Path::new(place);
     place.is_file()
-        && known
+        && adapters
             .recognize(place)
             .is_some_and(|suite| suite.keys.program.is_some())
         && !harness::is_text(place)

@@ -2,7 +2,7 @@
 
 use super::status_line::clear_line;
 use anyhow::Context as _;
-use speedwell_model::StepFailure;
+use speedwell_model::{ErrorText, StepFailure};
 use speedwell_report::escape_controls;
 use speedwell_runner::SessionEnd;
 use std::io::Write as _;
@@ -105,23 +105,7 @@ fn print_stderr(whose: &str, sentence: &str) {
 
 /// Prints an error: outermost context first, hints on lines of their own.
 pub fn print_error(error: &anyhow::Error) {
-    print_stderr("speedwell", &with_hints_last(error));
-}
-
-/// Returns the message with the hints of the whole chain at its end.
-fn with_hints_last(error: &anyhow::Error) -> String {
-    let mut message = Vec::new();
-    let mut hints = Vec::new();
-    for part in error.chain().map(ToString::to_string) {
-        match part.split_once("\nhint: ") {
-            Some((words, hint)) => {
-                message.push(words.to_owned());
-                hints.push(format!("\nhint: {hint}"));
-            }
-            None => message.push(part),
-        }
-    }
-    message.join(": ") + &hints.concat()
+    print_stderr("speedwell", &ErrorText::from_error(error).to_string());
 }
 
 pub fn print_warning(sentence: &str) {
@@ -148,7 +132,6 @@ pub fn of_failures(failures: &[StepFailure]) -> CommandStatus {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use anyhow::Context;
 
     #[test]
     fn worse_outranks_what_could_not_be_judged_in_either_order() {
@@ -157,13 +140,5 @@ mod tests {
         assert_eq!(S::COULD_NOT.of_gate(S::NO), S::NO);
         assert_eq!(S::INTERRUPTED.of_gate(S::NO), S::INTERRUPTED);
         assert_eq!(S::DONE.of_gate(S::COULD_NOT), S::COULD_NOT);
-    }
-
-    #[test]
-    fn hints_come_last() {
-        let error = std::fs::read("/no/such/file").context("cannot read it\nhint: look elsewhere");
-        let error = error.context("in source 'x'").unwrap_err();
-        assert!(with_hints_last(&error).starts_with("in source 'x': cannot read it: No such file"));
-        assert!(with_hints_last(&error).ends_with("\nhint: look elsewhere"));
     }
 }

@@ -43,8 +43,8 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
         && !task.output.quiet
     {
         status::print_note(&format!(
-            "The loads of {} runs of every case and variant take {}, without starting and ending what they are \
-             sent to; --test estimates the whole.",
+            "The loads of {} runs of every case and variant take {}, not counting the start and end of their \
+             servers; --test estimates the total.",
             plan.runs_per_variant(),
             time_in_words(&estimate, plan)
         ));
@@ -99,7 +99,7 @@ fn time_in_words(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
     let budget = plan
         .sampling
         .budget_ms
-        .map(|budget| format!("; it ends after {} at the latest", format_duration(budget)));
+        .map(|budget| format!("; it stops after {} at the latest", format_duration(budget)));
     parts.join(" and ") + &budget.unwrap_or_default()
 }
 

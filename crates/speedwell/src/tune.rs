@@ -18,13 +18,13 @@ use speedwell_report::{self as report, KnobLine, SettingLine, TunedMachine};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Change settings of this machine that make measurements noisy, and put them back
+/// Change machine settings that make measurements noisy, and restore them
 ///
-/// With a command, the settings are changed, the command is executed, and the settings are put back however it ends.
-/// Without, they stay until 'speedwell tune reset', or for --for. What is put back is what was there before. Knobs with
-/// the state 'on request' are turned only when they are named.
+/// With a command, the settings are changed, the command is executed, and the previous settings are restored however it
+/// ends. Without a command, they stay until 'speedwell tune reset', or for the time of --for. Knobs in the state 'on
+/// request' are only changed if they are named.
 ///
-/// Exit status 1 if nothing can be changed here; that of the command, if there is one.
+/// Exit status 1 if nothing can be changed here; with a command, its exit status.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -37,26 +37,26 @@ use std::time::Duration;
 pub struct TuneArgs {
     #[command(subcommand)]
     action: Option<TuneAction>,
-    /// Knobs to turn; the usual ones if none is named
+    /// Knobs to change [default: the usual ones]
     #[arg(value_name = "KNOB")]
     knobs: Vec<String>,
-    /// After '--': a command to be executed with these settings
+    /// After '--': a command to execute with these settings
     #[arg(last = true, value_name = "COMMAND")]
     command: Vec<String>,
-    /// Print what would be changed, and why; change nothing
+    /// Print what would change, and why, without changing it
     #[arg(long)]
     dry_run: bool,
-    /// Processors to keep free for what is measured, e.g. 2,3
+    /// Processors to reserve for the measurement, e.g. 2,3
     #[arg(long, value_name = "CPUS")]
     cpus: Option<CpuSet>,
-    /// Put the settings back after this time [default: 2h]
+    /// Restore the settings after this time [default: 2h]
     ///
-    /// With a command they are put back when it ends.
+    /// With a command, they are restored when it ends.
     #[arg(long = "for", value_name = "DUR", value_parser = parse::duration)]
     limit: Option<Duration>,
     /// Also stop services that work against a knob (irqbalance)
     ///
-    /// They are started again afterwards.
+    /// They are restarted afterwards.
     #[arg(long)]
     services: bool,
     #[command(flatten)]
@@ -67,9 +67,9 @@ pub struct TuneArgs {
 
 #[derive(Debug, Subcommand)]
 enum TuneAction {
-    /// Put the settings back as they were before
+    /// Restore the previous settings
     Reset(ActionArgs),
-    /// Print which settings are changed, by whom, and for how long
+    /// Show which settings are changed, by whom, and for how long
     Status(ActionArgs),
 }
 
@@ -147,8 +147,8 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
     let program = args
         .command
         .first()
-        .map(|name| process::resolve_program(Path::new(name)));
-    let program = program.transpose()?;
+        .map(|name| process::resolve_program(Path::new(name)))
+        .transpose()?;
     let lock = lock_untuned(&machine)?;
     // Plan again, now that the lock prevents other changes.
     let mut plan = tune::plan(&machine, &request)?;
@@ -176,7 +176,7 @@ fn lock_untuned(machine: &TunableMachine) -> anyhow::Result<TuneLock<'_>> {
     let lock = TuneLock::acquire(machine)?;
     if let Some(journal) = lock.current_journal()? {
         bail!(
-            "this machine is tuned already by {}\nhint: sudo speedwell tune reset",
+            "this machine is already tuned by {}\nhint: sudo speedwell tune reset",
             journal.holder()
         );
     }
@@ -251,13 +251,13 @@ fn cpu_numbers(cpus: &CpuSet) -> Vec<u32> {
 
 impl TuneArgs {
     fn tune_request(&self, machine: &TunableMachine) -> anyhow::Result<TuneRequest> {
-        let known: Vec<String> = KNOBS.iter().map(|knob| knob.name.to_owned()).collect();
-        if let Some(name) = self.knobs.iter().find(|name| !known.contains(name)) {
-            let hint = match nearest_name(name, &known) {
+        let knob_names: Vec<String> = KNOBS.iter().map(|knob| knob.name.to_owned()).collect();
+        if let Some(name) = self.knobs.iter().find(|name| !knob_names.contains(name)) {
+            let hint = match nearest_name(name, &knob_names) {
                 Some(near) => format!("did you mean '{near}'?"),
-                None => format!("the knobs are {}", known.join(", ")),
+                None => format!("the knobs are {}", knob_names.join(", ")),
             };
-            bail!("there is no knob '{name}'\nhint: {hint}");
+            bail!("unknown knob '{name}'\nhint: {hint}");
         }
         let cpus = self.cpus.as_ref().map(cpu_numbers);
         if let Some(cpus) = &cpus {
@@ -273,11 +273,14 @@ impl TuneArgs {
 
     /// The command line as shown to other users.
     fn command_line(&self) -> String {
-        let words = ["speedwell", "tune"].into_iter().map(str::to_owned);
-        let words = words.chain(self.knobs.iter().cloned());
         let dashes = (!self.command.is_empty()).then(|| "--".to_owned());
-        let line = words.chain(dashes).chain(self.command.iter().cloned());
-        shell_words::join(line)
+        let words = ["speedwell", "tune"]
+            .into_iter()
+            .map(str::to_owned)
+            .chain(self.knobs.iter().cloned())
+            .chain(dashes)
+            .chain(self.command.iter().cloned());
+        shell_words::join(words)
     }
 }
 
@@ -286,8 +289,8 @@ fn needs_root(machine: &TunableMachine, words: &str) -> anyhow::Result<()> {
         return Ok(());
     }
     bail!(
-        "settings of the machine may be changed by root only\nhint: sudo speedwell {words}; 'speedwell tune --dry-run' \
-         needs no root"
+        "only root can change machine settings\nhint: sudo speedwell {words}; 'speedwell tune --dry-run' \
+         works without root"
     )
 }
 
@@ -299,7 +302,7 @@ fn execute_command(
     arguments: &[String],
 ) -> anyhow::Result<CommandStatus> {
     plan.enter_own_cpus(machine)
-        .context("cannot move the command to its own processors")?;
+        .context("cannot move the command to its reserved processors")?;
     process::install_handlers()?;
     let heat = tune::ThrottleCount::now(machine);
     let folder = std::env::current_dir()?;
@@ -322,7 +325,7 @@ fn execute_command(
 fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
     let lock = TuneLock::acquire(machine)?;
     match lock.current_journal()?.filter(TuneJournal::is_own) {
-        None => status::print_warning("The settings were put back before the command had ended."),
+        None => status::print_warning("The settings were restored before the command ended."),
         Some(journal) => {
             let restored = journal.restore_all(&lock, false)?;
             for line in not_restored(&restored) {
@@ -445,7 +448,7 @@ fn report_changes(plan: &TunePlan, output: &OutputArgs) {
     if output.quiet {
         return;
     }
-    let of = |outcome: KnobOutcome| {
+    let describe = |outcome: KnobOutcome| {
         let knobs = plan.knobs.iter().filter(|knob| knob.outcome == outcome);
         let names: Vec<String> = knobs
             .map(|knob| match knob.note.as_str() {
@@ -455,7 +458,7 @@ fn report_changes(plan: &TunePlan, output: &OutputArgs) {
             .collect();
         (!names.is_empty()).then(|| format!("{}: {}", outcome_words(outcome), names.join(", ")))
     };
-    let parts = [KnobOutcome::Set, KnobOutcome::Already, KnobOutcome::Cannot].map(of);
+    let parts = [KnobOutcome::Set, KnobOutcome::Already, KnobOutcome::Cannot].map(describe);
     let parts: Vec<String> = parts.into_iter().flatten().collect();
     status::print_note(&parts.join("; "));
 }

@@ -20,14 +20,16 @@ use speedwell_process as process;
 use speedwell_report as report;
 use std::time::Duration;
 
-/// Find out whether processes become steady, when, and what the start costs
+/// Find out whether and when processes reach a steady state, and what the warm-up costs
 ///
-/// Every run is a fresh process that is recorded from its first iteration on. Where the level of its times changes is looked
-/// for, and the process is flat, a warm-up, a slow-down, cyclic, without steady state, or unclear. Three figures come of it:
-/// the time of an iteration in the steady part, the time until then, and the total. Of several variants, all three are
-/// compared. Files in C++ and Python can be recorded, and with --code snippets in every language.
+/// Every run is a fresh process, recorded from its first iteration. Changes of the level of its times are detected, and
+/// the process is classified as flat, a warm-up, a slow-down, cyclic, without steady state, or unclear. The results are
+/// three figures: the time of an iteration in the steady part, the time until then, and the total. With several
+/// variants, all three are compared. Files in C++ and Python can be recorded, and with --code snippets in every
+/// language.
 ///
-/// Exit status 1 with --fail-on, if at least 80 % of the processes agree.
+/// With --fail-on, exit status 1 if a figure is worse or a case has no steady state, provided that at least 80 % of the
+/// processes agree.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell warmup examples/python/data/lists.py
@@ -46,7 +48,7 @@ pub struct WarmupArgs {
     targets: Vec<String>,
     /// After '--': arguments for every measured program
     ///
-    /// They stand before those of a variant's own.
+    /// They precede the variant's own arguments.
     #[arg(index = 2, last = true, value_name = "ARG")]
     arguments: Vec<String>,
     /// Record snippets in this language, e.g. node
@@ -56,24 +58,24 @@ pub struct WarmupArgs {
     code: Option<SnippetLanguage>,
     #[command(flatten)]
     snippet: SnippetArgs,
-    /// Processes of every case and variant, 5 or more
+    /// Processes per case and variant, 5 or more
     #[arg(short = 'r', long, value_name = "N", default_value = "10", value_parser = parse::count, help_heading = "Sampling")]
     runs: u32,
-    /// Iterations of a process [default: 2000 points, within 30s]
+    /// Iterations per process [default: 2000 points, within 30s]
     ///
-    /// A point lasts a millisecond or more.
+    /// Each point lasts a millisecond or more.
     #[arg(short = 'i', long, value_name = "N", value_parser = parse::count, conflicts_with = "time", help_heading = "Sampling")]
     iterations: Option<u32>,
-    /// About how long a process is recorded, instead of --iterations
+    /// Approximate time to record a process, instead of --iterations
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration, help_heading = "Sampling")]
     time: Option<Duration>,
-    /// Levels that differ by no more than this are one
+    /// Treat levels that differ by no more than this as one
     #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percent, help_heading = "Sampling")]
     delta: f64,
-    /// The least part of a process that must be steady
+    /// Minimum part of a process that must be steady
     #[arg(long, value_name = "PCT", default_value = "25%", value_parser = parse::percent, help_heading = "Sampling")]
     steady: f64,
-    /// Time limit of a run
+    /// Time limit per run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration, help_heading = "Sampling")]
     timeout: Duration,
     #[command(flatten)]
@@ -97,7 +99,7 @@ pub struct WarmupArgs {
 pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.steady < 1.0,
-        "the steady part cannot be all of a process: --steady {}",
+        "the steady part must be less than a whole process: --steady {}",
         report::format_share(args.steady)
     );
     process::adopt_orphans();

@@ -77,10 +77,10 @@ struct SplitSearch {
 
 impl SplitSearch {
     fn new(values: &[f64], penalty: f64, group_size: usize) -> SplitSearch {
-        let sums = |of: fn(f64) -> f64| {
+        let sums = |term: fn(f64) -> f64| {
             let mut sum = 0.0;
             let sums = values.iter().map(|value| {
-                sum += of(*value);
+                sum += term(*value);
                 sum
             });
             std::iter::once(0.0).chain(sums).collect()
@@ -211,9 +211,9 @@ impl SplitSearch {
                 *least = (*cost, *place);
             }
         }
-        let mut costs = costs.iter();
+        let mut remaining = costs.iter();
         candidates.retain(|_| {
-            costs
+            remaining
                 .next()
                 .is_some_and(|cost| *cost <= least.0 + self.penalty)
         });

@@ -61,20 +61,20 @@ pub fn variance_components(
     if between_df == 0 || within_df == 0 {
         return None;
     }
-    let size = size / f64::from(between_df);
+    let mean_size = size / f64::from(between_df);
     let mean_between = between_squares / f64::from(between_df);
     let mean_within = within_squares / f64::from(within_df);
     let tail = 0.5 * (1.0 - confidence);
     let end = |tail: f64| {
         let f = f_upper_quantile(tail, f64::from(between_df), f64::from(within_df));
         let chi_squared = chi_squared_upper_quantile(tail, between_df);
-        ((between_squares - f64::from(between_df) * f * mean_within) / (size * chi_squared))
+        ((between_squares - f64::from(between_df) * f * mean_within) / (mean_size * chi_squared))
             .max(0.0)
             .sqrt()
     };
     Some(VarianceComponents {
         groups,
-        between: ((mean_between - mean_within) / size).max(0.0).sqrt(),
+        between: ((mean_between - mean_within) / mean_size).max(0.0).sqrt(),
         interval: Interval {
             low: end(tail),
             high: end(1.0 - tail),

@@ -87,8 +87,10 @@ impl UslFit {
     /// The concurrency of the maximum throughput, sqrt((1 - sigma) / kappa). `None` if the t
     /// interval of kappa at `confidence` includes 0: there is no distinct peak then.
     pub fn peak_concurrency(&self, confidence: f64) -> Option<f64> {
-        let free = [self.lambda, self.sigma, self.kappa];
-        let free = free.iter().filter(|one| one.error.is_some()).count();
+        let free = [self.lambda, self.sigma, self.kappa]
+            .iter()
+            .filter(|parameter| parameter.error.is_some())
+            .count();
         let df = (self.levels - free) as f64;
         let t = crate::distribution::student_t::upper_quantile(0.5 * (1.0 - confidence), df);
         let is_known = self.kappa.value - t * self.kappa.error? > 0.0;

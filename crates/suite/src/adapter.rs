@@ -363,7 +363,7 @@ fn check_pattern(part: &FilePart, key: &str, pattern: &str, group: Option<&str>)
     let compiled = Regex::new(pattern).map_err(|error| {
         let last = error.to_string();
         let why = last.lines().last().unwrap_or_default().to_owned();
-        part.value_error(key, format!("is not a pattern: {why}"))
+        part.value_error(key, format!("is not a valid pattern: {why}"))
     })?;
     match group {
         Some(group) if !compiled.capture_names().flatten().any(|name| name == group) => {
@@ -393,16 +393,16 @@ fn check_placeholders(part: &FilePart) -> Result<()> {
         let mut unknown = None;
         node.visit_texts(&mut |text| {
             let names = super::placeholders::placeholder_names(text);
-            let known = |name: &String| PLACEHOLDERS.contains(&name.as_str());
+            let is_known = |name: &String| PLACEHOLDERS.contains(&name.as_str());
             unknown = unknown
                 .take()
-                .or_else(|| names.into_iter().find(|name| !known(name)));
+                .or_else(|| names.into_iter().find(|name| !is_known(name)));
         });
         if let Some(name) = unknown {
             let hint = nearest_hint(&name, &PLACEHOLDERS.map(str::to_owned));
             return Err(part.value_error(
                 key,
-                format!("has a placeholder '{{{name}}}', which is unknown\nhint: {hint}"),
+                format!("has an unknown placeholder '{{{name}}}'\nhint: {hint}"),
             ));
         }
     }
@@ -456,12 +456,12 @@ time = ["--min-time", "{seconds}"]
             (
                 "run =",
                 "rum =",
-                "line 6: [suite.mine] has a key 'rum' that is not known\nhint: did you mean 'run'?",
+                "line 6: [suite.mine] has an unknown key 'rum'\nhint: did you mean 'run'?",
             ),
             (
                 "time =",
                 "tim =",
-                "line 14: [suite.mine.options] has a key 'tim'",
+                "line 14: [suite.mine.options] has an unknown key 'tim'",
             ),
             ("\"json\"", "\"jsn\"", "did you mean 'json'?"),
             (
@@ -479,11 +479,11 @@ time = ["--min-time", "{seconds}"]
                 "?P<nam>",
                 "line 5: the key 'case' of [suite.mine] has no group '(?P<name>...)'",
             ),
-            ("(?P<name>", "((?P<name>", "is not a pattern"),
+            ("(?P<name>", "((?P<name>", "is not a valid pattern"),
             (
                 "{name}",
                 "{nam}",
-                "line 6: the key 'run' of [suite.mine] has a placeholder '{nam}', which is unknown\nhint: did you mean 'name'?",
+                "line 6: the key 'run' of [suite.mine] has an unknown placeholder '{nam}'\nhint: did you mean 'name'?",
             ),
             ("{seconds}", "{second}", "did you mean 'seconds'?"),
         ] {

@@ -147,21 +147,20 @@ impl FleetFile {
         let keys: FleetKeys = top.read_part()?;
         if keys.engine != EngineKind::Slurm {
             if let Some(key) = SLURM_KEYS.iter().find(|key| top.has(key)) {
-                return Err(top.error_at_key(
-                    key,
-                    format!("the key '{key}' belongs to engine = \"slurm\""),
-                ));
+                return Err(
+                    top.error_at_key(key, format!("the key '{key}' requires engine = \"slurm\""))
+                );
             }
             if keys.machine.is_empty() {
                 let hint = "[[machine]]\nname = \"lab-1\"";
                 return Err(top.error_at_key(
                     "engine",
-                    format!("no machine is named, and this engine needs their names\nhint: {hint}"),
+                    format!("this engine requires the names of its machines\nhint: {hint}"),
                 ));
             }
         }
         if keys.engine != EngineKind::Ssh && top.has("ssh_config") {
-            let message = "the key 'ssh_config' belongs to engine = \"ssh\"";
+            let message = "the key 'ssh_config' requires engine = \"ssh\"";
             return Err(top.error_at_key("ssh_config", message));
         }
         let folder = check_folder(&top, "folder", keys.folder)?;
@@ -192,7 +191,7 @@ fn read_machines(top: &FilePart<'_>, all: Vec<MachineKeys>) -> Result<Vec<Machin
         if is_known {
             return Err(part.value_error(
                 "name",
-                format!("is that of another machine: '{}'", keys.name),
+                format!("repeats the name of another machine: '{}'", keys.name),
             ));
         }
         machines.push(MachineEntry {
@@ -221,10 +220,8 @@ fn check_name(part: &FilePart<'_>, key: &str, text: String) -> Result<String> {
         return Ok(text);
     }
     let hint = match text.split_once('@') {
-        Some(_) => "~/.ssh/config says which user, port and key a host has",
-        None => {
-            "letters, digits and . _ - are known, 64 of them at most, the first a letter or digit"
-        }
+        Some(_) => "set the user, port and key of a host in ~/.ssh/config",
+        None => "use at most 64 letters, digits and . _ -, beginning with a letter or digit",
     };
     Err(part.value_error(key, format!("cannot be '{text}'\nhint: {hint}")))
 }
@@ -234,7 +231,7 @@ fn parse_address(part: &FilePart<'_>, text: Option<String>) -> Result<Option<IpA
         let wrong = |_| {
             part.value_error(
                 "address",
-                format!("is no address, as \"10.0.0.5\" is: '{text}'"),
+                format!("must be an IP address such as \"10.0.0.5\", not '{text}'"),
             )
         };
         text.parse::<IpAddr>().map_err(wrong)
@@ -251,7 +248,7 @@ fn check_folder(part: &FilePart<'_>, key: &str, text: Option<String>) -> Result<
     if path.is_absolute() && text.bytes().all(is_plain) && path.components().all(is_path) {
         return Ok(Some(path));
     }
-    let hint = "an absolute path of letters, digits and . _ - + @, as /var/tmp/speedwell is";
+    let hint = "use an absolute path of letters, digits and . _ - + @, such as /var/tmp/speedwell";
     Err(part.value_error(key, format!("cannot be '{text}'\nhint: {hint}")))
 }
 
@@ -261,7 +258,7 @@ fn parse_time(part: &FilePart<'_>, text: Option<String>) -> Result<Option<Durati
     let wrong = || {
         part.value_error(
             "time",
-            format!("is no time from a minute on, as \"2h\" is: '{text}'"),
+            format!("must be a time of at least one minute such as \"2h\", not '{text}'"),
         )
     };
     read.map(Some).ok_or_else(wrong)
@@ -279,8 +276,8 @@ fn check_frequencies(part: &FilePart<'_>, text: Option<String>) -> Result<Option
     if begins && text.bytes().all(is_plain) {
         return Ok(Some(text));
     }
-    let known = ["performance", "powersave", "low", "medium", "high"].map(str::to_owned);
-    let hint = nearest_hint(&text, &known);
+    let names = ["performance", "powersave", "low", "medium", "high"].map(str::to_owned);
+    let hint = nearest_hint(&text, &names);
     Err(part.value_error("cpu_freq", format!("cannot be '{text}'\nhint: {hint}")))
 }
 
@@ -332,14 +329,14 @@ mod tests {
         for (text, expected) in [
             ("", "has no key 'engine'"),
             ("engine = \"ray\"", "'ray'"),
-            ("engine = \"ssh\"", "no machine is named"),
+            ("engine = \"ssh\"", "requires the names of its machines"),
             (
                 "engine = \"ssh\"\npartition = \"x\"",
-                "line 2: the key 'partition' belongs to engine",
+                "line 2: the key 'partition' requires engine",
             ),
             (
                 "engine = \"slurm\"\nssh_config = \"x\"",
-                "line 2: the key 'ssh_config' belongs to",
+                "line 2: the key 'ssh_config' requires",
             ),
             (
                 "engine = \"slurm\"\npartitoin = \"x\"",
@@ -366,7 +363,7 @@ mod tests {
             (&ssh("[[machine]]\nname = \"-oProxyCommand=x\""), "line 5"),
             (
                 &ssh("[[machine]]\nname = \"me@b\""),
-                "~/.ssh/config says which user",
+                "of a host in ~/.ssh/config",
             ),
         ] {
             let told = read(text).unwrap_err();

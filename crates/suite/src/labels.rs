@@ -73,7 +73,7 @@ impl MachineSelector {
         let is_unknown = |name: &&str| !known.iter().any(|known| known == name);
         if let Some(name) = self.label_names().into_iter().find(is_unknown) {
             let hint = nearest_hint(name, known);
-            bail!("there is no machine or label '{name}'\nhint: {hint}");
+            bail!("unknown machine or label '{name}'\nhint: {hint}");
         }
         Ok(())
     }
@@ -91,7 +91,7 @@ impl FromStr for MachineSelector {
         let labels = parser.parse_or()?;
         match parser.next_word() {
             None => Ok(labels),
-            Some(word) => bail!("'{word}' has no meaning here: between names stands & or |"),
+            Some(word) => bail!("unexpected '{word}': expected & or | between names"),
         }
     }
 }
@@ -131,7 +131,8 @@ fn split_words(text: &str) -> Result<Vec<String>> {
     for word in words.iter().filter(|word| !is_sign(word)) {
         ensure!(
             is_name(word),
-            "'{word}' is no name of machines\nhint: names are letters, digits and . _ - and are joined by & | ! ( )"
+            "cannot parse machine name '{word}'\n\
+             hint: names consist of letters, digits and . _ - and are joined by & | ! ( )"
         );
     }
     Ok(words)
@@ -176,18 +177,18 @@ impl LabelParser {
         self.depth += 1;
         ensure!(
             self.depth <= MAX_NESTING,
-            "brackets and ! are nested too deeply"
+            "parentheses and ! are nested too deeply"
         );
         let labels = match self.next_word().as_deref() {
             Some("!") => MachineSelector::Not(Box::new(self.parse_not()?)),
             Some("(") => {
                 let inner = self.parse_or()?;
-                ensure!(self.take_sign(")"), "a bracket is not closed");
+                ensure!(self.take_sign(")"), "a parenthesis is not closed");
                 inner
             }
-            Some(sign @ ("&" | "|" | ")")) => bail!("a name is missing before '{sign}'"),
+            Some(sign @ ("&" | "|" | ")")) => bail!("expected a name before '{sign}'"),
             Some(name) => MachineSelector::Name(name.to_owned()),
-            None => bail!("a name is missing at the end"),
+            None => bail!("expected a name at the end"),
         };
         self.depth -= 1;
         Ok(labels)
@@ -239,15 +240,15 @@ mod tests {
     fn what_has_no_meaning_is_refused_with_its_place() {
         let deep = "!".repeat(100) + "a";
         for (text, expected) in [
-            ("", "a name is missing at the end"),
-            ("a &", "a name is missing at the end"),
-            ("& a", "a name is missing before '&'"),
-            ("a b", "'b' has no meaning here"),
-            ("(a", "a bracket is not closed"),
-            ("a)", "')' has no meaning here"),
-            ("-oProxyCommand=x", "'-oProxyCommand=x' is no name"),
-            ("$(id)", "'$' is no name"),
-            ("a;b", "'a;b' is no name"),
+            ("", "expected a name at the end"),
+            ("a &", "expected a name at the end"),
+            ("& a", "expected a name before '&'"),
+            ("a b", "unexpected 'b'"),
+            ("(a", "a parenthesis is not closed"),
+            ("a)", "unexpected ')'"),
+            ("-oProxyCommand=x", "machine name '-oProxyCommand=x'"),
+            ("$(id)", "machine name '$'"),
+            ("a;b", "machine name 'a;b'"),
             (&deep, "nested too deeply"),
         ] {
             let error = text.parse::<MachineSelector>().unwrap_err().to_string();
@@ -262,7 +263,7 @@ mod tests {
         let error = labels.ensure_known(&known).unwrap_err().to_string();
         assert_eq!(
             error,
-            "there is no machine or label 'zen5'\nhint: did you mean 'zen4'?"
+            "unknown machine or label 'zen5'\nhint: did you mean 'zen4'?"
         );
         assert!(
             "lab"

@@ -103,8 +103,10 @@ impl<'a> FilePart<'a> {
 
     /// Creates the part at a path.
     pub fn new(place: &NodePath, node: &'a TreeNode) -> FilePart<'a> {
-        let place = place.clone();
-        FilePart { place, node }
+        FilePart {
+            place: place.clone(),
+            node,
+        }
     }
 
     /// Returns the value of a key.
@@ -130,10 +132,12 @@ impl<'a> FilePart<'a> {
     /// Returns all entries of the table at a key: `[KEY.NAME]` for every name.
     pub fn child_tables(&self, key: &str) -> Vec<FilePart<'a>> {
         let outer = self.part(key);
-        let names = outer.iter().flat_map(|outer| outer.node.as_table());
-        let names = names.flat_map(|table| table.keys());
-        let inner = names.filter_map(|name| outer.as_ref()?.part(name));
-        inner.collect()
+        outer
+            .iter()
+            .flat_map(|outer| outer.node.as_table())
+            .flat_map(|table| table.keys())
+            .filter_map(|name| outer.as_ref()?.part(name))
+            .collect()
     }
 
     /// Returns the items of the list at a key, `[[KEY]]`. A single value counts as a list of one.
@@ -188,8 +192,8 @@ pub fn error_at_line(line: Option<usize>, message: impl Display) -> Error {
 pub fn nearest_hint(word: &str, known: &[String]) -> String {
     match nearest_name(word, known) {
         Some(near) => format!("did you mean '{near}'?"),
-        None if known.is_empty() => "there is none".to_owned(),
-        None => format!("it is one of {}", known.join(", ")),
+        None if known.is_empty() => "none is defined".to_owned(),
+        None => format!("use one of {}", known.join(", ")),
     }
 }
 

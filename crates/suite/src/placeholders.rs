@@ -43,8 +43,8 @@ pub fn fill_text(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
         if let Some(escaped) = found.get(1).map(|found| found.as_str()) {
             return escaped[1..escaped.len() - 1].to_owned();
         }
-        let known = placeholder_name(found).and_then(&value);
-        known.unwrap_or_else(|| found[0].to_owned())
+        let value_text = placeholder_name(found).and_then(&value);
+        value_text.unwrap_or_else(|| found[0].to_owned())
     });
     filled.into_owned()
 }
@@ -124,19 +124,19 @@ impl PlaceholderMap {
         line: Option<usize>,
         place: &NodePath,
     ) -> anyhow::Error {
-        let mut known: Vec<String> = Vec::new();
+        let mut names: Vec<String> = Vec::new();
         let defined = self.texts.iter().map(|(name, _)| name.as_str());
         for name in defined.chain(self.later.iter().copied()) {
-            if !known.iter().any(|known| known == name) {
-                known.push(name.to_owned());
+            if !names.iter().any(|known| known == name) {
+                names.push(name.to_owned());
             }
         }
         let inside = match line {
             Some(_) => String::new(),
             None => format!(" in '{place}'"),
         };
-        let (owner, hint) = (&self.owner, nearest_hint(name, &known));
-        let stays = format!("braces that are not a placeholder are written {{{{{name}}}}}");
+        let (owner, hint) = (&self.owner, nearest_hint(name, &names));
+        let stays = format!("write literal braces as {{{{{name}}}}}");
         error_at_line(
             line,
             format!("unknown placeholder '{{{name}}}'{inside}{owner}\nhint: {hint}; {stays}"),
@@ -153,8 +153,10 @@ impl PlaceholderMap {
                 NodeContent::Text(self.fill_placeholders(text, node.line, place)?)
             }
             NodeContent::List(items) => {
-                let items = items.iter().enumerate();
-                let filled = items.map(|(at, item)| self.fill_node(item, &place.list_item(at)));
+                let filled = items
+                    .iter()
+                    .enumerate()
+                    .map(|(at, item)| self.fill_node(item, &place.list_item(at)));
                 NodeContent::List(filled.collect::<Result<_>>()?)
             }
             NodeContent::Table(table) => {
@@ -254,8 +256,8 @@ mod tests {
             .to_string();
         assert_eq!(
             message,
-            "line 7: unknown placeholder '{wokers}'\nhint: did you mean 'workers'?; braces that are not a \
-             placeholder are written {{wokers}}"
+            "line 7: unknown placeholder '{wokers}'\nhint: did you mean 'workers'?; write literal \
+             braces as {{wokers}}"
         );
         let message = placeholders()
             .fill_placeholders(

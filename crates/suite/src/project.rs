@@ -81,9 +81,8 @@ impl ProjectFile {
             anyhow::Ok((keys.history, suites))
         };
         let (history, suites) = read().with_context(|| format!("in '{}'", file.display()))?;
-        let folder = folder.to_owned();
         Ok(Some(ProjectFile {
-            folder,
+            folder: folder.to_owned(),
             history,
             suites,
         }))
@@ -98,7 +97,7 @@ fn deserialize_share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option
         .and_then(|number| number.trim().parse().ok());
     let share = number.filter(|percent: &f64| (0.0..=100.0).contains(percent));
     let wrong =
-        || serde::de::Error::custom(format!("is no share in percent, as \"2%\" is: '{text}'"));
+        || serde::de::Error::custom(format!("must be a percentage such as \"2%\", not '{text}'"));
     share.map(|percent| Some(percent / 100.0)).ok_or_else(wrong)
 }
 
@@ -187,8 +186,8 @@ mod tests {
             ("[histroy]\n", "did you mean 'history'?"),
             ("[history]\nbuild = 3", "line 2"),
             ("[history]\nbuild = \" \"", "'build' of [history] is empty"),
-            ("[history]\nthreshold = \"much\"", "is no share in percent"),
-            ("[history]\nthreshold = \"200%\"", "is no share in percent"),
+            ("[history]\nthreshold = \"much\"", "must be a percentage"),
+            ("[history]\nthreshold = \"200%\"", "must be a percentage"),
             ("[history", "line 1"),
         ] {
             let told = read(text).unwrap_err();

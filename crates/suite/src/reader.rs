@@ -29,11 +29,11 @@ const ONE_OR_MORE: &str = "$one-or-more";
 /// An error whose position may not be known yet.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Error in a value, to be appended to its key, such as `is not a table`.
+    /// Error in a value, to be appended to its key, such as `must be a table`.
     #[error("{0}")]
     Value(String),
     /// An unknown key, and a hint.
-    #[error("has a key '{0}' that is not known\nhint: {1}")]
+    #[error("has an unknown key '{0}'\nhint: {1}")]
     UnknownKey(String, String),
     /// A missing key.
     #[error("has no key '{0}'\nhint: {hint}", hint = key_example(.0))]
@@ -94,12 +94,12 @@ impl serde::de::Error for ReadError {
     }
 
     fn invalid_type(_: serde::de::Unexpected<'_>, wanted: &dyn serde::de::Expected) -> ReadError {
-        ReadError::Value(format!("is not {wanted}"))
+        ReadError::Value(format!("must be {wanted}"))
     }
 
     fn unknown_variant(value: &str, known: &'static [&'static str]) -> ReadError {
-        let known: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
-        ReadError::Value(unknown_name(value, &known))
+        let names: Vec<String> = known.iter().map(|&name| name.to_owned()).collect();
+        ReadError::Value(unknown_name(value, &names))
     }
 
     fn unknown_field(key: &str, known: &'static [&'static str]) -> ReadError {
@@ -113,7 +113,7 @@ impl serde::de::Error for ReadError {
 
     fn duplicate_field(key: &'static str) -> ReadError {
         ReadError::Value(format!(
-            "has the key '{key}' twice, perhaps by another name"
+            "has the key '{key}' twice, possibly under another name"
         ))
     }
 
@@ -167,7 +167,7 @@ impl<'a> PartReader<'a> {
     }
 
     fn type_error(&self, wanted: &str) -> ReadError {
-        ReadError::Value(format!("is not {wanted}"))
+        ReadError::Value(format!("must be {wanted}"))
     }
 
     /// Returns the first of the known forms that the value has.
@@ -183,8 +183,10 @@ impl<'a> PartReader<'a> {
             NodeContent::Other => false,
         };
         let found = known.iter().find(|shape| fits(shape));
-        let wanted = known.join(" or ");
-        let wanted = wanted.replace("a value", "a text, a number, a truth value");
+        let wanted = known
+            .join(" or ")
+            .replace("a text", "a string")
+            .replace("a value", "a string, a number, a boolean");
         found.copied().ok_or_else(|| self.type_error(&wanted))
     }
 }
@@ -213,7 +215,7 @@ impl<'de> Deserializer<'de> for PartReader<'_> {
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         let text = self.node.as_text();
-        visitor.visit_str(text.ok_or_else(|| self.type_error("a text in quotes"))?)
+        visitor.visit_str(text.ok_or_else(|| self.type_error("a quoted string"))?)
     }
 
     fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
@@ -251,8 +253,11 @@ impl<'de> Deserializer<'de> for PartReader<'_> {
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
-        let (part, table) = (self.current_part(), self.node.as_table());
-        let table = table.ok_or_else(|| self.type_error("a table"))?;
+        let part = self.current_part();
+        let table = self
+            .node
+            .as_table()
+            .ok_or_else(|| self.type_error("a table"))?;
         let read = visitor.visit_map(TableEntries::new(&part, table));
         read.map_err(|fault| fault.complete_in_table(&part))
     }
@@ -290,8 +295,10 @@ impl<'de> Deserializer<'de> for PartReader<'_> {
             let entry = MapAccessDeserializer::new(TableEntries::new(&part, table));
             return visitor.visit_enum(entry);
         }
-        let text = self.node.as_text();
-        let text = text.ok_or_else(|| self.type_error("a text in quotes"))?;
+        let text = self
+            .node
+            .as_text()
+            .ok_or_else(|| self.type_error("a quoted string"))?;
         visitor.visit_enum(StrDeserializer::new(text))
     }
 
@@ -346,8 +353,10 @@ impl<'de> MapAccess<'de> for TableEntries<'_, '_> {
     }
 
     fn next_value_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<T::Value, ReadError> {
-        let part = self.part.part(self.key);
-        let part = part.ok_or_else(|| ReadError::custom("is not a table"))?;
+        let part = self
+            .part
+            .part(self.key)
+            .ok_or_else(|| ReadError::custom("must be a table"))?;
         let read = seed.deserialize(PartReader::new(&part));
         read.map_err(|fault| fault.complete_at_key(self.key, self.part))
     }
@@ -409,19 +418,19 @@ mod tests {
         for (text, message) in [
             (
                 "names = 'a'\nwarmup = [1]",
-                "line 2: the key 'warmup' of the file is not a text or a table",
+                "line 2: the key 'warmup' of the file must be a string or a table",
             ),
             (
                 "names = 'a'\n[warmup]\nrequests = 5",
-                "line 3: the key 'requests' of [warmup] is not true or false",
+                "line 3: the key 'requests' of [warmup] must be true or false",
             ),
             (
                 "names = 'a'\nwarmup = { requests = true, until = 'x' }",
-                "line 2: the key 'warmup' of the file is not a table with exactly one of requests, until",
+                "line 2: the key 'warmup' of the file must be a table with exactly one of requests, until",
             ),
             (
                 "names = 'a'\nwarmup = { untill = 'x' }",
-                "line 2: [warmup] has a key 'untill' that is not known\nhint: did you mean 'until'?",
+                "line 2: [warmup] has an unknown key 'untill'\nhint: did you mean 'until'?",
             ),
             (
                 "names = []",

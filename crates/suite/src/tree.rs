@@ -88,7 +88,7 @@ pub fn parse_toml(text: &str) -> Result<TreeNode> {
 /// # Errors
 /// Fails if the text is not JSON; the message has line and column.
 pub fn parse_json(text: &str) -> Result<TreeNode> {
-    let value: serde_json::Value = serde_json::from_str(text).context("it is not JSON")?;
+    let value: serde_json::Value = serde_json::from_str(text).context("it is not valid JSON")?;
     Ok(from_json(&value))
 }
 
@@ -102,14 +102,12 @@ fn from_json(value: &serde_json::Value) -> TreeNode {
         },
         serde_json::Value::String(text) => NodeContent::Text(text.clone()),
         serde_json::Value::Array(items) => NodeContent::List(items.iter().map(from_json).collect()),
-        serde_json::Value::Object(entries) => {
-            let entries = entries.iter();
-            NodeContent::Table(
-                entries
-                    .map(|(key, value)| (key.clone(), from_json(value)))
-                    .collect(),
-            )
-        }
+        serde_json::Value::Object(entries) => NodeContent::Table(
+            entries
+                .iter()
+                .map(|(key, value)| (key.clone(), from_json(value)))
+                .collect(),
+        ),
     };
     TreeNode {
         line: None,
@@ -146,11 +144,10 @@ impl LineStarts {
             DeValue::Boolean(truth) => NodeContent::Truth(*truth),
             DeValue::Datetime(_) => NodeContent::Other,
             DeValue::Array(items) => {
-                let items = items.iter();
                 let node = |item: &Spanned<DeValue<'_>>| {
                     self.convert_node(item.span().start, item.get_ref())
                 };
-                NodeContent::List(items.map(node).collect())
+                NodeContent::List(items.iter().map(node).collect())
             }
             DeValue::Table(table) => self.convert_table(table),
         };

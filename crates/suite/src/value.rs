@@ -42,14 +42,14 @@ impl PlainValue {
         // Up to 2^53, every whole number is exactly representable as a float.
         let number = self.as_number()?;
         let is_whole = number.fract() == 0.0 && number >= 0.0 && number < 2f64.powi(53);
-        let whole = is_whole.then_some(number as u64);
-        whole.filter(|whole| *whole >= least)
+        let rounded = is_whole.then_some(number as u64);
+        rounded.filter(|rounded| *rounded >= least)
     }
 }
 
 impl<'de> Deserialize<'de> for PlainValue {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<PlainValue, D::Error> {
-        let wrong = |_| D::Error::custom("is not a text, a number or a truth value");
+        let wrong = |_| D::Error::custom("must be a string, a number or a boolean");
         ParameterValue::deserialize(reader)
             .map(PlainValue)
             .map_err(wrong)
@@ -127,7 +127,7 @@ checked! {
     /// A number, or a text that calculates one.
     #[derive(Copy)]
     pub struct NumberValue(f64) from PlainValue as { "type": ["number", "string"] },
-    |value| value.as_number().ok_or("is not a number".to_owned())
+    |value| value.as_number().ok_or("must be a number".to_owned())
 }
 
 /// A whole number of at least `LEAST`, or a text that calculates one.
@@ -141,9 +141,9 @@ impl<const LEAST: u64> TryFrom<PlainValue> for WholeNumber<LEAST> {
 
     fn try_from(value: PlainValue) -> Result<Self, String> {
         let wanted = match LEAST {
-            0 => "is not a whole number".to_owned(),
-            1 => "is not a whole number above 0".to_owned(),
-            least => format!("is not a whole number from {least} on"),
+            0 => "must be a whole number".to_owned(),
+            1 => "must be a whole number above 0".to_owned(),
+            least => format!("must be a whole number of at least {least}"),
         };
         value.as_whole(LEAST).map(WholeNumber).ok_or(wanted)
     }
@@ -153,7 +153,7 @@ checked! {
     /// A count: a whole number above 0, or a text that calculates one.
     #[derive(Copy)]
     pub struct PositiveCount(u32) from WholeNumber<1> as { "type": ["integer", "string"], "minimum": 1 },
-    |count| u32::try_from(count.0).map_err(|_| "is not a number below 2^32".to_owned())
+    |count| u32::try_from(count.0).map_err(|_| "must be below 2^32".to_owned())
 }
 
 checked! {
@@ -164,7 +164,7 @@ checked! {
     },
     |value| {
         let share = value.as_number().filter(|share| *share > 0.0 && *share < 1.0);
-        share.ok_or("is not a share between 0 and 1 such as \"3%\"".to_owned())
+        share.ok_or("must be a share between 0 and 1 such as \"3%\"".to_owned())
     }
 }
 
@@ -175,7 +175,8 @@ checked! {
         "type": "string", "pattern": r"^[0-9.]+ *(ns|us|µs|μs|ms|s|m|min|h)?$|\{[A-Za-z_]"
     },
     |text| {
-        let wrong = || format!(": '{text}' is not a duration such as \"500ms\" or \"3s\"");
+        let wrong = || format!(": cannot parse duration '{text}': expected e.g. \"500ms\" or \
+                                \"3s\"");
         parse_duration(&text).ok_or_else(wrong)
     }
 }
@@ -187,10 +188,13 @@ checked! {
         let Err(error) = Regex::new(&pattern) else {
             return Ok(pattern);
         };
-        let why = error.to_string();
-        let why = why.lines().last().unwrap_or_default();
-        let why = why.trim_start_matches("error: ");
-        Err(format!(": '{pattern}' is not a pattern: {why}"))
+        let explained = error.to_string();
+        let why = explained
+            .lines()
+            .last()
+            .unwrap_or_default()
+            .trim_start_matches("error: ");
+        Err(format!(": cannot parse pattern '{pattern}': {why}"))
     }
 }
 
@@ -201,7 +205,7 @@ checked! {
     },
     |path| {
         let is_path = path.starts_with('/') && !path.contains(char::is_whitespace);
-        let wrong = format!(": '{path}' is not a path such as \"/\"");
+        let wrong = format!(": cannot parse path '{path}': expected e.g. \"/\"");
         is_path.then_some(path).ok_or(wrong)
     }
 }
@@ -243,8 +247,7 @@ pub fn choice_name(choice: &impl Serialize) -> String {
 
 /// Returns the JSON Schema of a type, as text.
 pub fn schema_of<T: JsonSchema>() -> String {
-    let settings = SchemaSettings::draft2020_12();
-    let settings = settings.with_transform(RecursiveTransform(without_null));
+    let settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(without_null));
     let schema = settings.into_generator().into_root_schema_for::<T>();
     format!("{:#}\n", schema.to_value())
 }
@@ -285,8 +288,8 @@ fn without_null(schema: &mut Schema) {
 
 /// Allows a placeholder where one of several names is expected.
 pub fn or_placeholder(schema: &mut Schema) {
-    let known = std::mem::take(schema);
+    let original = std::mem::take(schema);
     *schema = json_schema!({
-        "anyOf": [known, { "type": "string", "pattern": r"\{[A-Za-z_]\w*\}" }]
+        "anyOf": [original, { "type": "string", "pattern": r"\{[A-Za-z_]\w*\}" }]
     });
 }

@@ -2,6 +2,7 @@
 
 use axum::http::StatusCode;
 use serde_json::json;
+use speedwell_model::ErrorText;
 use speedwell_report::{Document, ReportBlock};
 use speedwell_results::store::{Store, StoreErrorKind};
 use std::path::Path;
@@ -50,20 +51,10 @@ impl PageError {
 
     /// Converts an error, extracting the hints from its messages.
     pub fn from_error(status: StatusCode, error: &anyhow::Error) -> PageError {
-        let mut words = Vec::new();
-        let mut hints = Vec::new();
-        for part in error.chain().map(ToString::to_string) {
-            match part.split_once("\nhint: ") {
-                Some((before, hint)) => {
-                    words.push(before.to_owned());
-                    hints.push(hint.to_owned());
-                }
-                None => words.push(part),
-            }
-        }
+        let text = ErrorText::from_error(error);
         PageError {
-            hints,
-            ..PageError::new(status, words.join(": "))
+            hints: text.hints,
+            ..PageError::new(status, text.message)
         }
     }
 

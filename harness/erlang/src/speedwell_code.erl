@@ -17,7 +17,7 @@
 %% before a worker starts; `arity` says whether state and previous result follow them.
 -type ready() :: #{module := module(), binary := binary(), source := string(), form := text | mfa | 'fun',
                    batch := atom(), empty := atom(), arity := 0..2, extra := list(),
-                   init := hook(), init_runner := hook(), done := hook()}.
+                   folds => boolean(), init := hook(), init_runner := hook(), done := hook()}.
 
 -define(HOOKS, [init, init_runner, done]).
 
@@ -85,7 +85,7 @@ generate(Code, Module) ->
         forms => lists:append([in_file(Part, F) || {Part, #{forms := F}} <- Hooks])
                  ++ in_file(runner, maps:get(forms, Loop))
     },
-    Plain = maps:with([form, arity, extra, batch, empty], Loop),
+    Plain = maps:with([form, arity, extra, batch, empty, folds], Loop),
     lists:foldl(fun(Part, Map) -> Map#{Part => found(Part, Hooks)} end, maps:merge(Base, Plain), ?HOOKS).
 
 found(Part, Hooks) ->

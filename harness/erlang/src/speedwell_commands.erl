@@ -73,7 +73,9 @@ load(Context = #context{fields = Fields, jobs = Jobs, main = Main}) ->
     Ready = #{form := Form, arity := Arity, source := Source} = prepared(Code#{lang => Language}, Name, Paths),
     case speedwell_job:start(Ready, #{parent => Main, node => Node}) of
         {ok, Job} ->
-            event(Context, loaded, [{job, Name}, {form, Form}, {arity, Arity}, {source, Source}]),
+            %% Nothing is known of modules that other compilers made.
+            Folds = [{folds, 0} || not maps:get(folds, Ready, true)],
+            event(Context, loaded, [{job, Name}, {form, Form}, {arity, Arity}, {source, Source} | Folds]),
             Jobs#{Name => Job};
         {error, Reason} ->
             event(Context, error, [{job, Name} | speedwell_error:of_failure(speedwell_job:failure(Reason))]),

@@ -5,9 +5,10 @@
 
 -export([of_runner/2, fresh/2, form/1, tokens/2]).
 
-%% Generates the loop of a runner: `export`, `forms`, `texts`, `form`, `arity`, `extra`, `batch` (its
-%% name), `empty` (the corresponding loop of `speedwell_empty`). `Taken` are function names used by the
-%% user.
+%% How the loop of a runner looks: `export`, `forms`, `texts`, `form`, `arity`, `extra`,
+%% `batch` (its name), `empty` (the loop of `speedwell_empty` like it), `folds` (whether the
+%% compiler may have computed its result in advance). `Taken` are
+%% names of functions that the user has chosen.
 -spec of_runner(speedwell_text:part() | {'fun', fun()}, [atom()]) -> map().
 of_runner({expressions, Tokens, Text}, Taken) ->
     Batch = fresh(batch, Taken),
@@ -16,23 +17,24 @@ of_runner({expressions, Tokens, Text}, Taken) ->
     Before = tokens("~s(~s, _) -> ~s(~s - 1, begin ", [Batch, Count, Batch, Count]),
     Loop = tokens("~s(0, Result) -> Result; ", [Batch]) ++ Before ++ Tokens ++ tokens(" end).", []),
     #{export => {Batch, 2}, form => text, arity => 0, extra => [], batch => Batch,
-      empty => expression,
+      empty => expression, folds => not has_remote_call(expressions(Tokens)),
       forms => [form(Loop)],
       texts => [io_lib:format("~s(0, Result) ->~n    Result;~n~s(~s, _) ->~n    ~s(~s - 1, begin ~ts end).~n",
                               [Batch, Batch, Count, Batch, Count, Text])]};
 of_runner({function, Name, Arity, Tokens, Text}, Taken) ->
-    Own = #{forms => [form(Tokens)], texts => ["\n" ++ string:trim(Text, trailing, ".") ++ ".\n"], form => text},
+    {function, _, _, _, Clauses} = Form = form(Tokens),
+    Own = #{folds => folds(Clauses), forms => [Form], texts => ["\n" ++ string:trim(Text, trailing, ".") ++ ".\n"], form => text},
     around(io_lib:format("~p", [Name]), Arity, [], Own, Taken);
 of_runner({clauses, Arity, Clauses, Text}, Taken) ->
     Name = fresh(runner, Taken),
-    Own = #{forms => [{function, 1, Name, Arity, Clauses}],
+    Own = #{folds => folds(Clauses), forms => [{function, 1, Name, Arity, Clauses}],
             texts => [io_lib:format("~n~p: ~ts.~n", [Name, string:trim(Text, trailing, ".")])], form => text},
     around(io_lib:format("~p", [Name]), Arity, [], Own, Taken);
 of_runner({remote, M, F, Arity}, Taken) ->
-    around(io_lib:format("~p:~p", [M, F]), Arity, [], #{forms => [], texts => [], form => text}, Taken);
+    around(io_lib:format("~p:~p", [M, F]), Arity, [], #{folds => false, forms => [], texts => [], form => text}, Taken);
 of_runner({'fun', Fun}, Taken) ->
     {arity, Arity} = erlang:fun_info(Fun, arity),
-    around("Fun", Arity, ["Fun"], #{forms => [], texts => [], form => 'fun', extra => [Fun]}, Taken);
+    around("Fun", Arity, ["Fun"], #{folds => false, forms => [], texts => [], form => 'fun', extra => [Fun]}, Taken);
 of_runner({mfa, M, F, A}, Taken) ->
     calling("erlang:apply(M, F, A)", ["M", "F", "A"], #{form => mfa, extra => [M, F, A]}, Taken);
 of_runner({list, List}, Taken) ->
@@ -52,7 +54,7 @@ around(_, Arity, _, Own, _) ->
     Own#{arity => Arity, export => {batch, 2}, batch => batch, extra => [], empty => call}.
 
 calling(Call, Passed, Own, Taken) ->
-    written(Call, Passed, "_", Own#{arity => 0, empty => applied, forms => [], texts => []}, Taken).
+    written(Call, Passed, "_", Own#{arity => 0, empty => applied, folds => false, forms => [], texts => []}, Taken).
 
 written(Call, Passed, Previous, #{forms := Forms, texts := Texts} = Own, Taken) ->
     Batch = fresh(batch, Taken),
@@ -64,7 +66,32 @@ written(Call, Passed, Previous, #{forms := Forms, texts := Texts} = Own, Taken) 
                Own#{export => {Batch, 2 + length(Passed)}, batch => Batch, forms => [form(tokens("~s", [Text])) | Forms],
                     texts => [Text | Texts]}).
 
-%% Returns `Name` with as many underscores appended as needed to be unique.
+%% Whether the compiler may know the result of these clauses: not where it is computed from an
+%% argument, nor where a function of another module is called.
+folds(Clauses) ->
+    lists:any(fun({clause, _, Head, _, Body}) ->
+                  Arguments = [Name || Name <- variables(Head), Name =/= '_'],
+                  not has_remote_call(Body) andalso
+                      not lists:any(fun(Name) -> lists:member(Name, Arguments) end, variables(lists:last(Body)))
+              end, Clauses).
+
+%% The compiler evaluates pure functions of these modules where their arguments are known.
+has_remote_call({call, _, {remote, _, {atom, _, Module}, _}, Arguments}) ->
+    not lists:member(Module, [erlang, lists, math, maps]) orelse has_remote_call(Arguments);
+has_remote_call(Form) when is_tuple(Form) -> has_remote_call(tuple_to_list(Form));
+has_remote_call(Forms) when is_list(Forms) -> lists:any(fun has_remote_call/1, Forms);
+has_remote_call(_) -> false.
+
+variables({var, _, Name}) -> [Name];
+variables(Form) when is_tuple(Form) -> variables(tuple_to_list(Form));
+variables(Forms) when is_list(Forms) -> lists:flatmap(fun variables/1, Forms);
+variables(_) -> [].
+
+expressions(Tokens) ->
+    {ok, Expressions} = erl_parse:parse_exprs(Tokens ++ tokens(".", [])),
+    Expressions.
+
+%% `Name`, with as many underlines behind it as it takes to be nobody else's.
 -spec fresh(atom(), [atom()]) -> atom().
 fresh(Name, Taken) ->
     case lists:member(Name, Taken) of

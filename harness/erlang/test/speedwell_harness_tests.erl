@@ -1,6 +1,7 @@
 %% The harness as Speedwell sees it: protocol events over descriptors 3 and 4.
 -module(speedwell_harness_tests).
--export([a_run_has_points_on_its_grid/0, hooks_are_executed_where_they_belong/0, only_new_workers_are_initialised/0,
+-export([a_run_has_points_on_its_grid/0, only_what_the_compiler_may_know_can_fold/0,
+         hooks_are_executed_where_they_belong/0, only_new_workers_are_initialised/0,
          errors_name_their_stage/0, a_run_can_be_stopped/0, gauges_are_told/0, code_is_kept_in_the_cache/0,
          a_cluster_needs_no_daemon/0, timed_runs_have_samples/0, elixir_has_the_same_loops/0,
          gauges_are_those_of_the_node/0, a_node_out_of_reach_says_why/0, errors_of_kept_code_are_in_its_language/0]).
@@ -11,7 +12,7 @@
 
 all_test_() ->
     [{timeout, 120, {atom_to_list(Name), fun() -> ?MODULE:Name() end}} || Name <- [
-        a_run_has_points_on_its_grid, hooks_are_executed_where_they_belong, only_new_workers_are_initialised,
+        a_run_has_points_on_its_grid, only_what_the_compiler_may_know_can_fold, hooks_are_executed_where_they_belong, only_new_workers_are_initialised,
         errors_name_their_stage, a_run_can_be_stopped, gauges_are_told, gauges_are_those_of_the_node,
         a_node_out_of_reach_says_why, code_is_kept_in_the_cache, errors_of_kept_code_are_in_its_language,
         a_cluster_needs_no_daemon, timed_runs_have_samples, elixir_has_the_same_loops]].
@@ -40,6 +41,18 @@ a_run_has_points_on_its_grid() ->
     [_, _, _, Median] = numbers(maps:get(<<"q_ps">>, Worker)),
     ?assert(Median > 69000000000 andalso Median < 1000000000000),
     ?assertEqual([{exit, 0}], close(Harness)).
+
+only_what_the_compiler_may_know_can_fold() ->
+    Harness = start(),
+    Codes = [{"1 + 2.", folds}, {"lists:sum([1, 2]).", folds}, {"runner(_) -> 5.", folds},
+             {"runner(_, P) -> P + 1, 5.", folds}, {"fun(1) -> 1; (N) -> N end.", folds},
+             {"runner(_, P) -> P + 1.", computed}, {"fun(N) -> N * 2 end.", computed}, {"rand:uniform().", computed},
+             {"timer:sleep(1), 5.", computed}, {"case rand:uniform() of X when X > 2 -> X; _ -> 1 end.", computed}],
+    Found = [begin
+                 {<<"loaded">>, Loaded} = load(Harness, io_lib:format("c~w", [N]), [{init_runner, "0."}, {runner, Text}]),
+                 {Text, case Loaded of #{<<"folds">> := <<"0">>} -> computed; _ -> folds end}
+             end || {N, {Text, _}} <- lists:enumerate(Codes)],
+    ?assertEqual(Codes, Found).
 
 hooks_are_executed_where_they_belong() ->
     Harness = start(),

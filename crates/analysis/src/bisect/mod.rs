@@ -194,3 +194,10 @@ pub struct BisectFindings {
     /// Result, once the search is over.
     pub answer: Option<BisectAnswer>,
 }
+
+impl BisectFindings {
+    /// Returns the good and the bad end of the line.
+    pub fn ends(&self) -> [usize; 2] {
+        [0, self.state.revisions - 1]
+    }
+}

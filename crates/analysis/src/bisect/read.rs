@@ -61,7 +61,7 @@ impl BisectObservations {
         }
         for run in &session.runs {
             let value = metric.and_then(|metric| run.value_of(&metric.name));
-            let value = value.filter(|value| value.is_finite() && *value > 0.0);
+            let value = value.filter(|value| value.is_finite() && *value >= 0.0);
             if let Some(place) = of_variant(&run.variant) {
                 let outcome = value.map_or(BisectOutcome::Failed, BisectOutcome::Value);
                 slots.insert(run.slot, (place, outcome));

@@ -228,6 +228,32 @@ fn a_revision_that_hangs_is_bad_where_the_bad_end_hangs_and_the_good_one_does_no
 }
 
 #[test]
+fn a_change_from_zero_and_one_to_zero_are_found() {
+    for (good, bad, expected) in [(0.0, 3.0, f64::INFINITY), (3.0, 0.0, -1.0)] {
+        let mut line = SimulatedLine::new(20, &[], 1);
+        line.levels = (0..20).map(|at| if at < 13 { good } else { bad }).collect();
+        line.noise = 0.0;
+        let (answer, _) = line.run_search();
+        assert_eq!(change_positions(&answer), [(12, 13)]);
+        let ChangeConfirmation::Measured(ConfirmationResult::Confirmed(change)) =
+            answer.parts[0].confirmed
+        else {
+            panic!("{answer:?}");
+        };
+        assert_eq!((change.value, change.low), (expected, expected));
+        assert!(answer.is_found());
+    }
+}
+
+#[test]
+fn a_count_that_is_zero_in_every_revision_did_not_change() {
+    let mut line = SimulatedLine::new(20, &[], 1);
+    line.levels = vec![0.0; 20];
+    let (answer, _) = line.run_search();
+    assert!(matches!(answer.ends, EndsComparison::Alike(change) if change.value == 0.0));
+}
+
+#[test]
 fn an_end_that_cannot_be_built_is_named() {
     let mut made = SimulatedLine::new(10, &[(5, 0.1)], 1);
     made.can_build = |revision| revision != 9;

@@ -9,7 +9,7 @@ use super::{
     BisectStep, BisectedChange, ChangeConfirmation, EndsComparison,
 };
 use crate::confirm::{self, CONFIRMATION_ALPHA, ConfirmationResult};
-use speedwell_model::{IntervalEstimate, MetricDirection, median};
+use speedwell_model::{MetricDirection, median};
 use speedwell_stats::BlockObservation;
 use speedwell_stats::posterior::{PosteriorBins, RevisionPosterior};
 use speedwell_stats::test::mann_whitney::{PValueMethod, mann_whitney};
@@ -90,6 +90,8 @@ impl RevisionPair {
             match outcome {
                 BisectOutcome::Value(value) => {
                     self.values[side].push(value);
+                    // Ranks need a logarithm, and zero is below every positive number.
+                    let value = value.max(f64::MIN_POSITIVE);
                     self.runs.push(match side {
                         0 => BlockObservation::baseline(value, self.blocks),
                         _ => BlockObservation::candidate(value, self.blocks),
@@ -166,12 +168,7 @@ impl BisectReplay<'_> {
         let Ok(test) = stratified_rank(&pair.runs) else {
             return Ok((EndsComparison::Unmeasurable(high), pair));
         };
-        let interval = test.interval_at(CONFIRMATION_ALPHA);
-        let change = IntervalEstimate {
-            value: test.ratio() - 1.0,
-            low: interval.low - 1.0,
-            high: interval.high - 1.0,
-        };
+        let change = confirm::tested_change(&test, CONFIRMATION_ALPHA);
         let delta = self.state.delta;
         let matters = !change.lies_within(-delta / (1.0 + delta), delta);
         let ends = match (test.p <= CONFIRMATION_ALPHA, matters) {

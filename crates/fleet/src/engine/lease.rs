@@ -91,10 +91,13 @@ impl SallocGuard {
         let Some(status) = self.shell.try_wait()? else {
             return Ok(None);
         };
-        let complaint = self.complaint.take().and_then(|said| said.join().ok());
-        let complaint = complaint.unwrap_or_default();
+        let complaint = self
+            .complaint
+            .take()
+            .and_then(|said| said.join().ok())
+            .unwrap_or_default();
         if complaint.trim().is_empty() {
-            return Ok(Some(format!("salloc ended: {status}")));
+            return Ok(Some(format!("salloc exited: {status}")));
         }
         Ok(Some(failure_reason("salloc", &complaint).to_owned()))
     }
@@ -116,7 +119,7 @@ impl SlurmEngine {
                 break components;
             }
             if let Some(why) = guard.end_reason()? {
-                bail!("Slurm gives no machines for the parts of this experiment: {why}");
+                bail!("Slurm cannot allocate machines for the parts of this experiment: {why}");
             }
             waits(pending_reason(&queue))?;
             thread::sleep(pause);
@@ -151,19 +154,19 @@ impl SlurmEngine {
             "sh".into(),
             "salloc".into(),
         ];
-        for (at, part) in parts.iter().enumerate() {
-            words.extend((at > 0).then(|| ":".to_owned()));
+        for (index, part) in parts.iter().enumerate() {
+            words.extend((index > 0).then(|| ":".to_owned()));
             words.extend(["--no-bell", "--kill-command"].map(str::to_owned));
             words.push(format!("--job-name={name}"));
             words.extend(self.component_options(part));
         }
         words.extend(HOLD_COMMAND.map(str::to_owned));
-        let mut shell = self.slurm_command("/bin/sh");
-        shell.args(words).stdin(Stdio::piped());
-        shell.stdout(Stdio::null()).stderr(Stdio::piped());
+        let mut command = self.slurm_command("/bin/sh");
+        command.args(words).stdin(Stdio::piped());
+        command.stdout(Stdio::null()).stderr(Stdio::piped());
         // Own process group: Ctrl-C must reach us only; the guard is notified by the end of its
         // input.
-        let mut shell = shell.process_group(0).spawn()?;
+        let mut shell = command.process_group(0).spawn()?;
         let complaint = shell.stderr.take().map(|mut stderr| {
             thread::spawn(move || {
                 let mut said = String::new();
@@ -203,8 +206,11 @@ impl SlurmEngine {
     }
 
     fn node_addresses(&self, allocation: &MachineAllocation) -> Result<BTreeMap<String, IpAddr>> {
-        let names = allocation.components.iter().map(|(name, _)| name.as_str());
-        let names: Vec<&str> = names.collect();
+        let names: Vec<&str> = allocation
+            .components
+            .iter()
+            .map(|(name, _)| name.as_str())
+            .collect();
         let mut scontrol = self.slurm_command("scontrol");
         let shown = run_program(scontrol.args(["--oneliner", "show", "node", &names.join(",")]))?;
         Ok(parse_addresses(&shown))
@@ -217,8 +223,10 @@ impl SlurmEngine {
         let (_, component) = components.find(|(name, _)| name == machine)?;
         let is_one_of_several = allocation.components.iter().any(|(_, other)| *other > 0);
         let group = is_one_of_several.then(|| format!("--het-group={component}"));
-        let frequency = self.file_options().into_iter();
-        let frequency = frequency.filter(|wish| wish.starts_with("--cpu-freq="));
+        let frequency = self
+            .file_options()
+            .into_iter()
+            .filter(|wish| wish.starts_with("--cpu-freq="));
         let options = [
             format!("--jobid={}", allocation.job),
             format!("--nodelist={machine}"),
@@ -290,8 +298,10 @@ fn describe_queue_state(queue: &str) -> Option<String> {
 
 /// Slurm's reason why a job has not started; empty while unknown.
 fn pending_reason(queue: &str) -> &str {
-    let reasons = queue.lines().filter_map(|row| row.splitn(4, '|').nth(3));
-    let mut reasons = reasons.map(str::trim);
+    let mut reasons = queue
+        .lines()
+        .filter_map(|row| row.splitn(4, '|').nth(3))
+        .map(str::trim);
     let is_one = |reason: &&str| !["", "None", "(null)"].contains(reason);
     reasons.find(is_one).unwrap_or_default()
 }
@@ -305,10 +315,13 @@ fn parse_addresses(shown: &str) -> BTreeMap<String, IpAddr> {
     let address = |line: &str| {
         let name = value(line, "NodeName")?;
         let host = value(line, "NodeAddr")?;
-        let found = (host.as_str(), 0).to_socket_addrs().ok()?;
-        let found: Vec<IpAddr> = found.map(|own| own.ip()).collect();
+        let found: Vec<IpAddr> = (host.as_str(), 0)
+            .to_socket_addrs()
+            .ok()?
+            .map(|address| address.ip())
+            .collect();
         // A machine may resolve its own name to a loopback address, which others cannot use.
-        let outer = found.iter().find(|own| !own.is_loopback());
+        let outer = found.iter().find(|address| !address.is_loopback());
         Some((name, *outer.or(found.first())?))
     };
     shown.lines().filter_map(address).collect()

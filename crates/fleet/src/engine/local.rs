@@ -66,8 +66,8 @@ impl LocalEngine {
         match child.try_wait() {
             Ok(None) => JobState::Running,
             Ok(Some(status)) if status.success() => JobState::Ended(None),
-            Ok(Some(status)) => JobState::Ended(Some(format!("the worker ended: {status}"))),
-            Err(error) => JobState::Ended(Some(format!("the worker is lost: {error}"))),
+            Ok(Some(status)) => JobState::Ended(Some(format!("the worker exited: {status}"))),
+            Err(error) => JobState::Ended(Some(format!("lost the worker: {error}"))),
         }
     }
 
@@ -87,7 +87,7 @@ impl LocalEngine {
 
     pub(super) fn start_command(&self, machine: &str, words: &[&str]) -> anyhow::Result<Child> {
         self.ensure_known(machine)?;
-        let (program, words) = words.split_first().context("there is nothing to start")?;
+        let (program, words) = words.split_first().context("nothing to start")?;
         let mut command = Command::new(program);
         command.args(words).stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -99,7 +99,7 @@ impl LocalEngine {
 
     fn ensure_known(&self, machine: &str) -> anyhow::Result<()> {
         let is_known = self.machines.iter().any(|known| known.name == machine);
-        anyhow::ensure!(is_known, "there is no machine '{machine}'");
+        anyhow::ensure!(is_known, "unknown machine '{machine}'");
         Ok(())
     }
 }
@@ -239,7 +239,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut engine = fleet(folder.path(), "");
         let refused = engine.submit(&work(folder.path(), "there")).unwrap_err();
-        assert_eq!(refused.to_string(), "there is no machine 'there'");
+        assert_eq!(refused.to_string(), "unknown machine 'there'");
         assert_eq!(engine.list_machines().unwrap()[0].name, "here");
     }
 }

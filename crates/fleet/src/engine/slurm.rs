@@ -80,20 +80,22 @@ impl SlurmEngine {
             if machines.iter().any(|known| known.name == name) {
                 continue;
             }
-            let own = self.named.iter().find(|entry| entry.name == name);
-            let mut labels = own.map(|entry| entry.labels.clone()).unwrap_or_default();
-            let features = features.split(',').filter(|feature| *feature != "(null)");
+            let configured = self.named.iter().find(|entry| entry.name == name);
+            let mut labels = configured
+                .map(|entry| entry.labels.clone())
+                .unwrap_or_default();
             labels.extend(
                 features
-                    .filter(|feature| !feature.is_empty())
+                    .split(',')
+                    .filter(|feature| !feature.is_empty() && *feature != "(null)")
                     .map(str::to_owned),
             );
-            let folder = own.and_then(|entry| entry.folder.clone());
+            let folder = configured.and_then(|entry| entry.folder.clone());
             machines.push(FleetMachine {
                 state: machine_state(&state, &reason),
                 labels,
                 folder: folder.unwrap_or_else(|| self.folder.clone()),
-                binary: own.and_then(|entry| entry.binary.clone()),
+                binary: configured.and_then(|entry| entry.binary.clone()),
                 name,
             });
         }
@@ -139,7 +141,7 @@ impl SlurmEngine {
         let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
         ensure!(
             is_number,
-            "sbatch answers '{}' in the place of a job's number",
+            "sbatch printed '{}' instead of a job number",
             answer.trim()
         );
         Ok(id.to_owned())
@@ -205,8 +207,8 @@ impl SlurmEngine {
     }
 
     pub(super) fn start_command(&self, machine: &str, words: &[&str]) -> Result<Child> {
-        let program = words.first().context("there is nothing to start")?;
-        ensure!(!program.starts_with('-'), "'{program}' is no program");
+        let program = words.first().context("nothing to start")?;
+        ensure!(!program.starts_with('-'), "invalid program '{program}'");
         let mut srun = self.slurm_command("srun");
         srun.args([
             "--quiet",
@@ -238,11 +240,14 @@ impl SlurmEngine {
             return Ok(limit);
         }
         let config = run_program(self.slurm_command("scontrol").args(["show", "config"]))?;
-        let limit = config.lines().find_map(|line| {
-            let (key, value) = line.split_once('=')?;
-            (key.trim() == "MaxArraySize").then(|| value.trim().parse::<u32>().ok())?
-        });
-        let limit = limit.unwrap_or(DEFAULT_MAX_ARRAY_SIZE).max(1);
+        let limit = config
+            .lines()
+            .find_map(|line| {
+                let (key, value) = line.split_once('=')?;
+                (key.trim() == "MaxArraySize").then(|| value.trim().parse::<u32>().ok())?
+            })
+            .unwrap_or(DEFAULT_MAX_ARRAY_SIZE)
+            .max(1);
         self.array_limit = Some(limit);
         Ok(limit)
     }
@@ -274,11 +279,11 @@ impl SlurmEngine {
 /// Groups task numbers into arrays, each with its first number and the offsets from it, which are
 /// below `limit`.
 fn group_into_arrays(numbers: &[u32], limit: u32) -> Vec<(u32, Vec<u32>)> {
-    let mut numbers = numbers.to_vec();
-    numbers.sort_unstable();
-    numbers.dedup();
+    let mut sorted = numbers.to_vec();
+    sorted.sort_unstable();
+    sorted.dedup();
     let mut arrays: Vec<(u32, Vec<u32>)> = Vec::new();
-    for number in numbers {
+    for number in sorted {
         match arrays.last_mut() {
             Some((first, indexes)) if number - *first < limit => indexes.push(number - *first),
             _ => arrays.push((number, vec![0])),
@@ -337,7 +342,7 @@ fn machine_state(state: &str, reason: &str) -> MachineState {
     let word = state.trim_end_matches(|last: char| !last.is_ascii_alphanumeric());
     let does_not_answer = state.ends_with('*');
     match word {
-        _ if does_not_answer => MachineState::Unfit("it does not answer".to_owned()),
+        _ if does_not_answer => MachineState::Unfit("it does not respond".to_owned()),
         "idle" => MachineState::Free,
         // Planned: the scheduler holds the node for a pending job. Blocked: it is kept free next to
         // an exclusive job.
@@ -360,12 +365,12 @@ pub(super) fn run_program(command: &mut Command) -> Result<String> {
 /// Runs a program with this input and returns its output.
 fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
     let program = Path::new(command.get_program()).display().to_string();
-    let child = (command.stdin(Stdio::piped()).stdout(Stdio::piped()))
+    let mut child = (command.stdin(Stdio::piped()).stdout(Stdio::piped()))
         .stderr(Stdio::piped())
-        .spawn();
-    let mut child = child.with_context(|| {
-        format!("cannot start '{program}'\nhint: the programs of Slurm have to be here, too")
-    })?;
+        .spawn()
+        .with_context(|| {
+            format!("cannot start '{program}'\nhint: Slurm's programs must be installed here, too")
+        })?;
     if let Some(mut stdin) = child.stdin.take() {
         // A program that does not read its input has failed; its status and stderr say why.
         let _ = stdin.write_all(input.as_bytes());
@@ -401,8 +406,9 @@ fn run_with_retry(command: &mut Command, input: &str) -> Result<String> {
 /// Extracts the last line of a Slurm program's stderr, without the program's name.
 pub(super) fn failure_reason<'a>(program: &str, complaint: &'a str) -> &'a str {
     let mut lines = complaint.lines().map(str::trim);
-    let last = lines.rfind(|line| !line.is_empty());
-    let last = last.unwrap_or("no reason is given");
+    let last = lines
+        .rfind(|line| !line.is_empty())
+        .unwrap_or("no reason given");
     last.strip_prefix(&format!("{program}: error: "))
         .unwrap_or(last)
 }
@@ -474,7 +480,7 @@ mod tests {
         assert_eq!(machine_state("allocated", "none"), MachineState::Busy);
         assert_eq!(machine_state("mixed", "none"), MachineState::Busy);
         assert_eq!(machine_state("planned", "none"), MachineState::Busy);
-        assert_eq!(machine_state("idle*", "none"), unfit("it does not answer"));
+        assert_eq!(machine_state("idle*", "none"), unfit("it does not respond"));
         assert_eq!(
             machine_state("drained", "new fans | soon"),
             unfit("drained: new fans | soon")

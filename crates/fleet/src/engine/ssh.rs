@@ -125,7 +125,7 @@ impl SshEngine {
             self.ssh_command(&machine.name, &["sh", "-c", PROBE_SCRIPT, "probe", &folder]);
         let output = match line.stdin(Stdio::null()).output() {
             Ok(output) => output,
-            Err(error) => return MachineState::Unfit(format!("ssh cannot be started: {error}")),
+            Err(error) => return MachineState::Unfit(format!("cannot start ssh: {error}")),
         };
         match output.stdout.trim_ascii() {
             b"free" if output.status.success() => MachineState::Free,
@@ -138,14 +138,21 @@ impl SshEngine {
         self.ensure_known(&work.machine)?;
         let folder = work.folder.to_string_lossy();
         let program = format!("{folder}/bin/speedwell");
-        let orders = work.tasks.iter().map(|task| format!("{}\n", task.request));
-        let orders: String = orders.collect();
+        let orders: String = work
+            .tasks
+            .iter()
+            .map(|task| format!("{}\n", task.request))
+            .collect();
         if work.is_detached {
             let words = [program.as_str(), "perform-parcel", "--launch", &folder];
             let line = self.start_command(&work.machine, &words)?;
             let name = send_and_read(line, &mut orders.as_bytes())?;
             let job = JobId(name.trim().to_owned());
-            ensure!(detached::is_detached_worker(&job), "it answers '{}'", job.0);
+            ensure!(
+                detached::is_detached_worker(&job),
+                "unexpected answer '{}'",
+                job.0
+            );
             return Ok(SubmittedJob { job, lines: None });
         }
         let words = [program.as_str(), "perform-parcel", &folder, "-"];
@@ -183,7 +190,10 @@ impl SshEngine {
         words.extend(spools.iter().map(String::as_str));
         let mut child = self.start_command(machine, &words)?;
         let complaint = read_stderr(&mut child);
-        let lines = child.stdout.take().context("the line has no end")?;
+        let lines = child
+            .stdout
+            .take()
+            .context("the connection has no stdout")?;
         let entry = SshJob {
             lease: child.stdin.take(),
             connection: child,
@@ -212,12 +222,12 @@ impl SshEngine {
             Ok(Some(status)) => {
                 let said = job.stderr_tail.last_line();
                 JobState::Ended(Some(match status.code() {
-                    Some(CONNECTION_FAILED) => format!("the line is cut: {said}"),
-                    _ if said.is_empty() => format!("the worker ended: {status}"),
-                    _ => format!("the worker ended: {status}: {said}"),
+                    Some(CONNECTION_FAILED) => format!("connection lost: {said}"),
+                    _ if said.is_empty() => format!("the worker exited: {status}"),
+                    _ => format!("the worker exited: {status}: {said}"),
                 }))
             }
-            Err(error) => JobState::Ended(Some(format!("the line is lost: {error}"))),
+            Err(error) => JobState::Ended(Some(format!("connection lost: {error}"))),
         }
     }
 
@@ -288,7 +298,7 @@ impl SshEngine {
 
     fn ensure_known(&self, machine: &str) -> Result<()> {
         if !self.machines.iter().any(|known| known.name == machine) {
-            bail!("there is no machine '{machine}'");
+            bail!("unknown machine '{machine}'");
         }
         Ok(())
     }
@@ -314,10 +324,10 @@ fn read_stderr(child: &mut Child) -> StderrTail {
     let reading = thread::spawn(move || {
         let mut buffer = [0; 1024];
         while let Ok(count @ 1..) = stderr.read(&mut buffer) {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend_from_slice(&buffer[..count]);
-            let surplus = kept.len().saturating_sub(STDERR_TAIL_BYTES);
-            kept.drain(..surplus);
+            let mut tail = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            tail.extend_from_slice(&buffer[..count]);
+            let surplus = tail.len().saturating_sub(STDERR_TAIL_BYTES);
+            tail.drain(..surplus);
         }
     });
     StderrTail {
@@ -336,15 +346,15 @@ fn last_nonempty_line(said: &[u8]) -> String {
 fn unavailable_reason(machine: &str, said: &[u8]) -> String {
     let said = last_nonempty_line(said);
     if said.contains("Host key verification failed") {
-        return format!("its host key is not known: compare it once by 'ssh {machine}'");
+        return format!("its host key is unknown: verify it once with 'ssh {machine}'");
     }
     if said.contains("Permission denied") {
         return format!(
-            "no key lets us in without a question, as 'ssh -o BatchMode=yes {machine} true' shows"
+            "no key allows a login without a prompt: try 'ssh -o BatchMode=yes {machine} true'"
         );
     }
     if said.is_empty() {
-        return "it does not answer".to_owned();
+        return "it does not respond".to_owned();
     }
     said
 }

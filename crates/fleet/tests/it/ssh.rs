@@ -48,7 +48,7 @@ fn a_worker_reads_its_orders_and_writes_its_lines_through_ssh() {
     let ended = wait_for(&mut engine, &submitted.job, is_over);
     assert_eq!(
         ended,
-        JobState::Ended(Some("the worker ended: exit status: 4: gone".into()))
+        JobState::Ended(Some("the worker exited: exit status: 4: gone".into()))
     );
     // Words are passed literally, even if a shell would interpret them.
     let mut line = engine
@@ -131,10 +131,7 @@ fn machines_are_free_busy_or_say_why_they_cannot_be_had() {
     let MachineState::Unfit(why) = &states(&mut engine)[0] else {
         panic!("an unknown host was believed");
     };
-    assert_eq!(
-        why,
-        "its host key is not known: compare it once by 'ssh m1'"
-    );
+    assert_eq!(why, "its host key is unknown: verify it once with 'ssh m1'");
 }
 
 #[test]
@@ -178,7 +175,7 @@ fn a_program_is_sent_once_and_again_only_when_it_differs() {
     // A program that does not run there reports why.
     let error = check::check_machine(&mut engine, &machine, &place).unwrap_err();
     assert!(
-        format!("{error:#}").contains("'one' is no time"),
+        format!("{error:#}").contains("cannot parse time 'one'"),
         "{error:#}"
     );
 }

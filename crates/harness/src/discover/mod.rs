@@ -105,9 +105,9 @@ impl BenchmarkSelection {
             .iter()
             .find(|(path, _)| file.starts_with(path));
         let mut sets = of_file.map_or(&self.sets, |(_, sets)| sets).clone();
-        let own: Vec<_> = self.of_benchmark(name).cloned().collect();
-        sets.retain(|(known, _)| own.iter().all(|(replaced, _)| replaced != known));
-        sets.extend(own);
+        let replacements: Vec<_> = self.of_benchmark(name).cloned().collect();
+        sets.retain(|(known, _)| replacements.iter().all(|(replaced, _)| replaced != known));
+        sets.extend(replacements);
         sets
     }
 
@@ -128,8 +128,8 @@ impl BenchmarkSelection {
                 .any(|(n, wanted)| n == name && has(n, wanted))
         };
         let named = self.sets.iter().map(|(name, _)| name.as_str());
-        let mut own = named.filter(|name| case.value(name).is_some());
-        self.selects_name(&case.benchmark) && own.all(allowed)
+        let mut used = named.filter(|name| case.value(name).is_some());
+        self.selects_name(&case.benchmark) && used.all(allowed)
     }
 
     /// Parses `NAME=V[,V...]`, the argument of `--set`.
@@ -142,7 +142,7 @@ impl BenchmarkSelection {
                 .split(',')
                 .map(|value| (name.to_owned(), Self::expand_number(value)))
                 .collect()),
-            _ => bail!("'{text}' is not of the form NAME=VALUE[,VALUE...]"),
+            _ => bail!("cannot parse '{text}': expected NAME=VALUE[,VALUE...]"),
         }
     }
 
@@ -160,7 +160,7 @@ impl BenchmarkSelection {
             }
             let refusal = || {
                 let number = at + 1;
-                format!("line {number}, '{line}', is not of the form 'group/file NAME=VALUE'")
+                format!("cannot parse line {number}, '{line}': expected 'group/file NAME=VALUE'")
             };
             let before = line.split_once('=').with_context(refusal)?.0;
             let (name, words) = match before.rsplit_once(' ') {

@@ -39,7 +39,7 @@ impl ComparisonSide {
         let Some(package) = &self.directory else {
             return BTreeMap::new();
         };
-        let own = |job: &BenchmarkJob| BenchmarkJob {
+        let in_package = |job: &BenchmarkJob| BenchmarkJob {
             source: crate::BenchmarkSource {
                 file: package.clone(),
                 is_artifact: false,
@@ -47,7 +47,7 @@ impl ComparisonSide {
             },
             ..job.clone()
         };
-        let jobs: Vec<BenchmarkJob> = jobs.iter().map(own).collect();
+        let jobs: Vec<BenchmarkJob> = jobs.iter().map(in_package).collect();
         crate::fingerprint_benchmarks(&jobs, &self.variant)
     }
 }
@@ -71,24 +71,24 @@ pub fn find_common_benchmarks(
         ..DiscoveredBenchmarks::default()
     };
     let naming = CaseNaming::from_sides(sides, word);
-    let mut all: Vec<JobsByCase> = Vec::new();
+    let mut indexed: Vec<JobsByCase> = Vec::new();
     for side in sides {
         let jobs = describe_side(side, selection, &mut suite)?;
-        all.push(naming.index_jobs(side, jobs, &mut suite.warnings));
+        indexed.push(naming.index_jobs(side, jobs, &mut suite.warnings));
     }
-    let Some((first, others)) = all.split_first() else {
+    let Some((first, others)) = indexed.split_first() else {
         return Ok(suite);
     };
     for name in first.keys() {
         if others.iter().all(|other| other.contains_key(name)) {
-            suite.jobs.push(join_jobs(name, sides, &all));
+            suite.jobs.push(join_jobs(name, sides, &indexed));
         }
     }
-    suite.warnings.extend(unmatched_warning(sides, &all));
+    suite.warnings.extend(unmatched_warning(sides, &indexed));
     if suite.jobs.is_empty() {
         bail!(
-            "nothing to compare: no benchmark is in all of them\nhint: '::REGEX' behind each \
-             program pairs benchmarks of different names"
+            "nothing to compare: the programs have no benchmark in common\n\
+             hint: append '::REGEX' to each program to pair benchmarks with different names"
         );
     }
     Ok(suite)
@@ -113,12 +113,14 @@ fn describe_side(
     for description in described {
         if let Some(failure) = description.failure {
             let last_words = failure.stderr_tail.lines().last().map(str::trim);
-            let said = last_words.filter(|words| !words.is_empty());
+            let last_line = last_words.filter(|words| !words.is_empty());
             bail!(
                 "'{}' {}{}\nhint: repeat it with: {}",
                 side.variant.name,
                 failure.cause,
-                said.map_or(String::new(), |said| format!(" and said: {said}")),
+                last_line.map_or(String::new(), |last_line| format!(
+                    " and printed: {last_line}"
+                )),
                 failure.replay
             );
         }
@@ -176,8 +178,8 @@ impl<'a> CaseNaming<'a> {
         }
         if found.len() < count {
             warnings.push(format!(
-                "the pattern of '{}' makes {count} benchmarks into {}, of which the first each is \
-                 measured; put what tells them apart in a group: (...)",
+                "the pattern of '{}' merges {count} benchmarks into {}, and only the first of \
+                 each is measured; put the part that differs in a group: (...)",
                 side.variant.name,
                 found.len()
             ));
@@ -186,16 +188,18 @@ impl<'a> CaseNaming<'a> {
     }
 
     fn common_case(&self, side: &ComparisonSide, mut job: BenchmarkJob) -> (Case, BenchmarkJob) {
-        let own = job.case.clone();
-        let mut case = own.unwrap_or_else(|| Case::new(&job.label, Vec::new()));
+        let mut case = job
+            .case
+            .clone()
+            .unwrap_or_else(|| Case::new(&job.label, Vec::new()));
         // Programs with our header prefix benchmarks with the file they are requested for: use the
         // first side's. A common name has no file.
         let own_file = format!("{}/", job.source.name);
         if let (Some(first), Some(name)) = (&self.first, case.benchmark.strip_prefix(&own_file)) {
-            let name = name.to_owned();
-            case.benchmark = format!("{first}/{name}");
+            let bare_name = name.to_owned();
+            case.benchmark = format!("{first}/{bare_name}");
             job.label = case.id();
-            case.benchmark = name;
+            case.benchmark = bare_name;
         }
         if let (Some(part), Some(word)) = (&side.part, self.word) {
             case.benchmark = part.rename_matches(&case.benchmark, word);
@@ -207,14 +211,17 @@ impl<'a> CaseNaming<'a> {
 /// Builds one job for all sides.
 fn join_jobs(name: &str, sides: &[ComparisonSide], all: &[JobsByCase]) -> BenchmarkJob {
     let (case, job) = all[0][name].clone();
-    let own = |(side, jobs): (&ComparisonSide, &JobsByCase)| {
+    let differing_name = |(side, jobs): (&ComparisonSide, &JobsByCase)| {
         let called = jobs[name].1.own_name();
-        let usual = job.in_suite.as_ref().map_or(name, |own| &own.name);
-        (called != usual).then(|| (side.variant.name.clone(), called.to_owned()))
+        let common_name = job
+            .in_suite
+            .as_ref()
+            .map_or(name, |in_suite| &in_suite.name);
+        (called != common_name).then(|| (side.variant.name.clone(), called.to_owned()))
     };
     BenchmarkJob {
         label: name.to_owned(),
-        names: sides.iter().zip(all).filter_map(own).collect(),
+        names: sides.iter().zip(all).filter_map(differing_name).collect(),
         case: Some(case),
         snippet: None,
         ..job

@@ -56,22 +56,23 @@ pub fn discover_benchmarks(
     // A file with several benchmarks must be described to learn their names.
     wanted.retain(|source| source.kind.may_hold_several() || selection.selects_name(&source.name));
     if wanted.is_empty() {
-        bail!("no benchmarks found\nhint: --filter and --exclude are patterns of 'group/name'");
+        bail!("no benchmarks found\nhint: --filter and --exclude match 'group/name'");
     }
     let described = describe_sources(&wanted, selection, baseline, tell);
     check_interrupted()?;
     check_values(&described.iter().collect::<Vec<_>>(), &selection.sets)?;
     for (path, sets) in &selection.of_files {
-        let own = wanted.iter().zip(&described);
-        let own = own.filter(|(source, _)| source.file.starts_with(path));
-        check_values(
-            &own.map(|(_, description)| description).collect::<Vec<_>>(),
-            sets,
-        )?;
+        let of_path: Vec<_> = wanted
+            .iter()
+            .zip(&described)
+            .filter(|(source, _)| source.file.starts_with(path))
+            .map(|(_, description)| description)
+            .collect();
+        check_values(&of_path, sets)?;
     }
     for (source, description) in wanted.iter().zip(&described) {
-        let own: Vec<_> = selection.of_benchmark(&source.name).cloned().collect();
-        check_values(&[description], &own).with_context(|| format!("in '{}'", source.name))?;
+        let sets: Vec<_> = selection.of_benchmark(&source.name).cloned().collect();
+        check_values(&[description], &sets).with_context(|| format!("in '{}'", source.name))?;
     }
     let mut suite = DiscoveredBenchmarks {
         files: wanted.len(),
@@ -80,8 +81,10 @@ pub fn discover_benchmarks(
     let mut unwanted = BTreeSet::new();
     for description in described {
         for job in description.jobs {
-            let name = job.case.as_ref().map(|case| case.benchmark.as_str());
-            let name = name.unwrap_or(&job.source.name);
+            let name = job
+                .case
+                .as_ref()
+                .map_or(&job.source.name, |case| &case.benchmark);
             if !job.source.kind.may_hold_several() || selection.selects_name(name) {
                 suite.jobs.push(job);
             } else {
@@ -96,7 +99,7 @@ pub fn discover_benchmarks(
     if suite.jobs.is_empty() && suite.failures.is_empty() && !unwanted.is_empty() {
         let names: Vec<String> = unwanted.into_iter().collect();
         bail!(
-            "--filter and --exclude leave no benchmark over\nhint: there are {}",
+            "no benchmark matches --filter and --exclude\nhint: the files have {}",
             names.join(", ")
         );
     }
@@ -106,9 +109,9 @@ pub fn discover_benchmarks(
 
 /// Rejects two files with a benchmark of the same name: their results would be merged.
 fn reject_duplicates(jobs: &[BenchmarkJob]) -> anyhow::Result<()> {
-    let mut known: HashMap<&str, &BenchmarkJob> = HashMap::new();
+    let mut by_label: HashMap<&str, &BenchmarkJob> = HashMap::new();
     for job in jobs.iter().filter(|job| job.source.kind.may_hold_several()) {
-        if let Some(twin) = known.insert(&job.label, job)
+        if let Some(twin) = by_label.insert(&job.label, job)
             && twin.source.file != job.source.file
         {
             bail!(
@@ -147,9 +150,10 @@ pub fn describe_sources(
                     if let Some(Ok(mut place)) = at.map(|at| places[at].lock()) {
                         *place = description;
                     }
-                    let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-                    let all = wanted.len();
-                    tell(&SessionEvent::Described { done, all });
+                    tell(&SessionEvent::Described {
+                        done: done.fetch_add(1, Ordering::Relaxed) + 1,
+                        all: wanted.len(),
+                    });
                 }
             });
         }
@@ -186,8 +190,8 @@ fn describe_source(
     // was built.
     let mut description = if source.is_program() {
         let mut described = harness.describe_source(&source.under(baseline), &request);
-        let own = |job: &mut BenchmarkJob| job.source = source.clone();
-        described.jobs.iter_mut().for_each(own);
+        let restore_source = |job: &mut BenchmarkJob| job.source = source.clone();
+        described.jobs.iter_mut().for_each(restore_source);
         described
     } else {
         harness.describe_source(source, &request)
@@ -215,16 +219,16 @@ fn describe_source(
 /// Explains why a parameter name is invalid, and how to fix it.
 fn invalid_parameter_name(description: &BenchmarkDescription) -> Option<String> {
     let cases = description.jobs.iter().filter_map(|job| job.case.as_ref());
-    let own = cases.flat_map(|case| case.values.iter().map(|(name, _)| name.as_str()));
+    let used = cases.flat_map(|case| case.values.iter().map(|(name, _)| name.as_str()));
     let declared = description
         .parameters
         .iter()
         .map(|parameter| parameter.name.as_str());
-    own.chain(declared).find_map(|name| {
+    used.chain(declared).find_map(|name| {
         let reason = Case::refuses_name(name)?;
         let shown = name.escape_debug();
         Some(format!(
-            "has a parameter '{shown}': {reason}; rename it where it is declared"
+            "has an invalid parameter '{shown}': {reason}; rename it in its declaration"
         ))
     })
 }
@@ -259,20 +263,20 @@ fn check_values(
         };
         let wrong = !of_name.is_empty() && of_name.iter().all(numeric);
         if wrong && ParameterValue::parse(value, speedwell_model::ValueKind::Number).is_none() {
-            bail!("the parameter '{name}' is a number, but '{value}' is not one");
+            bail!("cannot set the parameter '{name}' to '{value}': expected a number");
         }
     }
     Ok(())
 }
 
 fn suggest_parameter(name: &str, declared: &[&DeclaredParameter]) -> String {
-    let mut known: Vec<String> = declared.iter().map(|p| p.name.clone()).collect();
-    known.sort();
-    known.dedup();
-    match nearest_name(name, &known) {
+    let mut names: Vec<String> = declared.iter().map(|p| p.name.clone()).collect();
+    names.sort();
+    names.dedup();
+    match nearest_name(name, &names) {
         Some(near) => format!("\nhint: did you mean '{near}'?"),
-        None if known.is_empty() => String::new(),
-        None => format!("\nhint: their parameters are {}", known.join(", ")),
+        None if names.is_empty() => String::new(),
+        None => format!("\nhint: their parameters are {}", names.join(", ")),
     }
 }
 
@@ -285,9 +289,8 @@ impl DiscoveredBenchmarks {
             .iter()
             .filter(|job| job.source.kind == SourceKind::Load)
         {
-            let definition = job.source.definition.as_deref();
-            let definition = definition.map(LazyDefinition::source);
-            if let Some(definition) = definition.filter(|new| !found.contains(new)) {
+            let source = job.source.definition.as_deref().map(LazyDefinition::source);
+            if let Some(definition) = source.filter(|new| !found.contains(new)) {
                 found.push(definition.clone());
             }
         }

@@ -26,10 +26,10 @@ use std::sync::Arc;
 /// # Errors
 /// See [`find_sources`].
 pub fn find_all_sources(targets: &[String], here: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
-    let known = KnownAdapters::new(targets, here)?;
+    let adapters = KnownAdapters::new(targets, here)?;
     let found: anyhow::Result<Vec<_>> = targets
         .iter()
-        .map(|target| find_sources(target, here, &known))
+        .map(|target| find_sources(target, here, &adapters))
         .collect();
     Ok(found?.into_iter().flatten().collect())
 }
@@ -90,16 +90,17 @@ pub fn find_sources(
         let (file, name) = file;
         let shown = file.strip_prefix(here).unwrap_or(&file).to_string_lossy();
         bail!(
-            "no benchmarks found in '{target}': of '{shown}', {}",
+            "no benchmarks found in '{target}': cannot measure '{shown}': {}",
             explain_framework(name, &shown)
         );
     }
     if found.is_empty() {
         bail!(
-            "no benchmarks found in '{target}'\nhint: a benchmark is a JavaScript file that calls \
-             createBenchmark, a C++ file that includes speedwell.hpp, a Python file that imports \
-             speedwell, a definition file (.toml), or one of another suite (docs/reference/suites.md), in a folder that is \
-             its group"
+            "no benchmarks found in '{target}'\n\
+             hint: a benchmark is a JavaScript file that calls createBenchmark, a C++ file that \
+             includes speedwell.hpp, a Python file that imports speedwell, a definition file \
+             (.toml), or a file of another suite (docs/reference/suites.md); its folder is its \
+             group"
         );
     }
     Ok(found)
@@ -109,8 +110,9 @@ pub fn find_sources(
 fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
     let inside = visible_entries(folder).ok()?;
     let files = inside.iter().filter(|entry| entry.is_file());
-    let mut known = files.filter_map(|file| Some((file.clone(), framework_without_adapter(file)?)));
-    known.next().or_else(|| {
+    let mut foreign =
+        files.filter_map(|file| Some((file.clone(), framework_without_adapter(file)?)));
+    foreign.next().or_else(|| {
         let mut folders = inside.iter().filter(|entry| {
             entry.is_dir() && entry.file_name().is_some_and(|name| name != "node_modules")
         });
@@ -326,8 +328,8 @@ fn go_packages(
     add_go_packages(&folder, here, known, &mut found)?;
     ensure!(
         !found.is_empty(),
-        "no package of Go with benchmarks in '{target}'\nhint: a benchmark is a function 'BenchmarkX(b *testing.B)' in a \
-         file '_test.go'"
+        "no Go package with benchmarks in '{target}'\n\
+         hint: a benchmark is a function 'BenchmarkX(b *testing.B)' in a '_test.go' file"
     );
     Ok(found)
 }
@@ -383,7 +385,7 @@ fn classify_own_kind(
         "js", "cjs", "mjs", "ts", "cts", "mts", "cpp", "cc", "cxx", "py",
     ];
     if !languages.contains(&extension) || declares_types_only(file) {
-        bail!("files ending in '.{extension}' are not known to hold benchmarks");
+        bail!("benchmarks in '.{extension}' files are not supported");
     }
     let text =
         fs::read_to_string(file).with_context(|| format!("cannot read '{}'", file.display()))?;
@@ -466,7 +468,7 @@ pub fn find_experiment(targets: &[String], here: &Path) -> anyhow::Result<Option
     };
     match targets.iter().find(is_one) {
         Some(target) if targets.len() > 1 => bail!(
-            "the experiment '{target}' is measured by itself, not beside other targets\n\
+            "the experiment '{target}' cannot be combined with other targets\n\
              hint: run them one after the other"
         ),
         found => Ok(found.map(|target| here.join(target))),
@@ -492,7 +494,7 @@ pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Vari
     }
     if sources.len() > 1 && !declared.is_empty() {
         bail!(
-            "variants of a definition file are measured by themselves, not beside other benchmarks\n\
+            "a definition file with variants cannot be combined with other benchmarks\n\
              hint: run the files one after the other"
         );
     }
@@ -549,11 +551,11 @@ pub fn is_text(file: &Path) -> bool {
 fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
     let has_library = |folder: &&Path| folder.join("common.js").is_file();
     let of_group = file.ancestors().nth(2).filter(has_library);
-    let asks = ["/common'", "/common.js'", "/common\"", "/common.js\""];
-    let asks = asks.iter().any(|ending| text.contains(ending));
+    let endings = ["/common'", "/common.js'", "/common\"", "/common.js\""];
+    let requires_library = endings.iter().any(|ending| text.contains(ending));
     of_group.or_else(|| {
         let mut above = file.ancestors().skip(1).take(4);
-        above.find(has_library).filter(|_| asks)
+        above.find(has_library).filter(|_| requires_library)
     })
 }
 

@@ -157,7 +157,7 @@ impl ServiceKeeper {
             heard: sender,
         };
         let service = ServiceProcess::start_with_conversation(spec, hearing)
-            .map_err(|error| failed(format!("what keeps services cannot be started: {error}")))?;
+            .map_err(|error| failed(format!("cannot start the service keeper: {error}")))?;
         let mut keeper = ServiceKeeper {
             keeping,
             block,
@@ -169,8 +169,11 @@ impl ServiceKeeper {
             match keeper.heard.recv_timeout(POLL_INTERVAL) {
                 Ok(said) if said.verb == "ready" => {
                     let places = said.get("places").unwrap_or_default();
-                    keeper.places = serde_json::from_str(&places)
-                        .map_err(|error| failed(format!("where services are: {error}")))?;
+                    keeper.places = serde_json::from_str(&places).map_err(|error| {
+                        failed(format!(
+                            "cannot read the addresses of the services: {error}"
+                        ))
+                    })?;
                     return Ok(keeper);
                 }
                 Ok(said) => {
@@ -190,7 +193,7 @@ impl ServiceKeeper {
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(StageFailure {
                 stage: RunStage::Alive,
-                reason: "what keeps services has ended".to_owned(),
+                reason: "the service keeper has ended".to_owned(),
                 stderr_tail: String::new(),
             }),
         }
@@ -208,23 +211,23 @@ impl ServiceKeeper {
         };
         StageFailure {
             stage: RunStage::Start,
-            reason: format!("what keeps services ended: {how}"),
+            reason: format!("the service keeper ended: {how}"),
             stderr_tail,
         }
     }
 
     fn stop(self) -> StageReport {
         let outcome = self.service.stop_and_wait();
-        let said = self.heard.try_iter().find(|said| said.verb == "ended");
-        let performed = said.and_then(|said| serde_json::from_str(&said.get("json")?).ok());
+        let ended = self.heard.try_iter().find(|ended| ended.verb == "ended");
+        let performed = ended.and_then(|ended| serde_json::from_str(&ended.get("json")?).ok());
         performed.unwrap_or_else(|| StageReport {
             failure: Some(StageFailure {
                 stage: RunStage::Stop,
                 reason: match outcome {
                     Ok(outcome) => {
-                        format!("what keeps services did not end well: {}", outcome.ended)
+                        format!("the service keeper did not stop cleanly: {}", outcome.ended)
                     }
-                    Err(error) => format!("the end of services cannot be waited for: {error}"),
+                    Err(error) => format!("cannot wait for the services to stop: {error}"),
                 },
                 stderr_tail: String::new(),
             }),

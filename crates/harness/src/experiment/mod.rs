@@ -58,14 +58,14 @@ impl LanguageHarness for ExperimentHarness {
         };
         let mut description = BenchmarkDescription::default();
         for (group, cases) in experiment.group_cases() {
-            let own = group
+            let parameters = group
                 .parameters
                 .iter()
                 .map(|(name, values)| DeclaredParameter {
                     name: name.clone(),
                     values: values.clone(),
                 });
-            description.parameters.extend(own);
+            description.parameters.extend(parameters);
             let jobs = cases
                 .iter()
                 .map(|case| protocol::job_for_case(source, request, case.clone()));
@@ -112,13 +112,13 @@ fn read_experiment<'a>(
     let mut set = request.sets.clone();
     if source.kind == SourceKind::Load {
         let plain = definition.experiment()?;
-        let known: Vec<&String> = plain
+        let parameters: Vec<&String> = plain
             .groups
             .iter()
             .flat_map(|group| &group.parameters)
             .map(|(name, _)| name)
             .collect();
-        set.retain(|(name, _)| known.contains(&name));
+        set.retain(|(name, _)| parameters.contains(&name));
     }
     definition.experiment_with(set)
 }
@@ -138,8 +138,9 @@ fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::R
         None => job.source.definition()?.experiment()?,
     };
     let case = job.case.as_ref().context("the case is not known")?;
-    let group = experiment.group_of(case);
-    let group = group.with_context(|| format!("'{}' belongs to no group", case.id()))?;
+    let group = experiment
+        .group_of(case)
+        .with_context(|| format!("'{}' belongs to no group", case.id()))?;
     let variant = repeated_variant(&setting.variant.name);
     let seed = group.seed.for_run(setting.seed, setting.slot);
     let mut assignment = match group.kind {
@@ -152,11 +153,11 @@ fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::R
         shorten_for_trial(&mut assignment);
     }
     // A short-form load reports all metrics in its own order, its rate first.
-    let told = match group.kind {
+    let reported = match group.kind {
         GroupKind::Load => 0,
         _ => group.metrics.len(),
     };
-    let names = group.metrics[..told]
+    let names = group.metrics[..reported]
         .iter()
         .map(|metric| group.stored_name(metric));
     Ok(AssignedRun {
@@ -248,8 +249,8 @@ fn perform_run(order: &AssignedRun, job: &BenchmarkJob, setting: &RunContext<'_>
     match run_in_process(&order.assignment, order.seed, setting) {
         Err(error) => RunOutcome::unsupported(&plain, &format!("{error:#}"), job, setting),
         Ok((outcome, events)) => {
-            let told = events.first("performed");
-            let performed = told.and_then(parse_report);
+            let message = events.first("performed");
+            let performed = message.and_then(parse_report);
             let (seen, stage_failure, fault) = match performed {
                 None => (
                     None,
@@ -257,7 +258,7 @@ fn perform_run(order: &AssignedRun, job: &BenchmarkJob, setting: &RunContext<'_>
                     Some(events.error_cause().unwrap_or(FailureCause::Silent)),
                 ),
                 Some(performed) => {
-                    let load = told.and_then(|told| told.get("load"));
+                    let load = message.and_then(|message| message.get("load"));
                     let stage_failure = performed.failure.clone();
                     (
                         Some(to_observation(job, &order.metrics, performed, load)),
@@ -303,16 +304,21 @@ fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
         TargetWork::Server(service) => service.port.unwrap_or(REPLAY_PORT),
         TargetWork::Command | TargetWork::Load(_) => REPLAY_PORT,
     };
-    let host = (assigned.placement.as_ref()).map(|own| own.of_target().address);
-    let host = host.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST)).to_string();
+    let address = assigned
+        .placement
+        .as_ref()
+        .map(|placement| placement.of_target().address);
+    let host = address
+        .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
+        .to_string();
     let blanks = [
         ("port".to_owned(), port.to_string()),
         ("target.host".to_owned(), host.clone()),
         ("host".to_owned(), host),
     ];
     let filled = |text: &String| assignment::fill_text(text, &blanks);
-    if let TargetWork::Load(spec) = &assigned.work {
-        let mut spec = spec
+    if let TargetWork::Load(load) = &assigned.work {
+        let mut spec = load
             .as_ref()
             .clone()
             .fill_placeholders(&|text| filled(&text.to_owned()));
@@ -340,8 +346,8 @@ fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
 
 /// Exports variables for the server alone; they must not affect the load generator.
 fn export_commands(environment: &[(String, String)]) -> String {
-    let one = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
-    environment.iter().map(one).collect()
+    let export = |(name, value): &(String, String)| format!("export {name}={}; ", quote(value));
+    environment.iter().map(export).collect()
 }
 
 /// Converts the report to samples.

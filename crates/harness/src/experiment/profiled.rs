@@ -46,16 +46,16 @@ fn take_profile(
     } = resolve_assignment(job, setting)?;
     let remark = prepare_assignment(&mut assignment, order)?;
     let (outcome, events) = run_in_process(&assignment, seed, setting)?;
-    let told = events.first("performed");
-    if let Some(failure) = told
+    let performed = events.first("performed");
+    if let Some(failure) = performed
         .and_then(parse_report)
         .and_then(|performed| performed.failure)
     {
         bail!("the run failed at '{}': {}", failure.stage, failure.reason);
     }
-    let Some(text) = told.and_then(|told| told.get("profile")) else {
+    let Some(text) = performed.and_then(|performed| performed.get("profile")) else {
         match outcome.ended {
-            ProcessEnd::Timeout => bail!("the run did not end in time"),
+            ProcessEnd::Timeout => bail!("the run timed out"),
             _ => bail!("the run reported nothing"),
         }
     };
@@ -77,7 +77,7 @@ fn prepare_assignment(
     let service = match &mut assignment.work {
         TargetWork::Server(service) => service,
         TargetWork::Command => return Ok(None),
-        TargetWork::Load(_) => bail!("loads of the short form are not recorded"),
+        TargetWork::Load(_) => bail!("loads in the short form cannot be profiled"),
     };
     let load = &mut service.load;
     // Only the built-in generator stops after a number of requests regardless of other options.
@@ -85,8 +85,9 @@ fn prepare_assignment(
     let requests = match load.spec.count {
         Some(requests) => requests,
         None => {
-            let served = order.requests;
-            let served = served.context("no timed run tells how many requests it can serve")?;
+            let served = order
+                .requests
+                .context("no timed run shows how many requests it can serve")?;
             // Fewer requests than connections would leave some connections unused.
             served.max(u64::from(load.in_flight()))
         }
@@ -99,8 +100,8 @@ fn prepare_assignment(
     }
     Ok(is_chosen.then(|| {
         format!(
-            "While a server was recorded it was sent {requests} requests instead of a load that lasts for a time: \
-             both sides must do the same work."
+            "For the profile, the server received {requests} requests instead of a load of fixed \
+             duration, so that both sides do the same work."
         )
     }))
 }

@@ -95,8 +95,8 @@ impl LanguageHarness for NodeCoreHarness {
 /// Returns why the program cannot measure such a folder.
 fn refuse_runtime(program: &Path) -> Option<&'static str> {
     (JsRuntime::from_program(program) == JsRuntime::Deno).then_some(
-        "a folder with a common.js of its own reports over a channel of Node.js, over which Deno is not measured; files \
-         that use the package 'speedwell' are",
+        "a folder with its own common.js reports over a channel of Node.js and cannot be measured \
+         with Deno; files that use the package 'speedwell' can",
     )
 }
 
@@ -177,10 +177,10 @@ fn missing_words(
 
 /// Whether two cases differ at most in numbers.
 fn same_words(case: &ObservedCase, other: &ObservedCase) -> bool {
-    let own = parse_values(&case.args);
+    let values = parse_values(&case.args);
     let others = parse_values(&other.args);
-    own.len() == others.len()
-        && own.iter().zip(&others).all(|(one, two)| {
+    values.len() == others.len()
+        && values.iter().zip(&others).all(|(one, two)| {
             let numbers = matches!(
                 (&one.1, &two.1),
                 (ParameterValue::Number(_), ParameterValue::Number(_))
@@ -216,7 +216,7 @@ fn to_description(
     };
     if found.cases.is_empty() {
         let warning = format!(
-            "'{}' has no cases: its own filter leaves none.",
+            "'{}' has no cases: its own filter excludes all of them.",
             source.name
         );
         description.warnings.push(warning);
@@ -385,8 +385,8 @@ fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option
 
 /// Makes our generator available to the replay command as it was to the process.
 fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
-    let own = shim.filter(|shim| shim.tool() == OWN_TOOL);
-    match (own, std::env::var("PATH")) {
+    let replacing = shim.filter(|shim| shim.tool() == OWN_TOOL);
+    match (replacing, std::env::var("PATH")) {
         (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder().display())),
         _ => bare,
     }

@@ -91,8 +91,8 @@ pub(super) fn choose_tool(
         return check_available("test-double-http", true);
     }
     ToolChoice::Missing {
-        reason: "no HTTP load tool is installed: install 'wrk' or 'autocannon', or choose our own \
-                 with --set benchmarker=speedwell"
+        reason: "no HTTP load tool is installed: install 'wrk' or 'autocannon', or use the \
+                 built-in one with --set benchmarker=speedwell"
             .into(),
     }
 }
@@ -346,12 +346,12 @@ fn write_translators(tools: &Path, program: &Path, serial: &str) -> Option<PathB
     program.hash(&mut hasher);
     let folder = tools.join(format!("{OWN_TOOL}-{:016x}", hasher.finish()));
     let command = format!("{} load", quote(&program.to_string_lossy()));
-    for (name, script) in [
+    for (name, template) in [
         (HTTP1_ALIAS, TRANSLATING_SHIM),
         ("autocannon", TRANSLATING_SHIM),
         (HTTP2_ALIAS, TRANSLATING_HTTP2_SHIM),
     ] {
-        let script = script.replace("SPEEDWELL load", &command);
+        let script = template.replace("SPEEDWELL load", &command);
         write_script(&folder.join(name), &script, serial)?;
     }
     Some(folder)

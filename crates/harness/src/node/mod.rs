@@ -142,8 +142,8 @@ fn plain_spec(job: &BenchmarkJob, setting: &RunContext<'_>) -> ProcessSpec {
 
 /// Flags given by the user, then those required by the file.
 fn program_flags(job: &BenchmarkJob, setting: &RunContext<'_>) -> Vec<String> {
-    let own = JsRuntime::from_program(&setting.program).arguments(&setting.variant.arguments);
-    [&own[..], &job.flags].concat()
+    let arguments = JsRuntime::from_program(&setting.program).arguments(&setting.variant.arguments);
+    [&arguments[..], &job.flags].concat()
 }
 
 /// Starts the file without the harness, but with our package available.

@@ -35,12 +35,15 @@ impl JsRuntime {
     /// subcommand, and permissions that the others do not require.
     pub(crate) fn arguments(self, arguments: &[String]) -> Vec<String> {
         let is_bare = arguments.first().is_none_or(|first| first.starts_with('-'));
-        let own: &[&str] = match self {
+        let defaults: &[&str] = match self {
             JsRuntime::Deno if is_bare => &["run", "-A"],
             _ => &[],
         };
-        let own = own.iter().map(|word| (*word).to_owned());
-        own.chain(arguments.iter().cloned()).collect()
+        defaults
+            .iter()
+            .map(|word| (*word).to_owned())
+            .chain(arguments.iter().cloned())
+            .collect()
     }
 
     /// Arguments that preload the script at `path`, combined with the user's `arguments`.
@@ -61,7 +64,7 @@ impl JsRuntime {
         };
         (!job.flags.is_empty()).then(|| {
             let flags = job.flags.join(" ");
-            format!("the file asks for flags of Node.js, which {name} does not have: '{flags}'")
+            format!("the file requires Node.js flags that {name} lacks: '{flags}'")
         })
     }
 }

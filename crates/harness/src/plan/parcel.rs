@@ -58,14 +58,14 @@ impl SessionPlan {
             !self.shared || parcel.jobs.len() == self.jobs.len(),
             "snippets that share a process cannot be divided"
         );
-        ensure!(!parcel.jobs.is_empty(), "a parcel needs a case");
+        ensure!(!parcel.jobs.is_empty(), "a shard needs at least one case");
         ensure!(
             parcel.jobs.is_sorted_by(|one, next| one < next),
-            "the cases of a parcel are not in order"
+            "the cases of a shard are not in order"
         );
         let jobs = parcel.jobs.iter().map(|&job| {
-            let known = self.jobs.get(job as usize).cloned();
-            known.ok_or_else(|| anyhow::anyhow!("the plan has no case {job}"))
+            let source = self.jobs.get(job as usize).cloned();
+            source.ok_or_else(|| anyhow::anyhow!("the plan has no case {job}"))
         });
         Ok(SessionPlan {
             jobs: jobs.collect::<anyhow::Result<_>>()?,
@@ -81,8 +81,8 @@ impl SessionPlan {
 
     /// Index in the whole plan of a case of this plan.
     pub fn index_in_whole(&self, job: usize) -> u32 {
-        let known = self.part.as_ref();
-        known.map_or(job as u32, |part| part.parcel.jobs[job])
+        let shard = self.part.as_ref();
+        shard.map_or(job as u32, |part| part.parcel.jobs[job])
     }
 }
 
@@ -214,7 +214,7 @@ mod tests {
             plan.extract_shard(&parcel).unwrap_err().to_string()
         };
         assert_eq!(refusal(&whole, &[7]), "the plan has no case 7");
-        assert_eq!(refusal(&whole, &[]), "a parcel needs a case");
+        assert_eq!(refusal(&whole, &[]), "a shard needs at least one case");
         assert!(refusal(&whole, &[1, 0]).contains("not in order"));
         let search = SessionPlan {
             is_search: true,

@@ -82,11 +82,12 @@ pub struct CommandAnswer {
 impl CommandAnswer {
     /// Returns the fault of `job`, if any.
     pub fn find_fault(&self, job: &str) -> Option<FailureCause> {
-        let own = |event: &&ProtocolMessage| {
-            let of = event.get("job");
-            event.verb == "error" && of.is_none_or(|of| of.is_empty() || of == job)
+        let concerns_job = |event: &&ProtocolMessage| {
+            let reported = event.get("job");
+            event.verb == "error"
+                && reported.is_none_or(|reported| reported.is_empty() || reported == job)
         };
-        self.events.iter().find(own).and_then(error_cause)
+        self.events.iter().find(concerns_job).and_then(error_cause)
     }
 
     /// Returns the timing of `job` with these samples.
@@ -161,8 +162,9 @@ impl LiveHarness {
     /// Fails if the process has ended.
     pub fn measure_empty(&mut self, job: &str) -> Result<Option<f64>, HarnessFailure> {
         let answer = self.send_command(calibrate_command(job), START_TIMEOUT, &mut |_| {})?;
-        let told = answer.first("calibrated");
-        Ok(told.and_then(|told| Some(told.parse_number::<f64>("empty_ps")? / 1000.0)))
+        let calibrated = answer.first("calibrated");
+        Ok(calibrated
+            .and_then(|calibrated| Some(calibrated.parse_number::<f64>("empty_ps")? / 1000.0)))
     }
 
     /// Sets the number of workers of `job`.
@@ -178,8 +180,9 @@ impl LiveHarness {
     /// # Errors
     /// Fails if the process has ended.
     pub fn start_gauges(&mut self, interval: Duration) -> Result<CommandAnswer, HarnessFailure> {
-        let message = ProtocolMessage::new("monitor").with("id", 6);
-        let message = message.with("interval_ns", interval.as_nanos());
+        let message = ProtocolMessage::new("monitor")
+            .with("id", 6)
+            .with("interval_ns", interval.as_nanos());
         self.send_command(message, START_TIMEOUT, &mut |_| {})
     }
 
@@ -308,8 +311,8 @@ fn stderr_tail(outcome: Option<&ProcessOutcome>) -> String {
 /// Converts an error event to a cause.
 pub fn error_cause(error: &ProtocolMessage) -> Option<FailureCause> {
     let message = error.get("msg").unwrap_or_default();
-    let line = error.parse_number::<u32>("line");
-    let line = line
+    let line = error
+        .parse_number::<u32>("line")
         .filter(|_| message.lines().count() > 0)
         .map(|line| format!("line {line}: "));
     let reason = format!("{}{}", line.unwrap_or_default(), message.trim_end());
@@ -436,11 +439,11 @@ const CALIBRATION_NS: u64 = 5_000_000;
 
 /// Builds the `load` command for `snippet`, under the name `job`.
 pub fn load_command(job: &str, snippet: &Snippet) -> ProtocolMessage {
-    let message = ProtocolMessage::new("load").with("id", 2).with("job", job);
+    let named = ProtocolMessage::new("load").with("id", 2).with("job", job);
     if snippet.language.is_compiled() {
-        return message.with("form", "built");
+        return named.with("form", "built");
     }
-    let mut message = message
+    let mut message = named
         .with("form", "text")
         .with("lang", snippet.language)
         .with("runner", &snippet.runner);

@@ -98,8 +98,8 @@ fn script_process(
 
 /// Starts this program as the harness of a shell.
 fn shell_process(shell: &Path) -> ProcessSpec {
-    let shell = shell.to_string_lossy().into_owned();
-    ProcessSpec::new(own_program()).args([sh::HARNESS_COMMAND.to_owned(), shell])
+    let path = shell.to_string_lossy().into_owned();
+    ProcessSpec::new(own_program()).args([sh::HARNESS_COMMAND.to_owned(), path])
 }
 
 /// Emulator options: no shell, no user files, and no distribution daemon, which only several nodes
@@ -190,15 +190,17 @@ fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
 fn elixir_library(program: &Path) -> Result<PathBuf, CompileFailure> {
     let found = locate_program(program);
     let found = fs::canonicalize(&found).unwrap_or(found);
-    let root = found.parent().and_then(Path::parent);
-    let folder = root.map(|root| root.join("lib/elixir/ebin"));
-    let folder = folder.filter(|folder| folder.is_dir());
-    folder.ok_or_else(|| missing_language(program, "Elixir", "elixir"))
+    found
+        .parent()
+        .and_then(Path::parent)
+        .map(|root| root.join("lib/elixir/ebin"))
+        .filter(|folder| folder.is_dir())
+        .ok_or_else(|| missing_language(program, "Elixir", "elixir"))
 }
 
 fn missing_language(program: &Path, name: &str, package: &str) -> CompileFailure {
     let reason = format!(
-        "'{}': {name} was not found; it is in the package '{package}' of most systems",
+        "'{}': {name} not found; most systems package it as '{package}'",
         program.display()
     );
     CompileFailure::start_failed(reason)

@@ -43,8 +43,8 @@ pub fn harness_for_language(language: SnippetLanguage) -> &'static dyn LanguageH
         }
         all
     };
-    let own = ALL.iter().find(|one| one.0 == language);
-    own.unwrap_or(&ALL[0])
+    let found = ALL.iter().find(|one| one.0 == language);
+    found.unwrap_or(&ALL[0])
 }
 
 impl LanguageHarness for SnippetHarness {
@@ -60,7 +60,7 @@ impl LanguageHarness for SnippetHarness {
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
         let Some(snippet) = job.snippet_under(setting.variant) else {
             let spec = ProcessSpec::new("speedwell").args(["eval"]);
-            return RunOutcome::unsupported(&spec, "there is no code to measure", job, setting);
+            return RunOutcome::unsupported(&spec, "no code to measure", job, setting);
         };
         match build_with_layout(&snippet, &setting.program, setting.variant, setting.layout) {
             Ok((mut spec, linking)) => {
@@ -116,15 +116,15 @@ fn perform_snippet(
     if let Some(counting) = setting.counting {
         return count_instructions(snippet, &spec, counting, job, setting);
     }
-    let mut run_command = run_command(&[JOB_NAME.to_owned()], &setting.samples, setting.is_series);
+    let mut run = run_command(&[JOB_NAME.to_owned()], &setting.samples, setting.is_series);
     if setting.clock == ComparedClock::Cpu {
-        run_command = run_command.with("cpu", 1);
+        run = run.with("cpu", 1);
     }
     let mut events = EventLog::new([
         load_command(JOB_NAME, snippet),
         calibrate_command(JOB_NAME),
         workers_command(JOB_NAME, job.worker_count()),
-        run_command,
+        run,
     ])
     .with_output(snippet.shows_output);
     let mut plain = replay_command(snippet, setting);
@@ -191,8 +191,10 @@ fn count_instructions(
 /// Converts the timing of one run to metrics. The first metric is the one compared: the median
 /// batch is hardly affected by other activity of the machine.
 pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
-    let case = job.case.clone();
-    let case = case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
+    let case = job
+        .case
+        .clone()
+        .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
     let mut seen = RunResult::new(case, Vec::new());
     let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
     if let Some(batches) = &timing.batches {

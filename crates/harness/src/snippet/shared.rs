@@ -14,7 +14,8 @@ use std::collections::{HashMap, VecDeque};
 use std::time::{Duration, Instant};
 
 /// Note for readers of the results.
-const NOTE: &str = "All snippets were measured in one process, so differences between processes are not in the figures.";
+const NOTE: &str = "All snippets were measured in one process, so the figures do not include \
+                    differences between processes.";
 
 /// Several snippets that share a process.
 pub struct SharedProcesses<'a> {
@@ -64,8 +65,8 @@ impl<'a> SharedProcesses<'a> {
             vec![setting.variant]
         };
         process.run_variants(&wanted, job, setting);
-        let own = process.waiting.get_mut(name).and_then(VecDeque::pop_front);
-        own.unwrap_or_default()
+        let outcome = process.waiting.get_mut(name).and_then(VecDeque::pop_front);
+        outcome.unwrap_or_default()
     }
 }
 
@@ -181,8 +182,8 @@ impl SharedProcess {
         let answer = match answer {
             Some(Ok(answer)) => answer,
             Some(Err(gone)) => {
-                let all: Vec<Variant> = wanted.iter().map(|one| (*one).clone()).collect();
-                self.fail_all(&all, &gone);
+                let variants: Vec<Variant> = wanted.iter().map(|one| (*one).clone()).collect();
+                self.fail_all(&variants, &gone);
                 CommandAnswer::default()
             }
             None => CommandAnswer::default(),
@@ -206,18 +207,22 @@ impl SharedProcess {
         job: &BenchmarkJob,
         setting: &RunContext<'_>,
     ) -> RunOutcome {
-        let own = &self.jobs[&variant.name];
-        let seen = answer.timing(own, &setting.samples).map(|timing| {
+        let job_name = &self.jobs[&variant.name];
+        let seen = answer.timing(job_name, &setting.samples).map(|timing| {
             let mut seen = to_observation(&timing, job);
             seen.notes.push(NOTE.to_owned());
-            let loaded = self.loaded.get(own);
+            let loaded = self.loaded.get(job_name);
             seen.notes
                 .extend(folded_warning(&timing, self.empty_ns, loaded));
             seen
         });
-        let told = answer.find_fault(own).map(HarnessFailure::new);
-        let failed = self.faults.get(&variant.name).cloned().or(told);
-        let failed = failed.or_else(|| seen.is_none().then(silent_failure));
+        let reported = answer.find_fault(job_name).map(HarnessFailure::new);
+        let failed = self
+            .faults
+            .get(&variant.name)
+            .cloned()
+            .or(reported)
+            .or_else(|| seen.is_none().then(silent_failure));
         let failure = failed.map(|failed| {
             let setting = RunContext {
                 variant,
@@ -237,8 +242,8 @@ impl SharedProcess {
 pub fn expected_duration(samples: &SampleDivision, timeout: Duration) -> Duration {
     match samples.length {
         SampleLength::TimeNs(ns) => {
-            let ns = ns.saturating_mul(samples.count.into());
-            Duration::from_nanos(ns.saturating_add(samples.warmup_ns)).min(timeout)
+            let measured_ns = ns.saturating_mul(samples.count.into());
+            Duration::from_nanos(measured_ns.saturating_add(samples.warmup_ns)).min(timeout)
         }
         SampleLength::Iterations(_) => timeout,
     }

@@ -17,9 +17,9 @@ pub(super) fn parse_timing<'a>(
     events: impl Iterator<Item = &'a ProtocolMessage> + Clone,
     samples: &SampleDivision,
 ) -> Option<SnippetTiming> {
-    let own = events.filter(|event| event.get("job").as_deref() == Some(job));
-    let workers: Vec<&ProtocolMessage> = own.clone().filter(|e| e.verb == "worker").collect();
-    let timed = own.clone().find(|event| event.verb == "timed");
+    let of_job = events.filter(|event| event.get("job").as_deref() == Some(job));
+    let workers: Vec<&ProtocolMessage> = of_job.clone().filter(|e| e.verb == "worker").collect();
+    let timed = of_job.clone().find(|event| event.verb == "timed");
     match timed {
         Some(timed) => parse_timed(timed),
         None if workers.is_empty() => None,
@@ -43,11 +43,17 @@ fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
             iterations,
         })
     };
-    let windows: Option<Vec<TimingWindow>> = times.iter().enumerate().map(window).collect();
-    let windows = windows?;
+    let windows: Vec<TimingWindow> = times
+        .iter()
+        .enumerate()
+        .map(window)
+        .collect::<Option<_>>()?;
     let cpu_times = numbers("cpu_ns").filter(|cpu_times| cpu_times.len() == windows.len());
-    let cpu_times = cpu_times.unwrap_or_default().into_iter().zip(&windows);
-    let cpu_ns = cpu_times.map(|(cpu_ns, window)| cpu_ns as f64 / window.iterations);
+    let cpu_ns = cpu_times
+        .unwrap_or_default()
+        .into_iter()
+        .zip(&windows)
+        .map(|(cpu_ns, window)| cpu_ns as f64 / window.iterations);
     let reference_ns = numbers("reference_ns").unwrap_or_default().into_iter();
     Some(SnippetTiming {
         workers,
@@ -60,9 +66,10 @@ fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
 }
 
 fn parse_workers(events: &[&ProtocolMessage], samples: &SampleDivision) -> Option<SnippetTiming> {
-    let points: Option<Vec<Vec<(u64, u64)>>> =
-        events.iter().map(|event| parse_points(event)).collect();
-    let points = points?;
+    let points: Vec<Vec<(u64, u64)>> = events
+        .iter()
+        .map(|event| parse_points(event))
+        .collect::<Option<_>>()?;
     let windows = interpolate_windows(&points, samples);
     let cpu_times = events
         .iter()
@@ -115,7 +122,7 @@ fn parse_points(event: &ProtocolMessage) -> Option<Vec<(u64, u64)>> {
 
 fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
     let mut sums = [0.0; 4];
-    let mut told = 0.0;
+    let mut counted = 0.0;
     let mut count = 0;
     for event in events {
         let quantiles = event.list("q_ps");
@@ -126,11 +133,11 @@ fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
         for (sum, quantile) in sums.iter_mut().zip(quantiles) {
             *sum += quantile / 1000.0;
         }
-        told += 1.0;
+        counted += 1.0;
         count += event.parse_number::<u64>("batches").unwrap_or(0);
     }
-    let [min_ns, p5_ns, p25_ns, median_ns] = sums.map(|sum| sum / told);
-    (told > 0.0 && count > 0).then_some(BatchQuantiles {
+    let [min_ns, p5_ns, p25_ns, median_ns] = sums.map(|sum| sum / counted);
+    (counted > 0.0 && count > 0).then_some(BatchQuantiles {
         min_ns,
         p5_ns,
         p25_ns,
@@ -183,17 +190,20 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
     let end = if is_cut {
         // The run was stopped before any worker had all points: use the time after which half of
         // the workers were still seen.
-        let mut lasts = lasts(moving);
-        lasts.sort_unstable();
-        *lasts.get(lasts.len().checked_sub(1)? / 2)?
+        let mut ends = lasts(moving);
+        ends.sort_unstable();
+        *ends.get(ends.len().checked_sub(1)? / 2)?
     } else {
         // The first worker with all its points stops recording.
         lasts(&complete).into_iter().min()?
     };
-    let of = if is_cut { moving } else { &complete };
+    let used = if is_cut { moving } else { &complete };
     // A worker that began after others had ended is counted from the start of the run.
-    let begin = firsts(of).into_iter().max().filter(|begin| *begin < end);
-    let begin = begin.or_else(|| firsts(of).into_iter().min())?;
+    let begin = firsts(used)
+        .into_iter()
+        .max()
+        .filter(|begin| *begin < end)
+        .or_else(|| firsts(used).into_iter().min())?;
     let count = if is_cut {
         wanted.min(intervals_seen(moving, begin, end, samples))
     } else {

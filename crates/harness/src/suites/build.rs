@@ -72,8 +72,8 @@ impl BuiltProgram {
     ) -> ProcessSpec {
         let mut words = filling.fill(command).into_iter();
         let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
-        let own = self.adapter.keys.environment.iter();
-        spec.environment = own
+        let declared = self.adapter.keys.environment.iter();
+        spec.environment = declared
             .map(|(name, value)| (name.clone(), filling.fill_text(value)))
             .collect();
         spec.environment.extend(variant.environment.iter().cloned());
@@ -137,7 +137,7 @@ fn build_package(
     tool: &Path,
     variant: &Variant,
 ) -> BuildOutcome {
-    let known = KnownAdapters::new(&[], folder)
+    let adapters = KnownAdapters::new(&[], folder)
         .unwrap_or_default()
         .with_user_adapters(own);
     let tool = resolve_program(tool).map_err(|error| {
@@ -148,8 +148,10 @@ fn build_package(
     spec.directory = Some(folder.to_owned());
     spec.limit = BUILD_TIMEOUT;
     match &adapter.keys.build {
-        Some(BuildStep::Command(command)) => build_with_command((adapter, &known), command, spec),
-        _ => build_with_cargo(&known, spec),
+        Some(BuildStep::Command(command)) => {
+            build_with_command((adapter, &adapters), command, spec)
+        }
+        _ => build_with_cargo(&adapters, spec),
     }
 }
 
@@ -184,13 +186,13 @@ fn build_with_command(
     };
     if !output.is_file() {
         // `go test -c` produces nothing for a package without tests.
-        return Err(unmade("made no program of its benchmarks".to_owned()));
+        return Err(unmade("produced no benchmark program".to_owned()));
     }
     let recognised = known.recognize(&output);
     let of_suite = recognised.filter(|own| own.keys.build.is_none());
     let adapter = of_suite.ok_or_else(|| {
         unmade(format!(
-            "made a program by '{}' that belongs to no known suite",
+            "produced a program of no known suite (built with '{}')",
             adapter.name
         ))
     })?;
@@ -236,16 +238,20 @@ fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcom
         replay: shell_line(&shown),
         interrupted,
     };
-    let folder = spec.directory.as_deref().and_then(Path::file_name);
-    let folder = folder.unwrap_or_default().to_string_lossy();
+    let folder = spec
+        .directory
+        .as_deref()
+        .and_then(Path::file_name)
+        .unwrap_or_default()
+        .to_string_lossy();
     let _activity = begin_activity(format!("compiling {folder} with cargo"));
     let outcome = run_child(&spec, &mut output).map_err(|error| {
         let reason = error.to_string();
         failed(FailureCause::Start { reason }, String::new(), false)
     })?;
     if outcome.ended != ProcessEnd::Exit(0) {
-        let said = outcome.stderr.last_lines(20);
-        let line = said.lines().find(|line| line.starts_with("error"));
+        let stderr = outcome.stderr.last_lines(20);
+        let line = stderr.lines().find(|line| line.starts_with("error"));
         let reason = format!(
             "does not compile: {}",
             line.unwrap_or("cargo gave no reason")
@@ -257,7 +263,7 @@ fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcom
                 .unwrap_or(FailureCause::Silent),
         };
         let interrupted = outcome.ended == ProcessEnd::Interrupted;
-        return Err(failed(cause, said, interrupted));
+        return Err(failed(cause, stderr, interrupted));
     }
     let mut built = Vec::new();
     for line in output.0.split(|&byte| byte == b'\n') {

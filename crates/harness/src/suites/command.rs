@@ -55,17 +55,16 @@ impl PlaceholderValues {
             .collect();
         let values = case.map(|case| case.values.as_slice()).unwrap_or_default();
         let parameters = values.iter().flat_map(|(key, value)| {
-            let own = PlaceholderValues::default()
+            let filling = PlaceholderValues::default()
                 .text("key", key)
                 .text("value", value.plain());
-            own.fill(&keys.parameters)
+            filling.fill(&keys.parameters)
         });
-        let parameters = parameters.collect();
         self.text("name", name)
             .text("pattern", escape_pattern(name))
             .text("escaped", escape_punctuation(name))
             .text("levels", levels.join("/"))
-            .words("parameters", parameters)
+            .words("parameters", parameters.collect())
     }
 
     /// Expands the words of a command.
@@ -91,14 +90,14 @@ impl PlaceholderValues {
 
 /// Appends the user's words to the command, unless it has placeholders for them.
 pub fn with_placeholders(command: &[String], places: &[&str]) -> Vec<String> {
-    let mut command = command.to_vec();
+    let mut words = command.to_vec();
     for place in places {
         let word = format!("{{{place}}}");
-        if !command.contains(&word) {
-            command.push(word);
+        if !words.contains(&word) {
+            words.push(word);
         }
     }
-    command
+    words
 }
 
 /// Escapes a name for POSIX extended, ECMAScript, RE2 and Java patterns: only characters special in

@@ -63,22 +63,22 @@ impl CaseListing<'_> {
             cases = self.expand_selected(cases);
         }
         // A Catch2 test with a generator lists its benchmarks once per generated value.
-        let mut known = HashSet::new();
-        cases.retain(|listed| known.insert((listed.name.clone(), listed.case.id())));
+        let mut seen = HashSet::new();
+        cases.retain(|listed| seen.insert((listed.name.clone(), listed.case.id())));
         if cases.is_empty() {
             let how = speedwell_process::shell_line(&ProcessSpec {
                 directory: None,
                 environment: Vec::new(),
                 ..spec.clone()
             });
-            let reason = format!("lists no benchmarks; it was asked with: {how}");
+            let reason = format!("lists no benchmarks; the command was: {how}");
             return description_failure(self.source, FailureCause::Invalid { reason }, &spec, None);
         }
-        let version = version.map(|version| (self.built.adapter.name.clone(), version));
+        let suite = version.map(|version| (self.built.adapter.name.clone(), version));
         BenchmarkDescription {
             warnings: self.shared_execution_warning(&cases).into_iter().collect(),
             jobs: cases.into_iter().map(|case| self.build_job(case)).collect(),
-            suites: version.into_iter().collect(),
+            suites: suite.into_iter().collect(),
             ..BenchmarkDescription::default()
         }
     }
@@ -125,7 +125,7 @@ impl CaseListing<'_> {
         };
         let read = read::parse_cases(&self.built.adapter, &output.0);
         let unread = |error: &anyhow::Error| FailureCause::Invalid {
-            reason: format!("its list of benchmarks cannot be read: {error:#}"),
+            reason: format!("printed an unreadable list of benchmarks: {error:#}"),
         };
         let cause = outcome
             .failure_cause(spec.limit)
@@ -134,8 +134,12 @@ impl CaseListing<'_> {
         match (cause, read) {
             (None, Ok(cases)) => Ok(cases),
             (cause, _) => {
-                let cause = cause.unwrap_or(FailureCause::Silent);
-                let mut description = description_failure(self.source, cause, spec, Some(&outcome));
+                let mut description = description_failure(
+                    self.source,
+                    cause.unwrap_or(FailureCause::Silent),
+                    spec,
+                    Some(&outcome),
+                );
                 // pytest reports import errors on stdout.
                 if let Some(failure) = &mut description.failure
                     && failure.stderr_tail.is_empty()
@@ -155,8 +159,8 @@ impl CaseListing<'_> {
     ) -> Option<FailureCause> {
         let adapter = &self.built.adapter;
         let pattern = regex::Regex::new(adapter.keys.missing.as_deref()?).ok()?;
-        let said = String::from_utf8_lossy(&output.0);
-        if !pattern.is_match(&said) && !pattern.is_match(&outcome.stderr.text()) {
+        let stdout = String::from_utf8_lossy(&output.0);
+        if !pattern.is_match(&stdout) && !pattern.is_match(&outcome.stderr.text()) {
             return None;
         }
         let (suite, program) = (&adapter.name, self.built.program.display());
@@ -171,16 +175,16 @@ impl CaseListing<'_> {
         let keys = &self.built.adapter.keys;
         let mut of_command: HashMap<Vec<String>, usize> = HashMap::new();
         for listed in cases {
-            let own =
+            let filling =
                 PlaceholderValues::default().with_case(&listed.name, Some(&listed.case), keys);
-            *of_command.entry(own.fill(&keys.run)).or_default() += 1;
+            *of_command.entry(filling.fill(&keys.run)).or_default() += 1;
         }
         let count: usize = of_command.into_values().filter(|&count| count > 1).sum();
         let (all, suite) = (cases.len(), &self.built.adapter.name);
         (count > 0).then(|| {
             format!(
-                "{suite} cannot execute {count} of the {all} benchmarks in '{}' alone: each run of one of them performs \
-                 the others of its process as well, and keeps its own figures.",
+                "{suite} cannot execute {count} of the {all} benchmarks in '{}' in isolation: \
+                 each run also executes the others of its process and keeps only its own figures.",
                 self.source.name
             )
         })
@@ -219,9 +223,9 @@ impl CaseListing<'_> {
     /// the failure.
     fn expand_case(&self, listed: ListedCase) -> Vec<ListedCase> {
         let adapter = &self.built.adapter;
-        let own =
+        let filling =
             PlaceholderValues::default().with_case(&listed.name, Some(&listed.case), &adapter.keys);
-        let spec = self.listing_command(&adapter.keys.expand, &own, EXPANSION_TIMEOUT);
+        let spec = self.listing_command(&adapter.keys.expand, &filling, EXPANSION_TIMEOUT);
         let mut output = CollectedOutput::default();
         let is_over =
             run_child(&spec, &mut output).is_ok_and(|outcome| outcome.ended == ProcessEnd::Exit(0));
@@ -289,9 +293,7 @@ impl CaseListing<'_> {
         };
         let hint = self.built.adapter.install_hint();
         (numbers(version) < numbers(minimum)).then(|| FailureCause::Invalid {
-            reason: format!(
-                "needs {suite} {minimum} or newer, and this is {suite} {version}{hint}"
-            ),
+            reason: format!("needs {suite} {minimum} or newer, but found {suite} {version}{hint}"),
         })
     }
 

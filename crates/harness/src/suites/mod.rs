@@ -146,8 +146,8 @@ pub fn build_if_package(
     let Some(adapter) = source.adapter().filter(|own| own.keys.build.is_some()) else {
         return Ok(());
     };
-    let usual = || FrameworkHarness.default_program(&source.under(variant));
-    let program = variant.program.clone().unwrap_or_else(usual);
+    let default_program = || FrameworkHarness.default_program(&source.under(variant));
+    let program = variant.program.clone().unwrap_or_else(default_program);
     let source = source.under(variant);
     let built = build::build_programs(
         (adapter, &source.user_suites),
@@ -187,14 +187,20 @@ pub fn build_single_program(
 ) -> Result<(PathBuf, Arc<SuiteAdapter>)> {
     let tool = adapter.keys.program.clone().unwrap_or_default();
     let shown = folder.display();
-    let own = known.user_adapters();
-    let built = build::build_programs((adapter, own), folder, Path::new(&tool), variant, tell);
-    let built = built.map_err(|failed| anyhow!("'{shown}' {}", describe_failure(&failed)))?;
+    let user_adapters = known.user_adapters();
+    let built = build::build_programs(
+        (adapter, user_adapters),
+        folder,
+        Path::new(&tool),
+        variant,
+        tell,
+    )
+    .map_err(|failed| anyhow!("'{shown}' {}", describe_failure(&failed)))?;
     match &built[..] {
         [only] => Ok((only.program.clone(), only.adapter.clone())),
         several => bail!(
-            "the package '{shown}' has {} programs of benchmarks, and one is compared with another\nhint: \
-             --old rev:A --new rev:B compares revisions of a package with all that it has",
+            "the package '{shown}' has {} benchmark programs; expected one\n\
+             hint: --old rev:A --new rev:B compares revisions of a package with all its programs",
             several.len()
         ),
     }
@@ -221,8 +227,14 @@ fn target_programs(
             folder: source.directory.clone(),
         }]);
     }
-    let own = &source.user_suites;
-    let built = build::build_programs((&adapter, own), &source.file, program, variant, &|_| ())?;
+    let user_suites = &source.user_suites;
+    let built = build::build_programs(
+        (&adapter, user_suites),
+        &source.file,
+        program,
+        variant,
+        &|_| (),
+    )?;
     for built in &built {
         if let Some(word) = command::find_refused_option(&built.adapter, &variant.arguments) {
             return Err(option_failure(&built.adapter, word));
@@ -238,7 +250,8 @@ fn option_failure(adapter: &SuiteAdapter, word: &str) -> CompileFailure {
 /// Explains why an option of the user is rejected.
 fn refused_option(adapter: &SuiteAdapter, option: &str) -> FailureCause {
     let reason = format!(
-        "does not take '{option}' of {}: cases are chosen with --filter and --set, and results are kept by Speedwell",
+        "does not accept '{option}' of {}: --filter and --set choose the cases, and Speedwell \
+         stores the results",
         adapter.name
     );
     FailureCause::Invalid { reason }
@@ -269,7 +282,7 @@ fn perform_case(
     };
     let plain = spec_of(&read::for_terminal(common.clone()));
     let output = scratch.path("results");
-    let own = common
+    let filling = common
         .path("output", &output)
         .path("scratch", scratch.folder())
         .text("pipe", RESULT_PIPE);
@@ -277,15 +290,17 @@ fn perform_case(
     let spec = ProcessSpec {
         channel: place.required_channel(),
         pin: setting.pin.cloned(),
-        ..spec_of(&own)
+        ..spec_of(&filling)
     };
     let mut collected = CollectedOutput::default();
     let outcome = match run_child(&setting.layout.apply_to(&spec), &mut collected) {
         Ok(outcome) => outcome,
         Err(error) => return RunOutcome::start_failed(&plain, &error, job, setting),
     };
-    let own_case = job.case.clone();
-    let case = own_case.unwrap_or_else(|| Case::new(name, Vec::new()));
+    let case = job
+        .case
+        .clone()
+        .unwrap_or_else(|| Case::new(name, Vec::new()));
     let written = place.read_results(&collected, scratch, &output);
     let printed = match place {
         ResultLocation::Stdout => String::from_utf8_lossy(&collected.0).into_owned(),
@@ -301,16 +316,16 @@ fn perform_case(
         fault = skip.or(fault);
     }
     let is_empty = |seen: &RunResult| seen.samples.is_empty();
-    let said = fault
+    let reported = fault
         .clone()
         .filter(|_| seen.as_ref().is_some_and(is_empty));
-    let seen = seen.filter(|_| said.is_none()).into_iter().collect();
-    let mut attempt = RunOutcome::from_process(&plain, &outcome, seen, fault, job, setting);
+    let observations = seen.filter(|_| reported.is_none()).into_iter().collect();
+    let mut attempt = RunOutcome::from_process(&plain, &outcome, observations, fault, job, setting);
     attempt.stdout = printed;
     if attempt.failure.is_some() {
         attempt.observations.retain(|seen| !seen.samples.is_empty());
     }
-    explain_failure(&mut attempt, said);
+    explain_failure(&mut attempt, reported);
     attempt
 }
 

@@ -41,7 +41,7 @@ pub fn deserialize<'de, D: Deserializer<'de>>(
 ) -> Result<Option<Arc<SuiteAdapter>>, D::Error> {
     match Option::<StoredAdapter>::deserialize(from)? {
         Some(StoredAdapter::Name(name)) => {
-            let unknown = || serde::de::Error::custom(format!("there is no suite '{name}'"));
+            let unknown = || serde::de::Error::custom(format!("unknown suite '{name}'"));
             builtin_adapter(&name).map(Some).ok_or_else(unknown)
         }
         Some(StoredAdapter::Whole(adapter)) => Ok(Some(adapter)),

@@ -86,8 +86,9 @@ pub fn explain_framework(name: &str, target: &str) -> String {
     let adapter = name.to_lowercase().replace([' ', '.'], "-");
     let target = speedwell_model::quote(target);
     format!(
-        "it has benchmarks of {name}, which Speedwell has no adapter for\nhint: 'speedwell new adapter {adapter} {target}' \
-         writes one to complete; docs/reference/suites.md describes its keys"
+        "it has benchmarks of {name}, for which Speedwell has no adapter\n\
+         hint: 'speedwell new adapter {adapter} {target}' writes a template; \
+         docs/reference/suites.md describes its keys"
     )
 }
 

@@ -35,7 +35,7 @@ pub fn split_items(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Source
         SourceSyntax::Python => python_statements(tokens),
         _ => split_pieces(tokens, syntax),
     };
-    let own = pieces.into_iter().flat_map(|piece| match syntax {
+    let items = pieces.into_iter().flat_map(|piece| match syntax {
         SourceSyntax::Go => go_items(piece),
         SourceSyntax::Rust => rust_items(piece),
         SourceSyntax::Python => python_items(piece),
@@ -46,7 +46,8 @@ pub fn split_items(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Source
             ..SourceItem::default()
         }],
     });
-    own.filter(|item| item.tokens.iter().any(|token| !token.is(';')))
+    items
+        .filter(|item| item.tokens.iter().any(|token| !token.is(';')))
         .collect()
 }
 
@@ -175,8 +176,7 @@ fn go_imports(tokens: &[SourceToken]) -> Vec<SourceItem> {
             alias = Some(token).filter(|token| !token.is('(') && !token.is(')') && !token.is(';'));
             continue;
         };
-        let alias = alias.take();
-        let names: Vec<String> = match alias {
+        let names: Vec<String> = match alias.take() {
             Some(alias) => vec![alias.text.clone()],
             // gopkg.in/yaml.v3 is 'yaml', and example.com/go-x/v2 is 'x': accept every part as its
             // name.
@@ -226,11 +226,11 @@ fn rust_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
         "impl" => {
             let head = &rest[..body.unwrap_or(rest.len())];
             let begin = head.iter().position(|token| token.as_word() == Some("for"));
-            let own = head[begin.map_or(0, |at| at + 1)..]
+            let owner = head[begin.map_or(0, |at| at + 1)..]
                 .iter()
                 .filter_map(SourceToken::as_word);
             vec![SourceItem {
-                belongs_to: own.map(str::to_owned).collect(),
+                belongs_to: owner.map(str::to_owned).collect(),
                 tokens: piece,
                 ..SourceItem::default()
             }]

@@ -141,8 +141,8 @@ fn locate_source(
 
 /// Sources of a program are searched in the worktree of a revision.
 fn program_location(variant: &Variant) -> Option<SourceLocation> {
-    let own = variant.worktree.as_ref()?;
-    Some(SourceLocation::Program(own.folder.clone()))
+    let worktree = variant.worktree.as_ref()?;
+    Some(SourceLocation::Program(worktree.folder.clone()))
 }
 
 impl SourceLocation {
@@ -159,12 +159,12 @@ impl SourceLocation {
             SourceLocation::File(file) => file_pool(file),
             SourceLocation::Class(root, class) => {
                 let mut pool = SourcePool::new(root);
-                let all = sources_below(root, &|path| file_extension(path) == Some("java"));
+                let sources = sources_below(root, &|path| file_extension(path) == Some("java"));
                 // A nested class is in the file of the outer one.
                 let mut names = Some(class.as_str());
                 while let Some(name) = names {
                     let path = format!("{}.java", name.replace('.', "/"));
-                    if let Some(file) = all.iter().find(|file| file.ends_with(&path)) {
+                    if let Some(file) = sources.iter().find(|file| file.ends_with(&path)) {
                         pool.add_file(file);
                         break;
                     }
@@ -182,13 +182,13 @@ fn target_pool(folder: &Path, target: &str) -> SourcePool {
     let manifests = sources_below(folder, &|path| path.ends_with("Cargo.toml"));
     let named = |manifest: &PathBuf| {
         let package = manifest.parent()?;
-        let usual = [
+        let default_paths = [
             format!("benches/{target}.rs"),
             format!("benches/{target}/main.rs"),
         ];
-        let told = manifest_path(manifest, target).into_iter();
-        let mut all = told.chain(usual).map(|path| package.join(path));
-        all.find(|file| file.is_file())
+        let declared = manifest_path(manifest, target).into_iter();
+        let mut candidates = declared.chain(default_paths).map(|path| package.join(path));
+        candidates.find(|file| file.is_file())
     };
     let mut pool = SourcePool::new(folder);
     if let Some(file) = manifests.iter().find_map(named) {
@@ -248,8 +248,8 @@ fn root_pool(root: &Path) -> SourcePool {
     };
     let mut pool = SourcePool::new(root);
     for file in sources_below(root, &is_source) {
-        let mut own = SourcePool::new(root);
-        let read = own.add_file(&file);
+        let mut file_pool = SourcePool::new(root);
+        let read = file_pool.add_file(&file);
         if ["BENCHMARK", "speedwell"]
             .iter()
             .any(|word| has_word(&read, word))
@@ -279,8 +279,11 @@ fn is_of_tests(path: &Path, root: &Path) -> bool {
     let is_named = parts
         .chain(name.split('.').skip(1))
         .any(|part| ["bench", "benchmark", "benchmarks", "test", "spec", "perf"].contains(&part));
-    let folders = inside.parent().into_iter().flat_map(Path::components);
-    let mut folders = folders.map(|folder| folder.as_os_str().to_string_lossy().to_lowercase());
+    let mut folders = inside
+        .parent()
+        .into_iter()
+        .flat_map(Path::components)
+        .map(|folder| folder.as_os_str().to_string_lossy().to_lowercase());
     is_named || folders.any(|folder| TEST_FOLDERS.contains(&&*folder))
 }
 

@@ -49,8 +49,8 @@ impl SourcePool {
             return Vec::new();
         }
         let read = tokenize(&String::from_utf8_lossy(&bytes), syntax);
-        let own = split_items(read.clone(), syntax).into_iter();
-        self.items.extend(own.map(|item| (item, file.to_owned())));
+        let items = split_items(read.clone(), syntax).into_iter();
+        self.items.extend(items.map(|item| (item, file.to_owned())));
         read
     }
 
@@ -83,12 +83,12 @@ impl SourcePool {
     /// Finds declarations named like a part of the name; the last matching part counts.
     fn find_declared(&self, name: &str) -> Vec<usize> {
         let parts = name.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
-        let of = |part: &str| -> Vec<usize> {
+        let items_named = |part: &str| -> Vec<usize> {
             let is_it =
                 |item: &SourceItem| !item.is_import && item.names.iter().any(|own| own == part);
             self.find_items(is_it)
         };
-        let mut found = parts.rev().filter(|part| !part.is_empty()).map(of);
+        let mut found = parts.rev().filter(|part| !part.is_empty()).map(items_named);
         found.find(|own| !own.is_empty()).unwrap_or_default()
     }
 
@@ -116,8 +116,9 @@ impl SourcePool {
     }
 
     fn find_items(&self, wanted: impl Fn(&SourceItem) -> bool) -> Vec<usize> {
-        let all = self.items.iter().enumerate();
-        all.filter(|(_, (item, _))| wanted(item))
+        let numbered = self.items.iter().enumerate();
+        numbered
+            .filter(|(_, (item, _))| wanted(item))
             .map(|(at, _)| at)
             .collect()
     }
@@ -160,7 +161,7 @@ impl SourcePool {
             .filter(|item| !item.is_import)
             .flat_map(|item| item.names.iter().map(String::as_str))
             .collect();
-        let all = self.items.iter().enumerate();
+        let numbered = self.items.iter().enumerate();
         let is_about = |(at, (item, file)): &(usize, &(SourceItem, PathBuf))| {
             SourceSyntax::from_file(file) == Some(SourceSyntax::Python)
                 && item.names.is_empty()
@@ -169,12 +170,12 @@ impl SourcePool {
                 && !used.contains(at)
                 && item.words().any(|word| names.contains(word))
         };
-        all.filter(is_about).map(|(at, _)| at).collect()
+        numbered.filter(is_about).map(|(at, _)| at).collect()
     }
 
     /// Hashes the declarations independently of their order and file.
     fn hash_items(&self, used: BTreeSet<usize>) -> String {
-        let one = |at: &usize| {
+        let item_hash = |at: &usize| {
             let (item, file) = &self.items[*at];
             let mut text = Vec::new();
             for token in &item.tokens {
@@ -189,9 +190,9 @@ impl SourcePool {
             }
             Uuid::new_v5(&Uuid::NAMESPACE_OID, &text)
         };
-        let parts: BTreeSet<Uuid> = used.iter().map(one).collect();
-        let all: Vec<u8> = parts.into_iter().flat_map(Uuid::into_bytes).collect();
-        Uuid::new_v5(&Uuid::NAMESPACE_OID, &all).to_string()
+        let parts: BTreeSet<Uuid> = used.iter().map(item_hash).collect();
+        let bytes: Vec<u8> = parts.into_iter().flat_map(Uuid::into_bytes).collect();
+        Uuid::new_v5(&Uuid::NAMESPACE_OID, &bytes).to_string()
     }
 
     /// Hashes the data file that a literal names. Source files are excluded: the benchmark's own

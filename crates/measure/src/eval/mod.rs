@@ -68,11 +68,12 @@ pub fn plan_snippets(
     let shared = request.shares_process && request.snippets.len() > 1;
     ensure!(
         !(shared && named),
-        "programs that are compared cannot share a process\nhint: leave out --shared and --order parallel"
+        "compared programs cannot share a process\nhint: leave out --shared and --order parallel"
     );
     ensure!(
         !(request.shares_process && request.language.is_compiled()),
-        "{} is compiled, so every snippet is a program of its own\nhint: leave out --shared and --order parallel",
+        "{} is compiled, so every snippet is a separate program\nhint: leave out --shared and \
+         --order parallel",
         request.language
     );
     request.variants = revisions::check_out_revisions(&request.variants, listener)?;
@@ -137,7 +138,7 @@ fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<
     jobs.retain(|job| request.selection.selects_name(&job.label));
     ensure!(
         !jobs.is_empty(),
-        "no case is left of {count}\nhint: '--list' shows them"
+        "0 of {count} cases are selected\nhint: --list shows them"
     );
     Ok(jobs)
 }
@@ -160,7 +161,7 @@ fn build_job(
             ParameterValue::Text(snippet.name.clone()),
         )
     });
-    let level = level.map(|level| {
+    let concurrency = level.map(|level| {
         (
             "concurrency".to_owned(),
             ParameterValue::Number(level.into()),
@@ -170,7 +171,7 @@ fn build_job(
         &benchmark,
         name.into_iter()
             .chain(row.iter().cloned())
-            .chain(level)
+            .chain(concurrency)
             .collect(),
     );
     let here = std::env::current_dir()?;

@@ -68,7 +68,9 @@ impl DecimalNumber {
 pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Result<Vec<String>> {
     let number = |text: &str| {
         let read = DecimalNumber::parse(text);
-        read.with_context(|| format!("'{text}' is not a decimal number such as 10 or 0.5"))
+        read.with_context(|| {
+            format!("cannot parse '{text}': expected a decimal number such as 10 or 0.5")
+        })
     };
     let [begin, end, step] = [number(first)?, number(last)?, number(step.unwrap_or("1"))?];
     let places = begin.places.max(step.places);
@@ -83,13 +85,13 @@ pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Resul
     );
     ensure!(
         by > 0,
-        "a step of {} leads nowhere\nhint: it is greater than 0",
+        "invalid step {}: expected a number greater than 0",
         step.to_text()
     );
     let count = (to - from) / by + 1;
     ensure!(
         count <= Case::MOST as i128,
-        "the range from {first} to {last} has {count} values, more than the {} cases that there may be",
+        "the range from {first} to {last} has {count} values, more than the limit of {} cases",
         Case::MOST
     );
     let shift = 10i128.pow(finest - places);

@@ -42,11 +42,13 @@ pub fn plan_search(
     let sampling = request.plan.sampling.clone();
     ensure!(
         !matches!(sampling.length, Some(SampleLength::Iterations(_))),
-        "a search compares throughput in windows of time, so --iterations has no meaning\nhint: -t 200ms"
+        "a search compares throughput over time windows, so --iterations does not apply\nhint: use \
+         -t 200ms"
     );
     ensure!(
         !request.shares_process,
-        "a search measures each snippet in a process of its own\nhint: leave out --shared and --order parallel"
+        "a search measures each snippet in its own process\nhint: leave out --shared and --order \
+         parallel"
     );
     let mut plans = plan_snippets(request, listener)?;
     plans.plan.sampling.samples = sampling.sample_division(VISIT_SAMPLES);

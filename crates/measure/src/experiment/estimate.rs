@@ -24,14 +24,14 @@ pub fn measuring_time(plan: &SessionPlan) -> Option<Duration> {
     if !is_one_after_the_other || plan.is_search || plan.design.counting.is_some() {
         return None;
     }
-    let mut all = Duration::ZERO;
+    let mut one_round = Duration::ZERO;
     for job in &plan.jobs {
         for variant in &plan.variants {
-            all += time_of_run(plan, job, variant)?;
+            one_round += time_of_run(plan, job, variant)?;
         }
     }
-    let all = all * plan.runs_per_variant();
-    (!all.is_zero()).then_some(all)
+    let total = one_round * plan.runs_per_variant();
+    (!total.is_zero()).then_some(total)
 }
 
 fn time_of_run(plan: &SessionPlan, job: &BenchmarkJob, variant: &Variant) -> Option<Duration> {

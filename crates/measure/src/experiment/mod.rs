@@ -33,7 +33,7 @@ pub fn plan_experiment(
 ) -> anyhow::Result<PreparedPlan> {
     ensure!(
         request.variants.given.is_empty(),
-        "'{}' declares its variants itself\nhint: --variant, --old and --new are for benchmark files",
+        "'{}' declares its own variants\nhint: --variant, --old and --new are for benchmark files",
         file.display()
     );
     let mut selection = request.selection.clone();
@@ -52,7 +52,7 @@ pub fn plan_experiment(
     if !request.only_lists {
         requirements::check_requirements(&experiment, listener)?;
         if let Some(place) = &experiment.place {
-            let fleet = request.fleet.context("this command has no fleet")?;
+            let fleet = request.fleet.context("this command cannot use a fleet")?;
             let (placement, own) =
                 roles::prepare_machines(place, &experiment.root, &fleet()?, listener)?;
             written.placement = Some(Box::new(placement));
@@ -82,8 +82,8 @@ fn shared_processors_warning(experiment: &Experiment) -> Option<String> {
     let is_shared = experiment.plan.pins.is_some() && experiment.shares.is_none();
     is_shared.then(|| {
         format!(
-            "The plan divides the processors, but {} are too few to be divided: what sends the load takes time away \
-             from the target.",
+            "The plan divides the processors, but {} are too few: the load generator takes \
+             processor time from the target.",
             experiment.cpus
         )
     })
@@ -92,30 +92,33 @@ fn shared_processors_warning(experiment: &Experiment) -> Option<String> {
 /// Gives benchmark files only the parameter values of their group.
 fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSelection) {
     for group in &experiment.groups {
-        let values = group.parameters.iter().flat_map(|(name, values)| {
-            let value = |value: &ParameterValue| (name.clone(), value.plain());
-            values.iter().map(value).collect::<Vec<_>>()
-        });
-        let values: Vec<(String, String)> = values.collect();
-        let own = group
+        let values: Vec<(String, String)> = group
+            .parameters
+            .iter()
+            .flat_map(|(name, values)| {
+                let value = |value: &ParameterValue| (name.clone(), value.plain());
+                values.iter().map(value).collect::<Vec<_>>()
+            })
+            .collect();
+        let file_values = group
             .files
             .iter()
             .map(|file| (file.clone(), values.clone()));
-        selection.of_files.extend(own);
+        selection.of_files.extend(file_values);
     }
     let has = |group: &BenchmarkGroup, name: &str| {
         group.parameters.iter().any(|(known, _)| known == name)
     };
-    let own = |name: &str| {
+    let belongs_to_group = |name: &str| {
         let mut others = experiment
             .groups
             .iter()
             .filter(|group| group.files.is_empty());
         others.any(|group| has(group, name))
     };
-    selection
-        .sets
-        .retain(|(name, _)| own(name) || experiment.params.iter().any(|(known, _)| known == name));
+    selection.sets.retain(|(name, _)| {
+        belongs_to_group(name) || experiment.params.iter().any(|(known, _)| known == name)
+    });
 }
 
 /// Returns the variants, the baseline first. The control comes after the variant that it repeats.
@@ -130,8 +133,8 @@ fn build_variants(
         // A variant that replaces the command means nothing to benchmark files, which do not need
         // it.
         let mut plain = usual.unwrap_or_else(|_| Variant::plain(&variant.name));
-        let all = request.variants.arguments.iter().cloned();
-        plain.arguments.splice(0..0, all);
+        let extra_arguments = request.variants.arguments.iter().cloned();
+        plain.arguments.splice(0..0, extra_arguments);
         found.push(plain.clone());
         if experiment.plan.control.as_ref() == Some(&variant.name) {
             found.push(Variant {
@@ -142,9 +145,11 @@ fn build_variants(
     }
     let named = request.variants.baseline.as_ref();
     let baseline = named.unwrap_or(&experiment.compare.baseline);
-    let at = found.iter().position(|variant| variant.name == *baseline);
-    let at = at.with_context(|| format!("no variant is named '{baseline}'"))?;
-    found[..=at].rotate_right(1);
+    let position = found
+        .iter()
+        .position(|variant| variant.name == *baseline)
+        .with_context(|| format!("no variant is named '{baseline}'"))?;
+    found[..=position].rotate_right(1);
     Ok(found)
 }
 

@@ -120,7 +120,7 @@ fn files_warning(experiment: &Experiment) -> Option<String> {
     let mut groups = experiment.groups.iter();
     let group = groups.find(|group| group.kind == GroupKind::Function)?;
     Some(format!(
-        "'{}' consists of benchmark files, whose runs do not do the same work: they are not profiled.",
+        "'{}' is not profiled: runs of benchmark files do different amounts of work.",
         group.name
     ))
 }
@@ -156,7 +156,7 @@ fn record_case(
         return Ok(None);
     };
     listener.observe(&SessionEvent::Note(&format!(
-        "recording where the time goes: {}, {}",
+        "recording a profile: {}, {}",
         wanted.case.id(),
         variant.name
     )))?;

@@ -27,7 +27,7 @@ pub fn check_requirements(
         Ok(())
     } else {
         bail!(
-            "'{}' needs what is not here:\n  {}",
+            "requirements of '{}' are not met:\n  {}",
             experiment.name,
             missing.join("\n  ")
         )
@@ -61,24 +61,24 @@ fn describe_missing(
 /// Checks that a program exists and is recent enough.
 fn check_program(command: &[String], pattern: &str, at_least: Option<&str>) -> Result<(), String> {
     let [program, arguments @ ..] = command else {
-        return Err("no command says how it is looked for".to_owned());
+        return Err("no command is given to check for it".to_owned());
     };
     let shown = command.join(" ");
     let output = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
-        .output();
-    let output = output.map_err(|error| format!("'{program}' cannot be started: {error}"))?;
+        .output()
+        .map_err(|error| format!("cannot start '{program}': {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
-    let known = Regex::new(pattern).map_err(|error| error.to_string())?;
-    let found = known.captures(&text);
+    let expression = Regex::new(pattern).map_err(|error| error.to_string())?;
+    let found = expression.captures(&text);
     let version = found
         .as_ref()
         .and_then(|found| found.name("version").or_else(|| found.get(0)));
     let Some(version) = version else {
         return Err(format!(
-            "'{shown}' does not tell its version: {}",
+            "cannot find a version in the output of '{shown}': {}",
             text.lines().next().unwrap_or_default()
         ));
     };
@@ -115,11 +115,11 @@ fn install_packages(
 ) -> Result<(), String> {
     let shown = directory.display();
     if !directory.join("package.json").is_file() {
-        return Err(format!("there is no package.json in '{shown}'"));
+        return Err(format!("'{shown}' has no package.json"));
     }
     let lock = directory.join("package-lock.json");
     if lockfile && !lock.is_file() {
-        return Err(format!("there is no package-lock.json in '{shown}'"));
+        return Err(format!("'{shown}' has no package-lock.json"));
     }
     // npm keeps a copy of the lockfile that it installed.
     let installed = directory.join("node_modules/.package-lock.json");
@@ -134,7 +134,7 @@ fn install_packages(
     {
         return Ok(());
     }
-    let doing = format!("installing the packages of '{shown}' as locked");
+    let doing = format!("installing the packages of '{shown}'");
     listener
         .observe(&SessionEvent::Note(&doing))
         .map_err(|error| error.to_string())?;
@@ -147,8 +147,8 @@ fn install_packages(
         .args(words)
         .current_dir(directory)
         .stdin(Stdio::null())
-        .output();
-    let output = output.map_err(|error| format!("'npm' cannot be started: {error}"))?;
+        .output()
+        .map_err(|error| format!("cannot start 'npm': {error}"))?;
     if output.status.success() {
         return Ok(());
     }
@@ -160,7 +160,7 @@ fn install_packages(
     Err(format!(
         "'npm {}' in '{shown}' failed: {}",
         words.join(" "),
-        last.unwrap_or("it said nothing")
+        last.unwrap_or("no error message")
     ))
 }
 
@@ -188,11 +188,11 @@ mod tests {
                 .contains("3.2.1 is older than 4")
         );
         let gone = check_program(&words("no-such-program --version"), pattern, None);
-        assert!(gone.unwrap_err().contains("cannot be started"));
+        assert!(gone.unwrap_err().contains("cannot start 'no-such-program'"));
         assert!(
             check_program(&words("echo hello"), pattern, None)
                 .unwrap_err()
-                .contains("does not tell")
+                .contains("cannot find a version")
         );
     }
 }

@@ -27,29 +27,31 @@ pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
                 .jobs
                 .iter()
                 .any(|job| job.source.kind == SourceKind::Load),
-        "--on is for benchmark files and snippets\nhint: leave out --on; [place] in the file of an experiment gives its \
-         parts machines of their own"
+        "--on supports only benchmark files and snippets\nhint: leave out --on; an experiment \
+         assigns machines to its parts with [place]"
     );
     ensure!(
         !plan
             .variants
             .iter()
             .any(|variant| variant.worktree.is_some()),
-        "--on cannot send revisions that are built here\nhint: give the programs that were built from them with --old \
-         and --new"
+        "--on cannot send revisions that are built here\nhint: name the programs built from them \
+         with --old and --new"
     );
     ensure!(
         plan.design.counting.is_none(),
-        "--on is for times, and instructions are the same on every machine\nhint: leave out --on"
-    );
-    ensure!(
-        plan.design.purpose == SessionPurpose::Measured && !plan.is_search && !plan.shared,
-        "--on divides a plan that is fixed beforehand, and here what is measured next follows from what was\nhint: \
+        "--on divides time measurements; instruction counts are the same on every machine\nhint: \
          leave out --on"
     );
     ensure!(
+        plan.design.purpose == SessionPurpose::Measured && !plan.is_search && !plan.shared,
+        "--on needs a fixed plan, but this session picks each measurement from earlier results\n\
+         hint: leave out --on"
+    );
+    ensure!(
         plan.design.order != RunOrder::Paired || plan.pin.is_none(),
-        "--on cannot know the processors of other machines\nhint: leave out --pin"
+        "--on cannot be combined with --pin: the processors of other machines are not known\nhint: \
+         leave out --pin"
     );
     Ok(())
 }
@@ -96,16 +98,18 @@ fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<F
     for (number, around) in outermost_folders(folders.named).into_iter().enumerate() {
         let place = format!("files/{number}");
         for from in sent.iter().filter(|sent| sent.starts_with(&around)) {
-            let inside = from.strip_prefix(&around)?;
-            let inside = inside
+            let inside = from
+                .strip_prefix(&around)?
                 .to_str()
                 .with_context(|| format!("the name of '{}' is not UTF-8", from.display()))?;
             let to = match inside {
                 "" => place.clone(),
                 inside => format!("{place}/{inside}"),
             };
-            let from = from.clone();
-            wanted.push(BundleSource::Folder { from, to });
+            wanted.push(BundleSource::Folder {
+                from: from.clone(),
+                to,
+            });
         }
         prefixes.push((around, Path::new(BUNDLE_PLACEHOLDER).join(&place)));
     }
@@ -127,12 +131,13 @@ impl PlanFolders {
     /// other folders that may contain it.
     fn add_file(&mut self, file: &Path, around: [&Path; 2]) {
         if let Some(folder) = file.parent() {
-            let project = project::project_root(folder).unwrap_or(folder);
-            self.add_folder(project.to_owned());
+            let root = project::project_root(folder).unwrap_or(folder);
+            self.add_folder(root.to_owned());
         }
-        let around = around.into_iter();
-        let around = around.filter(|folder| file.starts_with(folder) && *folder != Path::new("/"));
-        self.named.extend(around.map(Path::to_owned));
+        let containing = around
+            .into_iter()
+            .filter(|folder| file.starts_with(folder) && *folder != Path::new("/"));
+        self.named.extend(containing.map(Path::to_owned));
     }
 
     fn add_folder(&mut self, sent: PathBuf) {

@@ -152,8 +152,8 @@ impl FleetCoordinator<'_, '_, '_> {
             let Ok(states) = self.engine.job_states(&jobs) else {
                 return;
             };
-            let mut states = states.into_iter();
-            jobs.retain(|_| !matches!(states.next(), Some(JobState::Ended(_)) | None));
+            let mut job_states = states.into_iter();
+            jobs.retain(|_| !matches!(job_states.next(), Some(JobState::Ended(_)) | None));
             if begin.elapsed() > JOB_EXIT_GRACE {
                 let _ = self.engine.cancel_jobs(&jobs);
                 return;
@@ -169,10 +169,11 @@ impl FleetCoordinator<'_, '_, '_> {
             let waiting = |parcel: &StoredParcel| {
                 parcel.state == ParcelState::Waiting && parcel.machine as usize == machine
             };
-            let places = (0..)
+            let places: Vec<u32> = (0..)
                 .zip(&self.shards)
-                .filter(|(_, parcel)| waiting(parcel));
-            let places: Vec<u32> = places.map(|(place, _)| place).collect();
+                .filter(|(_, parcel)| waiting(parcel))
+                .map(|(place, _)| place)
+                .collect();
             if !places.is_empty() {
                 self.submit_to(machine, &places)?;
                 has_any = true;
@@ -209,13 +210,15 @@ impl FleetCoordinator<'_, '_, '_> {
         if self.attachment == Attachment::Watching {
             let spools: Vec<String> = places.iter().map(|&place| self.spool_name(place)).collect();
             let name = &self.machines[machine].fleet_machine.name;
-            let of = (&submitted.job, spools.as_slice());
-            let line = self.engine.reconnect_job(name, &work.folder, of, true)?;
+            let job_spools = (&submitted.job, spools.as_slice());
+            let line = self
+                .engine
+                .reconnect_job(name, &work.folder, job_spools, true)?;
             lines = line.or(lines);
         }
-        let lines = lines.map(SpoolStream::new);
-        let has_line = lines.is_some();
-        self.streams.extend(lines);
+        let stream = lines.map(SpoolStream::new);
+        let has_line = stream.is_some();
+        self.streams.extend(stream);
         for &place in places {
             let parcel = &mut self.shards[place as usize];
             parcel.state = ParcelState::Sent;
@@ -247,7 +250,11 @@ impl FleetCoordinator<'_, '_, '_> {
             thread::sleep(SPOOL_POLL_INTERVAL);
         }
         let mut said = Vec::new();
-        let jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
+        let jobs: Vec<JobId> = self
+            .attempts
+            .iter()
+            .map(|attempt| attempt.job.clone())
+            .collect();
         let states = if jobs.is_empty() {
             Vec::new()
         } else {
@@ -261,12 +268,14 @@ impl FleetCoordinator<'_, '_, '_> {
                     self.merger.set_parcel(attempt.shard, parcel)?;
                     continue;
                 }
-                (Some(AttemptOutcome::Failed(reason)), _) => format!("ended too soon: {reason}"),
-                (None, JobState::Running) => "measures".to_owned(),
-                (None, JobState::Waiting(reason)) => format!("waits: {reason}"),
+                (Some(AttemptOutcome::Failed(reason)), _) => format!("ended early: {reason}"),
+                (None, JobState::Running) => "measuring".to_owned(),
+                (None, JobState::Waiting(reason)) => format!("waiting: {reason}"),
                 (None, JobState::Ended(reason)) => {
-                    let reason = reason.unwrap_or_else(|| "without a word".to_owned());
-                    format!("ended too soon: {reason}")
+                    format!(
+                        "ended early: {}",
+                        reason.as_deref().unwrap_or("no reason given")
+                    )
                 }
             };
             said.push((attempt.shard, text));
@@ -317,10 +326,13 @@ impl FleetCoordinator<'_, '_, '_> {
         let machine = &self.machines[parcel.machine as usize];
         let wanted = to_shard(parcel);
         let part = self.plan.extract_shard(&wanted)?;
-        let own: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
+        let shard_slots: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
         let store = self.merger.store();
-        let done = store.finished_slots(self.merger.number())?;
-        let done: BTreeSet<u32> = done.intersection(&own).copied().collect();
+        let done: BTreeSet<u32> = store
+            .finished_slots(self.merger.number())?
+            .intersection(&shard_slots)
+            .copied()
+            .collect();
         let mut known = (Vec::new(), BTreeSet::new());
         if !done.is_empty() {
             let number = self.merger.number();
@@ -376,7 +388,8 @@ impl FleetCoordinator<'_, '_, '_> {
         for (origin, block) in self.stale.take_rejected(kept)? {
             let name = &self.machines[origin.machine as usize].fleet_machine.name;
             let sentence = format!(
-                "Block {} of case {} came from {name} by attempt {} after another one had taken over: it is refused.",
+                "Rejected block {} of case {} from {name}: attempt {} had been replaced by another \
+                 one.",
                 block.block, block.job, origin.attempt
             );
             self.warn(&sentence)?;
@@ -401,7 +414,7 @@ impl FleetCoordinator<'_, '_, '_> {
             SpoolItem::Header(header) => {
                 let whose = (header.session.as_str(), header.parcel, header.attempt);
                 if whose != (self.session.as_str(), origin.parcel, origin.attempt) {
-                    self.warn(&format!("{name} sends what belongs to another session"))?;
+                    self.warn(&format!("{name} sent results of another session"))?;
                     return Ok(());
                 }
                 self.attempts[at].has_begun = true;
@@ -420,8 +433,8 @@ impl FleetCoordinator<'_, '_, '_> {
                     MergeOutcome::New => self.emit_block(&block)?,
                     MergeOutcome::Known => {}
                     MergeOutcome::Refused(earlier) => self.warn(&format!(
-                        "Block {} of case {} came from {name} by attempt {} after attempt {} had brought it: it is \
-                         refused.",
+                        "Rejected block {} of case {} from {name}: attempt {} delivered it after \
+                         attempt {}.",
                         block.block, block.job, origin.attempt, earlier.attempt
                     ))?,
                 }
@@ -436,9 +449,9 @@ impl FleetCoordinator<'_, '_, '_> {
             SpoolItem::Ended(ending, is_whole) => {
                 let over = match ending.reason {
                     None if is_whole => AttemptOutcome::Complete,
-                    None => {
-                        AttemptOutcome::Failed("a block or a decision of it is damaged".to_owned())
-                    }
+                    None => AttemptOutcome::Failed(
+                        "a block or decision in its spool is damaged".to_owned(),
+                    ),
                     Some(reason) => AttemptOutcome::Failed(reason),
                 };
                 if matches!(over, AttemptOutcome::Complete) {
@@ -494,7 +507,11 @@ impl FleetCoordinator<'_, '_, '_> {
     /// Queries the engine about the jobs, reports why some have not started, and ends attempts
     /// whose worker is gone; returns whether anything arrived.
     fn poll_jobs(&mut self, queue: &mut WaitingReport) -> anyhow::Result<bool> {
-        let mut jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
+        let mut jobs: Vec<JobId> = self
+            .attempts
+            .iter()
+            .map(|attempt| attempt.job.clone())
+            .collect();
         jobs.sort();
         jobs.dedup();
         if jobs.is_empty() {
@@ -504,7 +521,7 @@ impl FleetCoordinator<'_, '_, '_> {
             Ok(states) => states,
             Err(error) => {
                 // It may recover, and the workers' results are not lost.
-                self.warn(&format!("The engine does not answer: {error:#}"))?;
+                self.warn(&format!("The engine does not respond: {error:#}"))?;
                 return Ok(false);
             }
         };
@@ -512,7 +529,9 @@ impl FleetCoordinator<'_, '_, '_> {
         let mut waiting: BTreeMap<String, Vec<String>> = BTreeMap::new();
         for (job, state) in jobs.iter().zip(states) {
             let reason = match state {
-                JobState::Ended(reason) => reason,
+                JobState::Ended(reason) => {
+                    reason.unwrap_or_else(|| "the worker exited without a message".to_owned())
+                }
                 JobState::Running => continue,
                 JobState::Waiting(reason) => {
                     waiting
@@ -524,15 +543,17 @@ impl FleetCoordinator<'_, '_, '_> {
             };
             // Its last output may not have been read yet.
             has_news |= self.collect_spools()?;
-            let reason = reason.unwrap_or_else(|| "the worker ended without a word".to_owned());
-            let own = self.attempts.iter_mut().filter(|one| one.job == *job);
-            for attempt in own.filter(|attempt| attempt.end.is_none()) {
+            let ended_attempts = self
+                .attempts
+                .iter_mut()
+                .filter(|attempt| attempt.job == *job);
+            for attempt in ended_attempts.filter(|attempt| attempt.end.is_none()) {
                 attempt.end = Some(AttemptOutcome::Failed(reason.clone()));
                 has_news = true;
             }
         }
         if let Some(machines) = queue.update(&waiting) {
-            let sentence = format!("waiting in the queue of Slurm: {machines}");
+            let sentence = format!("waiting in the Slurm queue: {machines}");
             self.listener.observe(&SessionEvent::Waiting(&sentence))?;
         }
         Ok(has_news)

@@ -63,7 +63,7 @@ pub fn reattach_session(
     if parcels.iter().all(|parcel| is_settled(parcel.state)) {
         ensure!(
             how != DetachedAction::Cancel,
-            "session @{number} has ended: there is nothing to cancel"
+            "session @{number} has ended: nothing to cancel"
         );
         return Ok((
             SessionEnd::Complete,
@@ -135,7 +135,8 @@ fn session_shards(store: &Store, number: i64) -> anyhow::Result<Vec<StoredParcel
     let parcels = store.list_parcels(number)?;
     ensure!(
         !parcels.is_empty(),
-        "session @{number} was measured by this machine alone\nhint: 'speedwell report @{number}' shows it"
+        "session @{number} was measured on this machine only\nhint: 'speedwell report @{number}' \
+         shows it"
     );
     Ok(parcels)
 }
@@ -215,7 +216,7 @@ pub(crate) fn clean_machines(
         } else {
             continue;
         };
-        let failed = || format!("'{}' cannot be cleaned", machine.name);
+        let failed = || format!("cannot clean '{}'", machine.name);
         cleaned.push((machine.name.clone(), gone.with_context(failed)?));
     }
     Ok(cleaned)
@@ -226,8 +227,11 @@ fn clean_there(
     machine: &FleetMachine,
     session: Option<&str>,
 ) -> anyhow::Result<CleanSummary> {
-    let program = program::send_program(engine, machine, &own_program())?;
-    let (program, folder) = (program.to_string_lossy(), machine.folder.to_string_lossy());
+    let sent_program = program::send_program(engine, machine, &own_program())?;
+    let (program, folder) = (
+        sent_program.to_string_lossy(),
+        machine.folder.to_string_lossy(),
+    );
     let mut words = vec![&*program, "perform-parcel", "--clean", &*folder];
     words.extend(session);
     let mut line = engine.start_command(&machine.name, &words)?;
@@ -239,7 +243,7 @@ fn clean_there(
     let output = line.wait_with_output()?;
     let last = complaint.lines().rfind(|said| !said.trim().is_empty());
     serde_json::from_slice(&output.stdout)
-        .with_context(|| last.unwrap_or("the line is cut").to_owned())
+        .with_context(|| last.unwrap_or("connection lost").to_owned())
 }
 
 /// Remote side of cleaning; returns the summary as JSON.

@@ -25,20 +25,22 @@ pub fn launch_worker(folder: &Path) -> anyhow::Result<String> {
     let mut tasks: Vec<u32> = Vec::new();
     for line in io::stdin().lock().lines() {
         let next = tasks.last().map_or(0, |last| last + 1);
-        let task = (next..).find(|&task| !request_path(folder, task).exists());
-        let task = task.context("there are too many orders")?;
+        let task = (next..)
+            .find(|&task| !request_path(folder, task).exists())
+            .context("too many requests")?;
         let file = request_path(folder, task);
         fs::write(&file, line?).with_context(|| format!("cannot write '{}'", file.display()))?;
         tasks.push(task);
     }
-    ensure!(!tasks.is_empty(), "there are no orders");
+    ensure!(!tasks.is_empty(), "no requests");
     // This coordinator replaces the previous one, whose connection may have broken.
-    let known = folder.join("worker");
-    if let Ok(earlier) = fs::read_to_string(&known) {
+    let name_file = folder.join("worker");
+    if let Ok(earlier) = fs::read_to_string(&name_file) {
         detached::end_worker(&JobId(earlier), WORKER_EXIT_GRACE)?;
     }
     let worker = detached::start_worker(folder, &tasks)?.0;
-    fs::write(&known, &worker).with_context(|| format!("cannot write '{}'", known.display()))?;
+    fs::write(&name_file, &worker)
+        .with_context(|| format!("cannot write '{}'", name_file.display()))?;
     Ok(worker)
 }
 
@@ -65,10 +67,7 @@ pub fn stream_spools(folder: &Path, words: &[String], waits: bool) -> anyhow::Re
         name.bytes()
             .all(|byte| byte == b'.' || byte.is_ascii_digit())
     };
-    ensure!(
-        spools.iter().all(is_plain),
-        "that is not the name of a spool"
-    );
+    ensure!(spools.iter().all(is_plain), "invalid spool name");
     if waits {
         stop_at_stdin_end();
     }

@@ -109,7 +109,7 @@ impl FleetCoordinator<'_, '_, '_> {
             _ => {
                 let attempt = parcel.attempt + 1;
                 self.warn(&format!(
-                    "{name}: {reason}; what is left of its work begins again (attempt {attempt})"
+                    "{name}: {reason}; its remaining work is restarted (attempt {attempt})"
                 ))?;
             }
         }
@@ -153,7 +153,7 @@ impl FleetCoordinator<'_, '_, '_> {
         let stratum = strata.max().unwrap_or(0).max(self.plan.strata);
         let name = self.machines[to as usize].fleet_machine.name.clone();
         self.warn(&format!(
-            "{from}: {reason}; {} of its cases begin again on {name}",
+            "{from}: {reason}; {} of its cases are restarted on {name}",
             open.len()
         ))?;
         let moved = &mut self.shards[place as usize];

@@ -253,7 +253,7 @@ pub(crate) fn select_machines(
     let on = fleet
         .labels
         .as_ref()
-        .context("which machines are meant is not said\nhint: --on LABELS")?;
+        .context("no machines selected\nhint: --on LABELS")?;
     let mut names: Vec<String> = Vec::new();
     for machine in known {
         names.push(machine.name.clone());
@@ -268,7 +268,7 @@ pub(crate) fn select_machines(
         })
     };
     let meant: Vec<&FleetMachine> = known.iter().filter(is_meant).collect();
-    ensure!(!meant.is_empty(), "no machine has these labels together");
+    ensure!(!meant.is_empty(), "no machine matches these labels");
     let is_fit = |machine: &&&FleetMachine| !matches!(machine.state, MachineState::Unfit(_));
     let mut fit: Vec<FleetMachine> = meant
         .iter()
@@ -290,7 +290,7 @@ pub(crate) fn select_machines(
             _ => None,
         });
         bail!(
-            "{} of the {} machines that are meant can be had, and {wanted} are needed{}",
+            "{} of the {} matching machines are available, but {wanted} are needed{}",
             fit.len(),
             meant.len(),
             reasons.collect::<String>()
@@ -308,7 +308,7 @@ fn current_machines(
 ) -> anyhow::Result<Vec<FleetMachine>> {
     let find = |own: &SessionMachine| {
         let found = known.iter().find(|known| known.name == own.name).cloned();
-        found.with_context(|| format!("the fleet has no machine '{}' any more", own.name))
+        found.with_context(|| format!("machine '{}' is no longer in the fleet", own.name))
     };
     session.iter().map(find).collect()
 }
@@ -393,7 +393,7 @@ fn send_to_machines(
         } else {
             send::send_over_connection(engine, bundle, session, &known)
         }
-        .with_context(|| format!("'{}' cannot be sent what it needs", known.name))?;
+        .with_context(|| format!("cannot send the files to '{}'", known.name))?;
         ready.push(WorkerMachine {
             fleet_machine: known,
             folder,

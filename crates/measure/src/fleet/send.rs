@@ -54,7 +54,7 @@ pub(crate) fn note_sending(
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
     let folders = bundle.folder_size();
-    let sentence = format!("{machine} gets what it needs: {folders}, and the programs");
+    let sentence = format!("sending to {machine}: {folders}, and the programs");
     listener.observe(&SessionEvent::Note(&sentence))
 }
 
@@ -79,14 +79,13 @@ pub(crate) fn send_to_folder(
 /// Fails if the connection breaks.
 pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
     let (input, output) = (io::stdin(), io::stdout());
-    let own = std::env::current_exe().context("cannot find this program")?;
+    let program = std::env::current_exe().context("cannot find this program")?;
     let then = |session: &Path, bundle: &Path| {
         // A program in our folder was sent; any other was configured for this machine.
-        let folder = folder.canonicalize()?;
-        if own.starts_with(folder) {
+        if program.starts_with(folder.canonicalize()?) {
             link_program(session, bundle)
         } else {
-            link_configured_program(&own, session)
+            link_configured_program(&program, session)
         }
     };
     depot::receive_bundle(folder, &mut input.lock(), &mut output.lock(), &then)
@@ -103,8 +102,8 @@ pub(crate) fn send_over_connection(
     machine: &FleetMachine,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
     let folder = machine.folder.to_string_lossy().into_owned();
-    let program = program::send_program(engine, machine, &own_program())?;
-    let program = program.to_string_lossy();
+    let sent_program = program::send_program(engine, machine, &own_program())?;
+    let program = sent_program.to_string_lossy();
     let words = [&*program, "perform-parcel", "--receive", &folder];
     let mut line = WorkerConnection::open(engine, machine, &words)?;
     let sent = depot::send_bundle(bundle, session, &mut line.to, &mut line.from);
@@ -129,7 +128,8 @@ fn link_configured_program(program: &Path, folder: &Path) -> anyhow::Result<()> 
     let is_there = place.exists();
     ensure!(
         !is_there || place.canonicalize().ok() == program.canonicalize().ok(),
-        "machines that share a folder use one program\nhint: give the one with 'binary' a 'folder' of its own"
+        "machines that share a folder must use the same program\nhint: give the machine with \
+         'binary' its own 'folder'"
     );
     if !is_there {
         std::os::unix::fs::symlink(program, &place)
@@ -152,7 +152,7 @@ impl WorkerConnection {
     ) -> anyhow::Result<WorkerConnection> {
         let mut child = engine.start_command(&machine.name, words)?;
         let ends = child.stdin.take().zip(child.stdout.take());
-        let (to, from) = ends.context("the line has no ends")?;
+        let (to, from) = ends.context("the connection has no stdin or stdout")?;
         Ok(WorkerConnection {
             child,
             to,
@@ -166,8 +166,8 @@ impl WorkerConnection {
         let WorkerConnection { child, to, .. } = self;
         drop(to);
         let output = child.wait_with_output()?;
-        let said = String::from_utf8_lossy(&output.stderr);
-        let said = said.lines().rfind(|line| !line.trim().is_empty());
-        done.with_context(|| said.unwrap_or("the line is cut").to_owned())
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        let last_line = stderr.lines().rfind(|line| !line.trim().is_empty());
+        done.with_context(|| last_line.unwrap_or("connection lost").to_owned())
     }
 }

@@ -37,7 +37,7 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     process::install_handlers()?;
     if tasks == ["-"] {
         for line in read_requests() {
-            let order = serde_json::from_str(&line).context("an order cannot be read")?;
+            let order = serde_json::from_str(&line).context("cannot parse a request")?;
             run_attempt(folder, &order, Some(Box::new(io::stdout())))?;
         }
         return Ok(());
@@ -46,7 +46,7 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     for task in tasks {
         let number: u32 = task
             .parse()
-            .with_context(|| format!("'{task}' is not the number of a task"))?;
+            .with_context(|| format!("invalid task number '{task}'"))?;
         let file = request_path(folder, number);
         let read = || -> anyhow::Result<ShardRequest> {
             Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
@@ -91,9 +91,8 @@ fn read_requests() -> Receiver<String> {
 fn run_attempt(
     folder: &Path,
     order: &ShardRequest,
-    copy: Option<Box<dyn Write + Send>>,
+    mut copy: Option<Box<dyn Write + Send>>,
 ) -> anyhow::Result<()> {
-    let mut copy = copy;
     let mut begun: Option<(SessionPlan, SpoolWriter)> = None;
     // Create the spool early if the wait is long, so that it can be reported.
     let waited = wait_for_machine(folder, &mut |sentence| {
@@ -217,9 +216,7 @@ fn wait_for_machine(
         if !is_said && begin.elapsed() > MIN_REPORTED_WAIT {
             is_said = true;
             let whom = turn.describe_holders();
-            tell(&format!(
-                "waiting for {whom} to give the machine back; measuring begins then"
-            ))?;
+            tell(&format!("waiting for {whom} to release the machine"))?;
         }
         thread::sleep(LOCK_POLL_INTERVAL);
     }
@@ -243,9 +240,9 @@ impl BlockGuard<'_> {
         {
             self.reason = Some(format!("attempt {later} has taken over"));
         } else if replaced_marker(self.folder, place, attempt).exists() {
-            self.reason = Some("another attempt takes over".to_owned());
+            self.reason = Some("another attempt is taking over".to_owned());
         } else if stop_marker(self.folder).exists() {
-            self.reason = Some("it was told to stop".to_owned());
+            self.reason = Some("a stop was requested".to_owned());
         }
         self.reason.clone()
     }

@@ -91,7 +91,7 @@ impl LoadSearch<'_, '_> {
         ensure!(
             rules.first <= rules.limit,
             "--concurrency-limit {} is less than the {} that threads, processes and streams need\n\
-             hint: a greater --concurrency-limit",
+             hint: raise --concurrency-limit",
             rules.limit,
             rules.first
         );

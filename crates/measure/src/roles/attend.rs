@@ -66,7 +66,7 @@ impl PlacedSession {
             return Ok(None);
         };
         let plan: SessionPlan = serde_json::from_str(&text)
-            .with_context(|| format!("the plan of session @{number} cannot be read"))?;
+            .with_context(|| format!("cannot read the plan of session @{number}"))?;
         let planned = plan.slots().len();
         let placement = plan.design.experiment.and_then(|own| own.placement);
         let Some(placement) = placement else {
@@ -179,7 +179,7 @@ impl PlacedSession {
         );
         ensure!(
             was_held || matches!(measured, MeasuringProcess::Here(_)),
-            "session @{number} has no machines any more: there is nothing to cancel"
+            "session @{number} no longer holds machines: nothing to cancel"
         );
         Ok(())
     }
@@ -200,18 +200,28 @@ impl PlacedSession {
              'speedwell fleet cancel @{number}' ends it"
         );
         let mut engine = FleetEngine::from_file(&self.file);
-        let known = engine.list_machines()?;
-        let own = self.placement.machines.iter();
-        let own = own.filter_map(|own| known.iter().find(|known| known.name == own.name));
-        let session = self.placement.session();
-        let session = session.context("where its files are is not known")?;
-        clean_machines(&mut engine, own.cloned(), Some(session), &self.file)
+        let fleet_machines = engine.list_machines()?;
+        let session_machines = self.placement.machines.iter().filter_map(|placed| {
+            fleet_machines
+                .iter()
+                .find(|machine| machine.name == placed.name)
+        });
+        let session = self
+            .placement
+            .session()
+            .context("the location of its files is unknown")?;
+        clean_machines(
+            &mut engine,
+            session_machines.cloned(),
+            Some(session),
+            &self.file,
+        )
     }
 }
 
 fn unavailable_reason(known: &[FleetMachine], name: &str) -> Option<String> {
     let Some(machine) = known.iter().find(|known| known.name == name) else {
-        return Some("it is not in the fleet any more".to_owned());
+        return Some("it is no longer in the fleet".to_owned());
     };
     match &machine.state {
         MachineState::Unfit(why) => Some(why.clone()),

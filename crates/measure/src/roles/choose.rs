@@ -25,7 +25,7 @@ pub(super) fn assign_machines(
         role.on.ensure_known(&names).with_context(named)?;
         ensure!(
             role.machines as usize <= MAX_MACHINES,
-            "a load can be sent from {MAX_MACHINES} machines at most, and [place] has {}",
+            "a load can be sent from at most {MAX_MACHINES} machines, but [place] has {}",
             role.machines
         );
     }
@@ -133,8 +133,8 @@ fn no_machine_error(
         _ => None,
     });
     anyhow::anyhow!(
-        "no machine is left for '{}': the parts of this experiment need {wanted}, each with the labels of its part, and no \
-         machine has two of them{}",
+        "no machine is left for '{}': the parts of this experiment need {wanted} different \
+         machines, each with the labels of its part{}",
         role.name,
         unfit.collect::<String>()
     )
@@ -195,16 +195,16 @@ mod tests {
         );
         let roles = [role("target", "a", 1), role("load", "b", 1)];
         assert!(assign_machines(&roles, &known).is_ok());
-        known[1].state = MachineState::Unfit("it does not answer".to_owned());
+        known[1].state = MachineState::Unfit("it does not respond".to_owned());
         let refused = assign_machines(&roles, &known).unwrap_err().to_string();
         assert!(
-            refused.contains("'load'") && refused.contains("b: it does not answer"),
+            refused.contains("'load'") && refused.contains("b: it does not respond"),
             "{refused}"
         );
         let roles = [role("target", "a", 1), role("load", "laod", 1)];
         let refused = format!("{:#}", assign_machines(&roles, &known).unwrap_err());
         assert!(
-            refused.contains("for 'load'") && refused.contains("no machine or label 'laod'"),
+            refused.contains("for 'load'") && refused.contains("unknown machine or label 'laod'"),
             "{refused}"
         );
     }

@@ -62,7 +62,7 @@ fn await_lock(
         match line.next_event()? {
             WorkerEvent::Has => return Ok(line),
             WorkerEvent::Waits(whom) => {
-                let sentence = format!("waiting for {whom} to give '{machine}' back");
+                let sentence = format!("waiting for {whom} to release '{machine}'");
                 let heard = listener.observe(&SessionEvent::Waiting(&sentence));
                 heard.map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
             }

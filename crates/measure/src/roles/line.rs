@@ -41,7 +41,7 @@ impl RoleConnection {
         order: &WorkerRequest,
     ) -> StageResult<RoleConnection> {
         let failed = |error: anyhow::Error| {
-            let reason = format!("{name} on '{machine}': it cannot be reached: {error:#}");
+            let reason = format!("{name} on '{machine}': cannot connect: {error:#}");
             stage_failure(RunStage::Start, reason)
         };
         let child = engine
@@ -73,12 +73,12 @@ impl RoleConnection {
             match self.events.recv_timeout(POLL_INTERVAL) {
                 Ok(Ok(said)) => return Ok(said),
                 Ok(Err(error)) => {
-                    let reason = format!("its line is cut: {}", self.connection.end_reason(&error));
+                    let reason = format!("connection lost: {}", self.connection.end_reason(&error));
                     return Err(self.with_role_name(stage_failure(RunStage::Alive, reason)));
                 }
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(
-                        self.with_role_name(stage_failure(RunStage::Alive, "its line is cut"))
+                        self.with_role_name(stage_failure(RunStage::Alive, "connection lost"))
                     );
                 }
                 Err(RecvTimeoutError::Timeout) => {}

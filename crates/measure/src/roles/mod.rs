@@ -73,7 +73,7 @@ pub fn prepare_machines(
         let name = &known[at].name;
         send::note_sending(&sender.bundle, name, listener)?;
         let ready = sender.prepare_machine(&known[at]);
-        let failed = || format!("'{}' on '{name}' cannot get what it needs", role.name);
+        let failed = || format!("cannot send the files of '{}' to '{name}'", role.name);
         machines.push(ready.with_context(failed)?);
     }
     let mut placement = build_placement(place, &dealt, machines);
@@ -111,8 +111,8 @@ fn resend_missing(
     for own in lost {
         let machine = known.iter().find(|known| known.name == own.name);
         let machine =
-            machine.with_context(|| format!("the fleet has no machine '{}' any more", own.name))?;
-        let failed = || format!("'{}' cannot get what it needs", own.name);
+            machine.with_context(|| format!("machine '{}' is no longer in the fleet", own.name))?;
+        let failed = || format!("cannot send the files to '{}'", own.name);
         *own = sender.prepare_machine(machine).with_context(failed)?;
     }
     Ok(())
@@ -203,7 +203,7 @@ fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Resu
     let said = role.and_then(|role| role.next_event().map(|said| (role, said)));
     match said {
         Ok((_, WorkerEvent::Greeting(greeting))) => Ok(*greeting),
-        Ok(_) => bail!("the program there says something else"),
+        Ok(_) => bail!("the remote program sent an unexpected message"),
         Err(why) => bail!("{}", why.reason),
     }
 }
@@ -218,6 +218,9 @@ fn machine_address(file: &FleetFile, name: &str, reached_at: Option<IpAddr>) -> 
         EngineKind::Ssh | EngineKind::Slurm => reached_at,
     };
     said.or(usual).with_context(|| {
-        format!("at which address others reach it is not known\nhint: address = \"10.0.0.5\" below name = \"{name}\" in the fleet's file")
+        format!(
+            "the address at which others reach it is unknown\nhint: add address = \"10.0.0.5\" \
+             below name = \"{name}\" in the fleet file"
+        )
     })
 }

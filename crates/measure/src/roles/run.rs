@@ -49,7 +49,7 @@ fn run_placed(
     done: &mut RunReport,
 ) -> StageResult<()> {
     if assignment.profile.is_some() {
-        let reason = "profiles are taken on one machine, and [place] has others";
+        let reason = "profiles are recorded on a single machine, but [place] uses others";
         return Err(stage_failure(RunStage::Profile, reason));
     }
     let file = FleetFile::read(&placement.fleet)
@@ -112,13 +112,19 @@ fn keep_placed_services(
     let file = FleetFile::read(&placement.fleet)
         .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
     let mut engine = FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref());
-    let mut known = initial_placeholders(placement, &keeping.kept);
-    let before = known.len();
+    let mut placeholders = initial_placeholders(placement, &keeping.kept);
+    let before = placeholders.len();
     let mut services: Vec<RoleConnection> = Vec::new();
     let wanted = (&keeping.services[..], keeping.ports);
-    let ended = start_services(&mut engine, placement, wanted, &mut known, &mut services);
-    let ended = ended.and_then(|()| {
-        ready(&known[before..]);
+    let ended = start_services(
+        &mut engine,
+        placement,
+        wanted,
+        &mut placeholders,
+        &mut services,
+    )
+    .and_then(|()| {
+        ready(&placeholders[before..]);
         wait_for_loss(|| services.iter().find_map(RoleConnection::find_failure))
     });
     let stopped = end_all(services, done);
@@ -320,7 +326,7 @@ impl PlacedRun<'_> {
             (sent.parts.iter()).find_map(|part| Some((part, part.lost.as_ref()?)))
         {
             bail!(
-                "load from '{}': it was lost after {} requests: {why}",
+                "load from '{}': connection lost after {} requests: {why}",
                 part.machine,
                 part.attempted
             );
@@ -339,5 +345,5 @@ pub(super) fn outcome_failure(done: RoleOutcome) -> StageFailure {
 }
 
 pub(super) fn unexpected_message() -> StageFailure {
-    stage_failure(RunStage::Start, "it says something else than it should")
+    stage_failure(RunStage::Start, "it sent an unexpected message")
 }

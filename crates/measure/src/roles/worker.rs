@@ -132,7 +132,7 @@ pub(super) enum LoadReply {
 pub fn perform_role() -> Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    let order: WorkerRequest = serde_json::from_str(&line).context("the order cannot be read")?;
+    let order: WorkerRequest = serde_json::from_str(&line).context("cannot parse the request")?;
     if let WorkerRequest::Greet = order {
         return send_event(&WorkerEvent::Greeting(Box::new(probe_report())));
     }
@@ -249,8 +249,7 @@ fn share_lock(folder: &Path) -> StageResult<MachineLock> {
                 return Err(failed("interrupted".to_owned()));
             }
             Ok(None) if begin.elapsed() > LOCK_TIMEOUT => {
-                let reason =
-                    "somebody else measures on this machine, and has not ended within 30 s";
+                let reason = "another measurement held the lock of this machine for 30 s";
                 return Err(failed(reason.to_owned()));
             }
             Ok(None) => thread::sleep(POLL_INTERVAL),
@@ -259,7 +258,7 @@ fn share_lock(folder: &Path) -> StageResult<MachineLock> {
 }
 
 fn connection_failure(error: &anyhow::Error) -> StageFailure {
-    stage_failure(RunStage::Alive, format!("the line is cut: {error:#}"))
+    stage_failure(RunStage::Alive, format!("connection lost: {error:#}"))
 }
 
 fn send_event(what: &WorkerEvent) -> Result<()> {
@@ -298,14 +297,16 @@ impl LoadSender for DelegatedLoads {
         stop: &AtomicBool,
     ) -> Result<LoadRun> {
         let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let spec = spec.clone();
-        send_event(&WorkerEvent::Load(Box::new(RequestedLoad { spec, seed })))?;
+        send_event(&WorkerEvent::Load(Box::new(RequestedLoad {
+            spec: spec.clone(),
+            seed,
+        })))?;
         let mut is_told = false;
         loop {
             match answers.recv_timeout(POLL_INTERVAL) {
                 Ok(LoadReply::Sent(run)) => return Ok(*run),
                 Ok(LoadReply::NotSent(why)) => bail!(why),
-                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("the line was cut")),
+                Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("connection lost")),
                 Err(RecvTimeoutError::Timeout) => {}
             }
             if !is_told && stop.load(Ordering::Relaxed) {

@@ -119,5 +119,5 @@ fn impossible_sizes_are_errors() {
             height_px: u32::MAX,
         })
         .unwrap_err();
-    assert!(vast.to_string().contains("cannot be painted"), "{vast}");
+    assert!(vast.to_string().contains("cannot rasterize"), "{vast}");
 }

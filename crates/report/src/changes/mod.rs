@@ -119,13 +119,13 @@ impl OpenChanges {
         let searched = history
             .series
             .iter()
-            .filter(|series| series.trend.is_searched());
-        let searched = searched.count();
+            .filter(|series| series.trend.is_searched())
+            .count();
         if history.series.is_empty() {
             return "no series has a point on this line".into();
         }
         if searched == 0 {
-            return "no series is long enough to be searched".into();
+            return "no series is long enough to search for changes".into();
         }
         let on = match history.branch_name() {
             "" => String::new(),
@@ -223,7 +223,7 @@ fn change_columns() -> ColumnSet<ShownChange> {
     );
     add_state(&mut columns);
     columns.add_column(
-        ReportColumn::words("causes", "changed there, too").expendable(2),
+        ReportColumn::words("causes", "also changed").expendable(2),
         |line| ReportCell::words(&line.causes),
     );
     columns
@@ -249,9 +249,11 @@ fn add_state(columns: &mut ColumnSet<ShownChange>) {
 
 /// The smallest detectable change of the search: without it, "no change" would claim too much.
 fn detectable_change(history: &ProjectHistory) -> Option<String> {
-    let searched = history.series.iter().map(|series| &series.trend);
-    let searched = searched.filter(|trend| trend.is_searched());
-    let ratios: Vec<f64> = searched
+    let ratios: Vec<f64> = history
+        .series
+        .iter()
+        .map(|series| &series.trend)
+        .filter(|trend| trend.is_searched())
         .filter_map(|trend| trend.smallest_visible)
         .collect();
     let least = ratios.iter().copied().reduce(f64::min)?;
@@ -262,12 +264,14 @@ fn detectable_change(history: &ProjectHistory) -> Option<String> {
     } else {
         format!("{least} to {most}, depending on the series,")
     };
-    Some(format!("; one of {size} would show some 20 points later"))
+    Some(format!(
+        "; a change of {size} would show after about 20 points"
+    ))
 }
 
 /// Explains `~` in front of a size.
-const APPROXIMATE_NOTE: &str = "'~': about, for a border that was searched for shows its change too large; measuring both sides again tells its \
-                     size.";
+const APPROXIMATE_NOTE: &str = "'~': approximate, because a change found by a search looks larger \
+    than it is; measure both sides again for its size.";
 
 fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     let mut notes = Vec::new();
@@ -281,8 +285,8 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
     let missing: Vec<usize> = missing.collect();
     if let Some(fewest) = missing.iter().min() {
         notes.push(format!(
-            "{} too short to be searched: the longest lacks {}; 'speedwell compare --old rev:OLD --new rev:NEW' answers at \
-             once.",
+            "{} too short to search for changes: the longest lacks {}; 'speedwell compare --old \
+             rev:OLD --new rev:NEW' answers at once.",
             format_count(missing.len(), "series is", "series are"),
             format_count(*fewest, "point", "points")
         ));
@@ -297,8 +301,8 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
         if let Some(at) = series.trend.machine_swap {
             let revision = &series.trend.points[at].revision.id;
             notes.push(format!(
-                "'{}': the machine changed with the code at {}, so neither shows by itself; measuring an older revision \
-                 on this machine helps.",
+                "'{}': the machine and the code both changed at {}, so their effects cannot be \
+                 separated; measuring an older revision on this machine helps.",
                 series.key.case,
                 short_revision(revision)
             ));
@@ -333,7 +337,7 @@ fn split_series_notes(history: &ProjectHistory) -> Vec<String> {
     let mut notes = Vec::new();
     for [old, new] in history.changed_metrics() {
         notes.push(format!(
-            "'{}' has two courses: '{}' was measured {} first and is measured {} now.",
+            "'{}' has two series: '{}' was first measured {}, and is now measured {}.",
             old.case,
             old.metric.name,
             metric_phrase(&old.metric),
@@ -358,8 +362,8 @@ fn metric_phrase(metric: &Metric) -> String {
         MetricDirection::Unknown => "the good direction is unknown",
     };
     match &*metric.unit {
-        "" => format!("without a unit, where {better}"),
-        unit => format!("in '{unit}', where {better}"),
+        "" => format!("without a unit ({better})"),
+        unit => format!("in '{unit}' ({better})"),
     }
 }
 
@@ -370,8 +374,9 @@ fn common_change_note(common: &CommonChange<'_>) -> String {
         _ => format!("{} %", format_signed((ratio - 1.0) * 100.0, 1)),
     });
     format!(
-        "{} of {} cases changed together near {} ({}, {least} to {most}): what they share is suspected, such as the machine \
-         or a runtime, rather than the code of one; 'speedwell confirm' measures both sides on one machine{}.",
+        "{} of {} cases changed together near {} ({}, {least} to {most}): suspect something they \
+         share, such as the machine or a runtime, rather than the code of one; 'speedwell \
+         confirm' measures both sides on one machine{}.",
         common.changed,
         common.searched,
         short_revision(common.after),

@@ -108,10 +108,11 @@ impl SeriesChange<'_> {
             verdict,
         } = self;
         let share = |ratio: f64| ratio - 1.0;
-        let after = series.trend.points.iter();
-        let mut after = after.filter(|point| point.revision.id == change.after);
-        let subject = after
-            .next()
+        let subject = series
+            .trend
+            .points
+            .iter()
+            .find(|point| point.revision.id == change.after)
             .and_then(|point| point.revision.subject.clone());
         ShownChange {
             number: change.number,

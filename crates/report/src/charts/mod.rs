@@ -106,7 +106,7 @@ pub fn draw_findings(
     };
     let mut charts = match kind {
         ChartKind::Forest if findings.comparisons.is_empty() => {
-            bail!("a forest chart shows changes, and there is nothing to compare")
+            bail!("a forest chart shows changes, but there is nothing to compare")
         }
         ChartKind::Forest => draw_forests(&findings.comparisons),
         ChartKind::Box => runs::draw_boxes(findings, unit),
@@ -114,7 +114,9 @@ pub fn draw_findings(
         ChartKind::Histogram => runs::draw_histograms(&findings.summaries, unit),
         ChartKind::Scatter => runs::draw_in_order(&findings.summaries, unit),
         ChartKind::Flame => {
-            bail!("flame graphs are drawn of profiles, and nothing was recorded\nhint: --profile")
+            bail!(
+                "flame graphs need profiles, but none were recorded\nhint: measure with --profile"
+            )
         }
         ChartKind::Line => bail!("a line chart needs a parameter study (--x-axis NAME)"),
         ChartKind::Trend => return Err(not_a_trend()),

@@ -47,16 +47,16 @@ fn relative_boxes(
             .variants
             .iter()
             .find(|summary| *summary.variant == *baseline)?;
-        let own = || reference.center.value;
+        let center = || reference.center.value;
         let reference = compared
             .side_estimate(reference)
-            .map_or_else(own, |side| side.value);
+            .map_or_else(center, |side| side.value);
         let distance = |stored: f64| (stored / reference - 1.0) * 100.0;
         Some(box_category(category, compared, distance))
     };
     let categories = panel.categories.iter().filter_map(category).collect();
     let label = format!(
-        "{}, distance from {baseline} in % ({})",
+        "{}, difference from {baseline} in % ({})",
         panel.metric.name,
         better_direction(panel.metric.better)
     );
@@ -112,16 +112,16 @@ pub fn draw_bars(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<R
 
 fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
     let bar = |summary: &&CaseSummary| {
-        let known = compared.side_estimate(summary).unwrap_or(summary.center);
+        let estimate = compared.side_estimate(summary).unwrap_or(summary.center);
         let end = |end: f64| {
-            let has_end = end != known.value && end.is_finite();
+            let has_end = end != estimate.value && end.is_finite();
             has_end.then(|| panel.scale.to_shown(end))
         };
         plot::ChartBar {
             name: summary.variant.to_string(),
-            value: panel.scale.to_shown(known.value),
-            low: end(known.low),
-            high: end(known.high),
+            value: panel.scale.to_shown(estimate.value),
+            low: end(estimate.low),
+            high: end(estimate.high),
         }
     };
     let category = |category: &CaseCategory<'_>| plot::BarCategory {
@@ -388,7 +388,7 @@ type LanePositions = (Vec<Vec<usize>>, Vec<f64>);
 fn common_positions(lanes: &[VariantLane<'_>]) -> LanePositions {
     let mut all: Vec<(u32, u32, usize, usize)> = Vec::new();
     for (lane, runs) in lanes.iter().enumerate() {
-        let place = |(at, run): (usize, &RunValue)| (run.slot, run.block, lane, at);
+        let place = |(index, run): (usize, &RunValue)| (run.slot, run.block, lane, index);
         all.extend(runs.runs.iter().enumerate().map(place));
     }
     all.sort_unstable();
@@ -396,8 +396,8 @@ fn common_positions(lanes: &[VariantLane<'_>]) -> LanePositions {
     for (order, &(_, _, lane, at)) in all.iter().enumerate() {
         positions[lane][at] = order + 1;
     }
-    let new_block = |(at, two): (usize, &[(u32, u32, usize, usize)])| {
-        (two[0].1 != two[1].1).then_some(at as f64 + 1.5)
+    let new_block = |(index, two): (usize, &[(u32, u32, usize, usize)])| {
+        (two[0].1 != two[1].1).then_some(index as f64 + 1.5)
     };
     let breaks = all.windows(2).enumerate().filter_map(new_block).collect();
     (positions, breaks)

@@ -142,7 +142,8 @@ impl<'a> TrendDrawing<'a> {
         let points = self.series.trend.points.len();
         (each > 1).then(|| {
             format!(
-                "{} points: each mark is the median of up to {each} that follow each other, its line from the lowest to the highest",
+                "{} points: each mark is the median of up to {each} consecutive points, its line \
+                 their range",
                 format_number(points as f64, 0)
             )
         })
@@ -159,11 +160,13 @@ impl<'a> TrendDrawing<'a> {
                 .collect();
         }
         let of_machine = |machine: &u32| {
-            let own: Vec<&TrendPoint> = points
+            let machine_points: Vec<&TrendPoint> = points
                 .iter()
                 .filter(|point| point.machine == *machine)
                 .collect();
-            let marks = own.chunks(each).filter_map(|near| self.merge_points(near));
+            let marks = machine_points
+                .chunks(each)
+                .filter_map(|near| self.merge_points(near));
             marks.collect::<Vec<_>>()
         };
         let mut marks: Vec<plot::TrendPoint> = self.machines.iter().flat_map(of_machine).collect();
@@ -235,9 +238,9 @@ impl<'a> TrendDrawing<'a> {
     /// A level within the range of its points; one per machine if several measured.
     fn draw_levels(&self, level: &SeriesLevel) -> Vec<plot::TrendLevel> {
         let shown = |machine: Option<u32>, value: &IntervalEstimate| {
-            let points = &self.series.trend.points[level.first..=level.last];
-            let of_machine = |point: &&TrendPoint| machine.is_none_or(|own| own == point.machine);
-            let mut points = points
+            let of_machine =
+                |point: &&TrendPoint| machine.is_none_or(|number| number == point.machine);
+            let mut points = self.series.trend.points[level.first..=level.last]
                 .iter()
                 .filter(|point| point.is_searched())
                 .filter(of_machine);
@@ -356,9 +359,9 @@ impl<'a> TrendDrawing<'a> {
     /// A coordinate just before a point.
     fn place_before(&self, index: usize) -> Option<f64> {
         let position = self.series.trend.points[index].position;
-        let own = *self.places.get(&position)?;
+        let place = *self.places.get(&position)?;
         let earlier = self.places.range(..position).next_back();
-        Some(earlier.map_or(own, |(_, earlier)| f64::midpoint(*earlier, own)))
+        Some(earlier.map_or(place, |(_, earlier)| f64::midpoint(*earlier, place)))
     }
 }
 
@@ -381,8 +384,10 @@ fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u
     for point in points.chain(&series.continuation) {
         stops.entry(point.position).or_insert_with(|| time(point));
     }
-    let ends = stops.first_key_value().zip(stops.last_key_value());
-    let ends = ends.map(|((first, _), (last, _))| *first..=*last);
+    let ends = stops
+        .first_key_value()
+        .zip(stops.last_key_value())
+        .map(|((first, _), (last, _))| *first..=*last);
     for landmark in history.landmarks.iter().chain(&series.failures) {
         let position = landmark.position;
         if landmark.session.is_some() || ends.as_ref().is_some_and(|ends| ends.contains(&position))
@@ -424,8 +429,8 @@ fn short_cause(differences: &[FactDifference]) -> String {
             let shared = before
                 .iter()
                 .zip(&after)
-                .take_while(|(one, other)| one == other);
-            let shared = shared.count();
+                .take_while(|(one, other)| one == other)
+                .count();
             let [before, after] = [&before, &after].map(|words| words[shared..].join(" "));
             format!("{} {before} → {after}", only.name)
         }

@@ -22,17 +22,18 @@ use speedwell_plot as plot;
 
 /// Why a verdict was withdrawn, with the two machines that differ most.
 pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
-    let known = row.machines.as_ref().filter(|known| known.depends)?;
-    let p = known.p_equal.map(format_probability)?;
-    let range = range_text(known)?;
+    let across = row.machines.as_ref().filter(|across| across.depends)?;
+    let p = across.p_equal.map(format_probability)?;
+    let range = range_text(across)?;
     Some(format!(
-        "It depends on the machine: {range}. Were the change the same on all of them, they would differ so much with a probability of {p}."
+        "It depends on the machine: {range}. If the change were the same on all of them, they \
+         would differ this much with a probability of {p}."
     ))
 }
 
 /// `-4.1 % on lab-3 … +1.2 % on lab-7`
-fn range_text(known: &AcrossMachines) -> Option<String> {
-    let [low, high] = known.extreme_machines()?.map(|machine| {
+fn range_text(across: &AcrossMachines) -> Option<String> {
+    let [low, high] = across.extreme_machines()?.map(|machine| {
         let value = machine
             .change
             .as_ref()
@@ -50,14 +51,14 @@ pub fn add_columns<'a>(
     rows: &[&CaseComparison],
     verbosity: Verbosity,
 ) {
-    let known: Vec<&AcrossMachines> = rows
+    let across: Vec<&AcrossMachines> = rows
         .iter()
         .filter_map(|row| row.machines.as_ref())
         .collect();
-    if known.is_empty() {
+    if across.is_empty() {
         return;
     }
-    if known.iter().all(|known| known.machines.len() < 2) {
+    if across.iter().all(|across| across.machines.len() < 2) {
         columns.add_column(ReportColumn::words("machine", "machine"), |line| {
             ReportCell::words(
                 line_machines(line)
@@ -72,7 +73,7 @@ pub fn add_columns<'a>(
             ReportCell::words(range.unwrap_or_default())
         });
         if verbosity == Verbosity::Verbose {
-            add_machine_columns(columns, &known);
+            add_machine_columns(columns, &across);
         }
     }
     columns.add_figure("p_equal", |line| line.row.machines.as_ref()?.p_equal);
@@ -87,12 +88,12 @@ pub fn add_columns<'a>(
 
 /// The effects on each machine of a line.
 fn line_machines<'l>(line: &'l VerdictLine<'_>) -> impl Iterator<Item = &'l MachineEffect> {
-    line.row.machines.iter().flat_map(|known| &known.machines)
+    line.row.machines.iter().flat_map(|across| &across.machines)
 }
 
-fn add_machine_columns<'a>(columns: &mut ColumnSet<VerdictLine<'a>>, known: &[&AcrossMachines]) {
+fn add_machine_columns<'a>(columns: &mut ColumnSet<VerdictLine<'a>>, across: &[&AcrossMachines]) {
     let mut names: Vec<String> = Vec::new();
-    for machine in known.iter().flat_map(|known| &known.machines) {
+    for machine in across.iter().flat_map(|across| &across.machines) {
         if !names.contains(&machine.name) {
             names.push(machine.name.clone());
         }
@@ -109,7 +110,7 @@ fn add_machine_columns<'a>(columns: &mut ColumnSet<VerdictLine<'a>>, known: &[&A
 }
 
 /// All per-machine figures, for programs.
-fn machines_data(known: &AcrossMachines) -> Value {
+fn machines_data(across: &AcrossMachines) -> Value {
     let machine = |machine: &MachineEffect| {
         json!({
             "name": machine.name,
@@ -131,10 +132,10 @@ fn machines_data(known: &AcrossMachines) -> Value {
         })
     };
     json!({
-        "on_these": known.on_these.to_string(),
-        "depends": known.depends,
-        "machines": known.machines.iter().map(machine).collect::<Vec<Value>>(),
-        "others": known.populations.iter().map(population).collect::<Vec<Value>>(),
+        "on_these": across.on_these.to_string(),
+        "depends": across.depends,
+        "machines": across.machines.iter().map(machine).collect::<Vec<Value>>(),
+        "others": across.populations.iter().map(population).collect::<Vec<Value>>(),
     })
 }
 
@@ -146,35 +147,41 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
             .iter()
             .filter_map(|row| row.machines.as_ref())
     };
-    let several: Vec<&AcrossMachines> = rows().filter(|known| known.machines.len() > 1).collect();
+    let several: Vec<&AcrossMachines> = rows().filter(|across| across.machines.len() > 1).collect();
     if several.is_empty() {
         return Vec::new();
     }
-    if several.iter().all(|known| known.populations.is_empty()) {
-        let machines = several.iter().map(|known| known.machines.len()).max();
+    if several.iter().all(|across| across.populations.is_empty()) {
+        let machines = several.iter().map(|across| across.machines.len()).max();
         return vec![format!(
-            "What is said holds on these {}; with fewer than 3 of a class, nothing is said about other machines.",
+            "The verdicts hold on these {} only; predictions for other machines need at least 3 of \
+             a class.",
             format_count(machines.unwrap_or_default(), "machine", "machines")
         )];
     }
     match &several[..] {
-        [only] => only.populations.iter().map(|known| expectation_note(known, comparison)).collect(),
+        [only] => only
+            .populations
+            .iter()
+            .map(|across| expectation_note(across, comparison))
+            .collect(),
         _ => vec![
-            "What is to be expected on other machines of a class is on the page and in the exported figures of each case."
+            "The page and the exported figures of each case give the change to expect on other \
+             machines of a class."
                 .to_owned(),
         ],
     }
 }
 
 /// `On other machines like these 4 (EPYC, ...): change +3.1 % [+1.2, +5.0]; 9 more would halve this interval.`
-fn expectation_note(known: &MachinePopulation, comparison: &CandidateComparison) -> String {
+fn expectation_note(population: &MachinePopulation, comparison: &CandidateComparison) -> String {
     format!(
         "On other machines like these {} ({}): change {} ({} interval over machines); {} more would halve the interval.",
-        known.machines,
-        known.class,
-        format_change_interval(&known.change),
+        population.machines,
+        population.class,
+        format_change_interval(&population.change),
         format_setting(comparison.confidence),
-        known.to_halve,
+        population.to_halve,
     )
 }
 
@@ -184,10 +191,10 @@ pub fn machines_forest(
     comparison: &CandidateComparison,
     row: &CaseComparison,
 ) -> Option<ReportChart> {
-    let known = row
+    let across = row
         .machines
         .as_ref()
-        .filter(|known| known.machines.len() > 1)?;
+        .filter(|across| across.machines.len() > 1)?;
     let better = comparison.metric.better;
     let line = |label: String, estimate: IntervalEstimate| plot::ForestRow {
         label,
@@ -196,11 +203,11 @@ pub fn machines_forest(
         high: estimate.high * 100.0,
         mark: interval_mark(&estimate, better),
     };
-    let mut rows: Vec<plot::ForestRow> = (known.machines.iter())
+    let mut rows: Vec<plot::ForestRow> = (across.machines.iter())
         .filter_map(|machine| Some(line(machine.name.clone(), machine.change?)))
         .collect();
     rows.extend(forest_row(row, "on these machines".to_owned()));
-    rows.extend(known.populations.iter().map(|population| {
+    rows.extend(across.populations.iter().map(|population| {
         line(
             format!("on others like them ({})", population.class),
             population.change,
@@ -331,7 +338,9 @@ mod tests {
         let findings = speedwell_analysis::analyze_session(&two, &AnalysisSettings::default());
         let shown = text(&findings, Verbosity::Normal);
         assert!(
-            shown.contains("holds on these 2 machines; with fewer than 3"),
+            shown.contains(
+                "hold on these 2 machines only; predictions for other machines need at least 3"
+            ),
             "{shown}"
         );
         // With one machine, the row names it.

@@ -453,10 +453,13 @@ fn failed_partner(
     failures: &[StepFailure],
 ) -> Option<String> {
     let is_partner = |name: &str| {
-        comparisons.iter().any(|of| {
-            [(&of.baseline, &of.candidate), (&of.candidate, &of.baseline)]
-                .iter()
-                .any(|(own, other)| *own == variant && *other == name)
+        comparisons.iter().any(|comparison| {
+            [
+                (&comparison.baseline, &comparison.candidate),
+                (&comparison.candidate, &comparison.baseline),
+            ]
+            .iter()
+            .any(|(one, other)| *one == variant && *other == name)
         })
     };
     let failure = failures.iter().find(|failure| {
@@ -473,7 +476,7 @@ pub fn comparisons_data(comparisons: &[CandidateComparison]) -> Value {
 }
 
 fn comparison_data(comparison: &CandidateComparison) -> Value {
-    let of = |verdict| comparison.rows_with_verdict(verdict).count();
+    let count = |verdict| comparison.rows_with_verdict(verdict).count();
     let withheld = comparison.rows.iter().filter(|row| row.withheld.is_some());
     let mut data = json!({
         "baseline": comparison.baseline,
@@ -485,10 +488,10 @@ fn comparison_data(comparison: &CandidateComparison) -> Value {
         "correction": correction_name(comparison.correction),
         "cases": comparison.rows.len(),
         "verdicts": {
-            "better": of(Verdict::Better),
-            "worse": of(Verdict::Worse),
-            "same": of(Verdict::Same),
-            "unclear": of(Verdict::Unclear),
+            "better": count(Verdict::Better),
+            "worse": count(Verdict::Worse),
+            "same": count(Verdict::Same),
+            "unclear": count(Verdict::Unclear),
         },
         "overall": comparison.typical().as_ref().map(estimate_data),
         "range": comparison.range().map(|ends| ends.map(|end| json_number(end.value))),

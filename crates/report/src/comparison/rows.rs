@@ -23,8 +23,8 @@ use std::borrow::Cow;
 pub type CaseInComparison<'a> = (&'a CandidateComparison, &'a CaseComparison);
 
 /// The footnote for verdicts that rest on runs in fixed or unknown order.
-const INDICATIVE_NOTE: &str = "a hint only: the order of these runs is fixed or unknown, so that a drift \
-                          of the machine may pass for a change";
+const INDICATIVE_NOTE: &str = "only a hint: the order of these runs is fixed or unknown, so \
+    machine drift may look like a change";
 
 /// A row of the table.
 pub struct VerdictLine<'a> {
@@ -120,15 +120,15 @@ pub fn prepare_lines<'a>(
     choice: Option<UnitChoice>,
     footnotes: &mut TableFootnotes,
 ) -> Vec<VerdictLine<'a>> {
-    let whole = common_scale(&places, choice);
+    let common = common_scale(&places, choice);
     let shared = shared_remarks(&places);
     let line = |(comparison, row): CaseInComparison<'a>| {
         let sides = [row.baseline.location, row.candidate.location];
         let unit = &comparison.metric.unit;
-        let own = || {
+        let fitted = || {
             FigureScale::fit_scale(unit, &sides, choice).keeping_counts(unit, figures(row), choice)
         };
-        let scale = whole.clone().unwrap_or_else(own);
+        let scale = common.clone().unwrap_or_else(fitted);
         VerdictLine {
             name: RowName::default(),
             last_places: last_places(row, &scale),
@@ -153,19 +153,19 @@ const MAX_SIMILAR_RATIO: f64 = 10.0;
 /// printed figures agree with the printed change: a side alone may be known less well than its
 /// ratio to the other.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
-    let place = |(location, known): (f64, Uncertainty)| {
-        let place = scale.rounding_place(location, known);
-        match (known, scale.first_place(location)) {
+    let place = |(location, uncertainty): (f64, Uncertainty)| {
+        let place = scale.rounding_place(location, uncertainty);
+        match (uncertainty, scale.first_place(location)) {
             (Uncertainty::Exact, _) | (_, None) => place,
             (_, Some(first)) => place.max(first + MIN_SIGNIFICANT_DIGITS - 1),
         }
     };
-    let own = figures(row).map(place);
+    let places = figures(row).map(place);
     let [one, other] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
     if one.max(other) < MAX_SIMILAR_RATIO * one.min(other) {
-        [own[0].max(own[1]); 2]
+        [places[0].max(places[1]); 2]
     } else {
-        own
+        places
     }
 }
 
@@ -173,11 +173,11 @@ fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
 fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     let half_width = row.change.and_then(|change| log_half_width(&change));
     [&row.baseline, &row.candidate].map(|side| {
-        let known = match half_width {
+        let uncertainty = match half_width {
             Some(half) => Uncertainty::Half(half * side.location.abs()),
             None => uncertainty_of_median(side.location, side.variation, side.runs.len()),
         };
-        (side.location, known)
+        (side.location, uncertainty)
     })
 }
 
@@ -219,8 +219,8 @@ fn runs_text(row: &CaseComparison) -> String {
 fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
     let indicative = row.is_indicative.then_some(Cow::Borrowed(INDICATIVE_NOTE));
     let by_machine = machines::withdrawal_remark(row).map(Cow::Owned);
-    let own = row.notes.iter().map(|note| Cow::Borrowed(note.as_str()));
-    indicative.into_iter().chain(by_machine).chain(own)
+    let other_notes = row.notes.iter().map(|note| Cow::Borrowed(note.as_str()));
+    indicative.into_iter().chain(by_machine).chain(other_notes)
 }
 
 /// Notes that hold for every row of a longer table: a mark on every row carries no information.
@@ -229,8 +229,9 @@ pub fn shared_remarks(places: &[CaseInComparison<'_>]) -> Vec<String> {
         return Vec::new();
     };
     let is_shared = |text: &Cow<'_, str>| {
-        let mut others = others.iter();
-        others.all(|(_, row)| row_notes(row).any(|other| other == *text))
+        others
+            .iter()
+            .all(|(_, row)| row_notes(row).any(|other| other == *text))
     };
     row_notes(first)
         .filter(is_shared)

@@ -46,12 +46,15 @@ pub fn comparison_headline(
 /// The sides that failed, and how: `new exited with status 3`.
 fn failed_sides(comparison: &CandidateComparison, failures: &[StepFailure]) -> Option<String> {
     let sides = [&comparison.baseline, &comparison.candidate];
-    let failed = sides.into_iter().filter_map(|side| {
-        let own = failures.iter().filter(|failure| !failure.cause.is_skip());
-        let mut own = own.filter(|failure| failure.variant.as_ref() == Some(side));
-        Some(format!("{side} failed ({})", own.next()?.cause))
-    });
-    let failed: Vec<String> = failed.collect();
+    let failed: Vec<String> = sides
+        .into_iter()
+        .filter_map(|side| {
+            let failure = failures.iter().find(|failure| {
+                !failure.cause.is_skip() && failure.variant.as_ref() == Some(side)
+            })?;
+            Some(format!("{side} failed ({})", failure.cause))
+        })
+        .collect();
     (!failed.is_empty()).then(|| failed.join(" and "))
 }
 
@@ -82,11 +85,10 @@ fn single_case_headline(
         Verdict::Unclear => format!(" ({})", better_direction(comparison.metric.better)),
         Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
     };
-    let change = size(row, &comparison.metric);
-    let change = change.map(|size| format!(": {changed} {size}{direction}"));
+    let change = size(row, &comparison.metric).map(|size| format!(": {changed} {size}{direction}"));
     let more = row.more_runs.map(|n| {
         let runs = format_count(n as usize, "more run", "more runs");
-        format!("; about {runs} a side would tell")
+        format!("; about {runs} a side would decide")
     });
     format!(
         "{sentence}{}{}.",
@@ -120,7 +122,7 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
     if total == 0 {
         return format!("{baseline} and {candidate} are not compared{left_out}.");
     }
-    let of = |verdict| comparison.rows_with_verdict(verdict).count();
+    let count = |verdict| comparison.rows_with_verdict(verdict).count();
     let differ = |row: &&CaseComparison| row.verdict == Verdict::Unclear && row.differs;
     let differing = comparison.rows.iter().filter(differ).count();
     if differing > 0 {
@@ -129,7 +131,7 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
             count_of_cases(differing, total)
         );
     }
-    let unclear = of(Verdict::Unclear);
+    let unclear = count(Verdict::Unclear);
     if unclear == total {
         return format!(
             "it is unclear whether {candidate} is {good} than {baseline} {}{left_out}.",
@@ -138,9 +140,9 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
     }
     let equal = format!("the same within {}", equivalence_margin(comparison));
     let mut parts = [
-        (of(Verdict::Better), good),
-        (of(Verdict::Worse), bad),
-        (of(Verdict::Same), &equal),
+        (count(Verdict::Better), good),
+        (count(Verdict::Worse), bad),
+        (count(Verdict::Same), &equal),
     ]
     .into_iter()
     .filter(|(number, _)| *number > 0);
@@ -259,14 +261,16 @@ fn method_note(comparison: &CandidateComparison) -> String {
     let delta = format_setting(comparison.delta);
     if comparison.metric.name == Metric::CYCLES_ESTIMATE {
         return format!(
-            "{}: an estimate by a model of caches, 1, 5 and 35 cycles for an access to each level; --fail-on never looks at it.",
+            "{}: estimated by a cache model, with 1, 5 and 35 cycles per access to each level; \
+             --fail-on ignores it.",
             Metric::CYCLES_ESTIMATE
         );
     }
     if comparison.rows.iter().all(|row| row.is_exact) {
         return format!(
-            "Method: instructions of user code are counted, and the same in every run; a change within {delta} counts \
-             as the same. They say nothing of waiting, system calls, caches and branches."
+            "Method: instructions of user code, the same count in every run; a change within \
+             {delta} counts as the same. They do not include waiting, system calls, caches and \
+             branches."
         );
     }
     let method = method_words(comparison.method);
@@ -275,7 +279,7 @@ fn method_note(comparison: &CandidateComparison) -> String {
         StatisticalMethod::Rank
         | StatisticalMethod::SignedRank
         | StatisticalMethod::MannWhitney => {
-            "both figures of a row belong to its change, medians of all runs: -v"
+            "the figures of a row match its change; -v shows medians of all runs"
         }
         StatisticalMethod::Welch | StatisticalMethod::Bootstrap => "figures are means",
     };
@@ -306,7 +310,7 @@ pub fn correction_words(correction: TestingCorrection) -> &'static str {
         TestingCorrection::Holm => {
             "Holm over all comparisons shown: controls the family-wise error rate"
         }
-        TestingCorrection::None => "none: each p value stands alone",
+        TestingCorrection::None => "none: p values are not corrected",
     }
 }
 
@@ -314,7 +318,8 @@ pub fn correction_words(correction: TestingCorrection) -> &'static str {
 fn hypothesis_note(comparison: &CandidateComparison) -> Option<String> {
     let threshold = format_setting(comparison.threshold?);
     Some(format!(
-        "p: of figures like these, were the change at most {threshold} in either direction."
+        "p: probability of such figures if the change were at most {threshold} in either \
+         direction."
     ))
 }
 
@@ -378,7 +383,7 @@ fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let looks: Vec<u32> = rows.filter_map(|row| row.decided_at).collect();
     let range = format_range(&looks, |n| n.to_string())?;
     Some(format!(
-        "Measuring ended as soon as the sequential test decided (at {range} runs a side); \
-         changes found by an early end are a little exaggerated."
+        "Measuring ended as soon as the sequential test decided (at {range} runs a side); stopping \
+         early exaggerates changes a little."
     ))
 }

@@ -128,7 +128,7 @@ pub fn report_gates(found: &ExperimentFindings) -> Document {
                 .map(format_change_interval)
                 .unwrap_or_default();
             format!(
-                "'{}' does not keep '{}' in {}: {change}",
+                "'{}' breaks the gate '{}' in {}: {change}",
                 gate.candidate, gate.text, gate.case
             )
         })
@@ -136,7 +136,7 @@ pub fn report_gates(found: &ExperimentFindings) -> Document {
     let kept = found.gates.iter().filter(|gate| gate.is_kept).count();
     let open = found.gates.len() - kept - broken.len();
     let sentence = format!(
-        "Gates: {kept} of {} kept, {} broken, {open} not decided by the data.",
+        "Gates: {kept} of {} kept, {} broken, {open} undecided.",
         found.gates.len(),
         broken.len()
     );

@@ -95,7 +95,7 @@ fn find_variant<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Opti
         let is_in = |(name, value): &(&str, &str)| {
             factors
                 .iter()
-                .any(|(known, own)| known == name && own == value)
+                .any(|(factor, level)| factor == name && level == value)
         };
         wanted.iter().all(is_in)
     };
@@ -123,8 +123,9 @@ fn case_grid<'a>(
     let compared = ComparedSides::new(&metric.findings.comparisons);
     let place = |row: &str, column: &str| {
         let variant = find_variant(experiment, &[(across, column), (down, row)])?;
-        let mut own = of_case.iter();
-        let summary = own.find(|summary| *summary.variant == *variant)?;
+        let summary = of_case
+            .iter()
+            .find(|summary| *summary.variant == *variant)?;
         Some(GridCell {
             variant,
             center: compared.side_estimate(summary).unwrap_or(summary.center),
@@ -151,10 +152,11 @@ fn case_grid<'a>(
 fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
     let scale = &grid.scale;
     let rows = grid.rows.iter().map(|(name, places)| {
-        let known = places.iter().flatten();
-        let data = known
-            .filter_map(|place| Some((place.variant.to_owned(), json_number(place.center.value)?)));
-        let data: serde_json::Map<String, serde_json::Value> = data.collect();
+        let data: serde_json::Map<String, serde_json::Value> = places
+            .iter()
+            .flatten()
+            .filter_map(|place| Some((place.variant.to_owned(), json_number(place.center.value)?)))
+            .collect();
         let mut cells = vec![ReportCell::words(name), ReportCell::value(data)];
         cells.extend(places.iter().map(|place| match place {
             Some(GridCell { variant, center }) => {
@@ -168,7 +170,6 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
         }));
         ReportRow::Cells(cells)
     });
-    let rows = rows.collect();
     let mut heads = vec![
         ReportColumn::new("factor", &grid.down, ColumnKind::Label),
         ReportColumn::machine("values"),
@@ -187,7 +188,7 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
             name_in_unit(&grid.metric.name, &scale.symbol),
         ],
         columns: heads,
-        rows,
+        rows: rows.collect(),
         ..ReportTable::new("factors")
     }
 }
@@ -271,7 +272,8 @@ fn failure_rows(failure: &StepFailure, times: usize) -> Vec<ReportRow> {
         .lines()
         .last()
         .filter(|line| !line.trim().is_empty());
-    let remark = last.map(|line| ReportRow::Remark(format!("last words: {}", line.trim())));
+    let remark =
+        last.map(|line| ReportRow::Remark(format!("last line of stderr: {}", line.trim())));
     [ReportRow::Cells(cells)]
         .into_iter()
         .chain(remark)
@@ -308,20 +310,21 @@ fn pair_rows(comparison: &CandidateComparison) -> Vec<plot::ForestRow> {
 }
 
 fn metric_forest(group: &GroupFindings, metric: &MetricFindings) -> Option<ReportChart> {
-    let own = metric
+    let rows: Vec<plot::ForestRow> = metric
         .findings
         .comparisons
         .iter()
-        .filter(|comparison| !is_control(comparison));
-    let rows: Vec<plot::ForestRow> = own.flat_map(pair_rows).collect();
+        .filter(|comparison| !is_control(comparison))
+        .flat_map(pair_rows)
+        .collect();
     let first = metric.findings.comparisons.first()?;
     let floor = metric
         .floor
-        .map(|floor| (floor.low * 100.0, floor.high * 100.0));
-    let floor = floor.filter(|(low, high)| low.is_finite() && high.is_finite());
+        .map(|floor| (floor.low * 100.0, floor.high * 100.0))
+        .filter(|(low, high)| low.is_finite() && high.is_finite());
     let subtitle = match floor {
         Some(_) => "shaded: the change of the control against itself",
-        None => "shaded: changes that count as none",
+        None => "shaded: changes that count as the same",
     };
     let title = format!("{}, {}: changes", group.name, metric.metric.name);
     (!rows.is_empty()).then(|| {

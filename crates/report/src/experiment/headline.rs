@@ -29,7 +29,9 @@ pub fn answer_blocks(found: &ExperimentFindings, experiment: &Experiment) -> Vec
             _ => format!("{}, {}", group.name, first.metric.name),
         };
         let sentences = group_sentences(group, first, &mut names).into_iter();
-        blocks.extend(sentences.map(|said| ReportBlock::Headline(format!("{subject}: {said}."))));
+        blocks.extend(
+            sentences.map(|sentence| ReportBlock::Headline(format!("{subject}: {sentence}."))),
+        );
         blocks.extend(noise_floor_note(group, first).map(ReportBlock::Note));
     }
     blocks
@@ -57,21 +59,21 @@ fn group_sentences(
     metric: &MetricFindings,
     names: &mut VariantNames<'_>,
 ) -> Vec<String> {
-    let own = metric
+    metric
         .findings
         .comparisons
         .iter()
-        .filter(|comparison| !is_control(comparison));
-    own.map(|comparison| {
-        let candidate = names.name_variant(&comparison.candidate);
-        let baseline = names.name_variant(&comparison.baseline);
-        format!(
-            "{candidate} against {baseline}: {}{}",
-            verdict_summary(comparison),
-            instructions_note(group, comparison).unwrap_or_default()
-        )
-    })
-    .collect()
+        .filter(|comparison| !is_control(comparison))
+        .map(|comparison| {
+            let candidate = names.name_variant(&comparison.candidate);
+            let baseline = names.name_variant(&comparison.baseline);
+            format!(
+                "{candidate} against {baseline}: {}{}",
+                verdict_summary(comparison),
+                instructions_note(group, comparison).unwrap_or_default()
+            )
+        })
+        .collect()
 }
 
 /// The result of a comparison: verdicts with the number of cases and the size of the change.
@@ -98,15 +100,17 @@ fn verdict_summary(comparison: &CandidateComparison) -> String {
 /// What instruction counts show where the metric leaves cases unclear: on a busy machine they are
 /// often decisive when times are not.
 fn instructions_note(group: &GroupFindings, comparison: &CandidateComparison) -> Option<String> {
-    let mut others = group.metrics.iter().skip(1);
-    let counts = others.find(|found| found.metric.name.starts_with("instructions"))?;
-    let mut pairs = counts.findings.comparisons.iter();
-    let counts = pairs.find(|known| {
-        (&known.baseline, &known.candidate) == (&comparison.baseline, &comparison.candidate)
+    let instructions = group
+        .metrics
+        .iter()
+        .skip(1)
+        .find(|found| found.metric.name.starts_with("instructions"))?;
+    let counts = instructions.findings.comparisons.iter().find(|counted| {
+        (&counted.baseline, &counted.candidate) == (&comparison.baseline, &comparison.candidate)
     })?;
     let is_open = |row: &&CaseComparison| {
         let mut unclear = comparison.rows_with_verdict(Verdict::Unclear);
-        row.verdict != Verdict::Unclear && unclear.any(|known| known.case == row.case)
+        row.verdict != Verdict::Unclear && unclear.any(|open| open.case == row.case)
     };
     let rows: Vec<&CaseComparison> = counts.rows.iter().filter(is_open).collect();
     let parts = verdict_clauses(counts, &rows, comparison.rows.len());
@@ -212,11 +216,11 @@ pub fn is_control(comparison: &CandidateComparison) -> bool {
 
 /// The display name of a variant: its name, with its label if it has one.
 pub fn variant_label(experiment: &Experiment, name: &str) -> String {
-    let known = experiment
+    let variant = experiment
         .variants
         .iter()
         .find(|variant| variant.name == name);
-    match known.and_then(|variant| variant.label.as_ref()) {
+    match variant.and_then(|variant| variant.label.as_ref()) {
         Some(label) => format!("{name} ({label})"),
         None => name.to_owned(),
     }
@@ -231,8 +235,8 @@ fn noise_floor_note(group: &GroupFindings, metric: &MetricFindings) -> Option<St
         .iter()
         .find(|comparison| is_control(comparison))?;
     Some(format!(
-        "{}: '{}' measured against itself changed by {} ({}). A difference within that is no difference that this \
-         experiment can see.",
+        "{}: '{}' measured against itself changed by {} ({}). This experiment cannot detect \
+         smaller differences.",
         group.name,
         control.baseline,
         format_change_interval(&floor),

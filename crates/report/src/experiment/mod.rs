@@ -96,16 +96,16 @@ fn merge_groups(groups: &[GroupFindings]) -> AnalysisFindings {
 
 /// Merges the findings of several metrics.
 fn merge_metrics<'a>(metrics: impl IntoIterator<Item = &'a MetricFindings>) -> AnalysisFindings {
-    let mut whole = AnalysisFindings::default();
+    let mut merged = AnalysisFindings::default();
     for metric in metrics {
-        whole
+        merged
             .summaries
             .extend(metric.findings.summaries.iter().cloned());
-        whole
+        merged
             .comparisons
             .extend(metric.findings.comparisons.iter().cloned());
     }
-    whole
+    merged
 }
 
 /// The names of the outputs that the file requests.
@@ -215,11 +215,11 @@ fn other_metrics_title(group: &GroupFindings, several: bool) -> String {
     if names.is_empty() {
         names.push("percentiles and factors");
     }
-    let names = names.join(", ");
+    let listed = names.join(", ");
     if several {
-        format!("More of {}: {names}", group.name)
+        format!("More of {}: {listed}", group.name)
     } else {
-        format!("More: {names}")
+        format!("More: {listed}")
     }
 }
 
@@ -228,11 +228,11 @@ fn report_metrics(metrics: &[MetricFindings], deeper: u8, output: &OutputOptions
     if metrics.is_empty() {
         return Document::default();
     }
-    let whole = merge_metrics(metrics);
-    let mut part = if whole.comparisons.is_empty() {
-        summary::report_summaries(&whole.summaries, output)
+    let merged = merge_metrics(metrics);
+    let mut part = if merged.comparisons.is_empty() {
+        summary::report_summaries(&merged.summaries, output)
     } else {
-        report_comparison(&whole, output)
+        report_comparison(&merged, output)
     };
     // The answers are at the top of the report.
     part.blocks

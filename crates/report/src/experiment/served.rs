@@ -299,11 +299,11 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
         })
         .collect();
     rows.push(ReportRow::Remark(in_flight_caption(curves)));
-    let labels: Vec<String> = curves
+    let labels = curves
         .iter()
         .map(|curve| variant_label(experiment, &curve.variant))
-        .collect();
-    let labels = labels.join(", ");
+        .collect::<Vec<_>>()
+        .join(", ");
     ReportTable {
         caption: vec![
             case.to_owned(),
@@ -320,18 +320,24 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
 
 /// The requests in flight, needed with every latency: different loads are not comparable.
 fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
-    let each = curves.iter().filter_map(|curve| {
-        Some(format!(
-            "{} {:.1}",
-            curve.variant, curve.effective_concurrency?
-        ))
-    });
-    let each: Vec<String> = each.collect();
-    let asked = curves.iter().find_map(|curve| curve.requested_concurrency);
-    let asked = asked
-        .map(|asked| format!(" of {asked}"))
+    let parts: Vec<String> = curves
+        .iter()
+        .filter_map(|curve| {
+            Some(format!(
+                "{} {:.1}",
+                curve.variant, curve.effective_concurrency?
+            ))
+        })
+        .collect();
+    let of_requested = curves
+        .iter()
+        .find_map(|curve| curve.requested_concurrency)
+        .map(|requested| format!(" of {requested}"))
         .unwrap_or_default();
-    format!("requests in flight on average{asked}: {}", each.join(", "))
+    format!(
+        "requests in flight on average{of_requested}: {}",
+        parts.join(", ")
+    )
 }
 
 #[cfg(test)]

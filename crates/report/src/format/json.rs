@@ -38,10 +38,10 @@ impl RenderDocument for Json {
         let members = members_of(document);
         let last = members.len().saturating_sub(1);
         writeln!(out, "{{")?;
-        for (at, (name, member)) in members.iter().enumerate() {
+        for (index, (name, member)) in members.iter().enumerate() {
             write!(out, "  {}: ", Value::from(*name))?;
             member.write(out)?;
-            writeln!(out, "{}", if at < last { "," } else { "" })?;
+            writeln!(out, "{}", if index < last { "," } else { "" })?;
         }
         writeln!(out, "}}")
     }
@@ -67,8 +67,8 @@ impl JsonMember<'_> {
         match self {
             JsonMember::List(items) if !items.is_empty() => {
                 writeln!(out, "[")?;
-                for (at, item) in items.iter().enumerate() {
-                    let comma = if at + 1 < items.len() { "," } else { "" };
+                for (index, item) in items.iter().enumerate() {
+                    let comma = if index + 1 < items.len() { "," } else { "" };
                     match item {
                         ListItem::Value(value) => writeln!(out, "    {value}{comma}")?,
                         ListItem::Row(table, cells) => {

@@ -184,10 +184,10 @@ pub fn write_table(table: &ReportTable, budget: usize, out: &mut String) -> usiz
             "\nThe other rows do not fit into a comment; a report.html or report.csv has all of them.\n",
         );
     }
-    for (at, footnote) in table.footnotes.iter().enumerate() {
+    for (index, footnote) in table.footnotes.iter().enumerate() {
         out.push_str(&format!(
             "\n{} {}\n",
-            superscript_number(at + 1),
+            superscript_number(index + 1),
             escape_markdown(footnote)
         ));
     }

@@ -209,10 +209,10 @@ impl MarkupPage {
         if self.language == MarkupLanguage::AsciiDoc {
             self.write_line("|===");
         }
-        for (at, footnote) in table.footnotes.iter().enumerate() {
+        for (index, footnote) in table.footnotes.iter().enumerate() {
             let text = format!(
                 "\n{} {}",
-                superscript_number(at + 1),
+                superscript_number(index + 1),
                 self.escape_text(footnote)
             );
             self.write_line(&text);

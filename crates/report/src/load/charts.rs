@@ -72,9 +72,9 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     if *interval_ns == 0 {
         return Vec::new();
     }
-    let whole = warmup + (measured.elapsed_ns / interval_ns) as usize;
+    let complete = warmup + (measured.elapsed_ns / interval_ns) as usize;
     let (before, after) =
-        ticks[..whole.min(ticks.len())].split_at((*warmup).min(ticks.len().min(whole)));
+        ticks[..complete.min(ticks.len())].split_at((*warmup).min(ticks.len().min(complete)));
     let at_once = ticks.len().div_ceil(MAX_POINTS).max(1);
     let interval_s = *interval_ns as f64 / 1e9;
     let intervals = |ticks: &[TimelineTick], is_warmup: bool, begin: f64| -> Vec<TimelineStretch> {
@@ -86,12 +86,12 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
         };
         ticks.chunks(at_once).enumerate().map(interval).collect()
     };
-    let mut all = intervals(before, true, -(before.len() as f64));
-    all.extend(intervals(after, false, 0.0));
-    if let Some(first) = all.first_mut() {
+    let mut stretches = intervals(before, true, -(before.len() as f64));
+    stretches.extend(intervals(after, false, 0.0));
+    if let Some(first) = stretches.first_mut() {
         first.seconds -= unanswered_s(&first.tick).min(first.seconds / 2.0);
     }
-    all
+    stretches
 }
 
 /// The time until the first response of a load could arrive, in seconds. Every later interval has
@@ -111,7 +111,7 @@ fn seconds_axis(loads: &[LoadFindings<'_>]) -> plot::ChartAxis {
 }
 
 fn merge_ticks(ticks: &[TimelineTick]) -> TimelineTick {
-    let most = |of: fn(&TimelineTick) -> Option<u64>| ticks.iter().filter_map(of).max();
+    let most = |time: fn(&TimelineTick) -> Option<u64>| ticks.iter().filter_map(time).max();
     TimelineTick {
         ok: ticks.iter().map(|tick| tick.ok).sum(),
         errors: ticks.iter().map(|tick| tick.errors).sum(),
@@ -128,7 +128,7 @@ fn merged_subtitle(loads: &[LoadFindings<'_>]) -> String {
         .map(|load| load.run.measured.timeline.ticks.len());
     match ticks.max().unwrap_or(0).div_ceil(MAX_POINTS) {
         0 | 1 => String::new(),
-        several => format!("{several} intervals to a point; of their times the greatest"),
+        several => format!("{several} intervals a point, with the greatest of their times"),
     }
 }
 
@@ -153,9 +153,9 @@ fn throughput_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
             let failed =
                 |interval: &TimelineStretch| interval.tick.errors as f64 / interval.seconds;
             vec![
-                stretch_series("good answers", &course, measured),
+                stretch_series("successful requests", &course, measured),
                 stretch_series("failed", &course, |of| has_errors.then(|| failed(of))),
-                stretch_series("good answers of the warm-up", &course, |of| {
+                stretch_series("successful requests, warm-up", &course, |of| {
                     of.is_warmup.then(|| ok(of))
                 }),
             ]
@@ -199,7 +199,7 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     };
     let axes = (
         seconds_axis(loads),
-        plot::ChartAxis::log10("service time of good answers, ms"),
+        plot::ChartAxis::log10("service time of successful requests, ms"),
     );
     line_chart("Service time over time", merged_subtitle(loads), axes, all)
 }
@@ -216,11 +216,13 @@ fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     };
     let all = match loads {
         [load] => {
-            let requests = load.served.iter();
             // The first byte usually arrives with the last one, so its line would hide the other.
             let hidden = [TimedQuantity::Connect, TimedQuantity::FirstByte];
-            let requests = requests.filter(|of| !hidden.contains(&of.quantity));
-            requests.map(|of| line(served_name(of), of)).collect()
+            load.served
+                .iter()
+                .filter(|served| !hidden.contains(&served.quantity))
+                .map(|served| line(served_name(served), served))
+                .collect()
         }
         _ => loads
             .iter()
@@ -267,7 +269,7 @@ fn histogram_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
     if series.is_empty() || !is_same {
         return None;
     }
-    let title = format!("How often {} times occurred", quantity.name());
+    let title = format!("Distribution of {} times", quantity.name());
     let picture = plot::AnyChart::Histogram(plot::HistogramChart {
         title: title.clone(),
         subtitle: None,

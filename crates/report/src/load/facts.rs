@@ -60,7 +60,7 @@ fn load_line(requested: &LoadFacts) -> String {
                 (ns, false) => format!(" and pause for {}", format_length(*ns)),
                 (ns, true) => format!(" and pause for {} on average", format_length(*ns)),
             };
-            format!("{clients} that wait for their answers{pause}")
+            format!("{clients} that wait for their responses{pause}")
         }
         PaceFacts::Open {
             stages, is_poisson, ..
@@ -80,7 +80,7 @@ fn load_line(requested: &LoadFacts) -> String {
     let drain = match requested.drain_ns {
         0 => String::new(),
         ns => format!(
-            "; answers awaited for up to {} after the end",
+            "; waits for responses up to {} after the end",
             format_length(ns)
         ),
     };
@@ -97,8 +97,9 @@ fn stage_text(stage: &StageFacts) -> String {
         to_per_s,
         duration_ns,
     } = stage;
-    let length = duration_ns.map(|ns| format!(" for {}", format_length(ns)));
-    let length = length.unwrap_or_default();
+    let length = duration_ns
+        .map(|ns| format!(" for {}", format_length(ns)))
+        .unwrap_or_default();
     if from_per_s == to_per_s {
         format!("{}{length}", format_rate(*from_per_s))
     } else {
@@ -115,10 +116,10 @@ fn sent_text(run: &LoadRun) -> String {
     let kinds = match &requested.kinds[..] {
         [kind] => format!("{} {}", kind.method, run.url),
         kinds => {
-            let of = |kind: &speedwell_model::load_run::KindFacts| {
+            let kind_text = |kind: &speedwell_model::load_run::KindFacts| {
                 format!("{} {} {}", kind.weight, kind.method, kind.path)
             };
-            let kinds: Vec<String> = kinds.iter().map(of).collect();
+            let kinds: Vec<String> = kinds.iter().map(kind_text).collect();
             format!("{} ({})", run.url, kinds.join(", "))
         }
     };
@@ -150,7 +151,7 @@ fn probe_text(probe: &ProbeFacts) -> String {
     });
     let bytes = format_count(probe.body_bytes as usize, "byte", "bytes");
     format!(
-        "{name} at {}{tls}; first answer {} with {bytes}",
+        "{name} at {}{tls}; first response {} with {bytes}",
         probe.address, probe.status
     )
 }
@@ -221,7 +222,7 @@ fn connections_text(load: &LoadFindings<'_>) -> String {
         before => format!(" after {} in the warm-up", format_number(before as f64, 0)),
     };
     format!(
-        "{} opened{before}{failed}, at most {} at once; {} over a used one{}",
+        "{} opened{before}{failed}, at most {} at once; {} on a reused one{}",
         format_number(lines.opened as f64, 0),
         format_number(f64::from(load.run.measured.most_connections), 0),
         format_requests(lines.reused_sends),
@@ -231,10 +232,10 @@ fn connections_text(load: &LoadFindings<'_>) -> String {
 
 fn in_flight_fact(load: &LoadFindings<'_>) -> Option<Fact> {
     let effective = load.concurrency.effective?;
-    let requested = load.concurrency.requested;
-    let requested = requested.map_or(String::new(), |requested| {
-        format!(" of {requested} requested")
-    });
+    let requested = load
+        .concurrency
+        .requested
+        .map_or(String::new(), |clients| format!(" of {clients} requested"));
     Some(new_fact(
         "in flight",
         format!("{effective:.1}{requested} on average (rate times mean service time)"),
@@ -246,7 +247,7 @@ fn schedule_fact(load: &LoadFindings<'_>) -> Option<Fact> {
     Some(new_fact(
         "schedule",
         format!(
-            "{} of the due requests sent; the generator itself was late by {} (p99), where up to {} would do",
+            "{} of the due requests sent; the generator itself was late by {} (p99; limit {})",
             format_share(verdict.achieved),
             format_ns(verdict.own_lag_p99_ns as f64, false),
             format_ns(verdict.own_lag_limit_ns as f64, false)
@@ -258,14 +259,14 @@ fn generator_text(load: &LoadFindings<'_>) -> String {
     let generator = &load.generator;
     let calls = generator
         .system_calls_per_request
-        .map(|calls| format!("; {calls:.1} system calls for a request"));
+        .map(|calls| format!("; {calls:.1} system calls per request"));
     let cpu = generator
         .cpu_ns_per_request
-        .map(|ns| format!("; {} of processor time for a request", format_ns(ns, false)));
+        .map(|ns| format!("; {} of processor time per request", format_ns(ns, false)));
     let late = match generator.late_by_ns {
         0 => String::new(),
         ns => format!(
-            "; time stamps of answers may be late by up to {}",
+            "; response timestamps may be late by up to {}",
             format_ns(ns as f64, false)
         ),
     };
@@ -313,7 +314,7 @@ fn warmup_fact(run: &LoadRun) -> Option<Fact> {
         new_fact(
             "warm-up",
             format!(
-                "{} in {}{failed}; they are in no other figure",
+                "{} in {}{failed}; excluded from all other figures",
                 format_requests(counts.attempts()),
                 format_length(run.requested.warmup_ns)
             ),

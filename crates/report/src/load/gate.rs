@@ -99,15 +99,15 @@ fn condition_columns<'a>() -> ColumnSet<ConditionLine<'a>> {
 }
 
 fn found_text(row: &JudgedCondition<'_>, value: f64) -> String {
-    let of = match row.quantity {
+    let quantity = match row.quantity {
         Some(TimedQuantity::Response) => "response ",
         Some(TimedQuantity::Service) => "service ",
         _ => "",
     };
     match row.condition.figure {
         LoadFigure::Time(..) => match row.low {
-            Some(low) => format!("{of}{}", format_ns_range(low, value)),
-            None => format!("{of}{}", format_ns(value, row.is_lower_bound)),
+            Some(low) => format!("{quantity}{}", format_ns_range(low, value)),
+            None => format!("{quantity}{}", format_ns(value, row.is_lower_bound)),
         },
         LoadFigure::Throughput => format_rate(value),
         LoadFigure::ErrorShare | LoadFigure::OkShare => format_share(value),
@@ -122,15 +122,15 @@ fn unknown_reason(row: &JudgedCondition<'_>) -> Option<&'static str> {
     };
     Some(match why {
         UnknownReason::Refused(refusal) => refusal_reason(refusal),
-        UnknownReason::ClosedLoad => "a load without --rate has no such time",
-        UnknownReason::NoRequests => "no request has this figure",
-        UnknownReason::TooFewRequests => "no request of so few lies beyond this percentile",
+        UnknownReason::ClosedLoad => "only a load with --rate has this time",
+        UnknownReason::NoRequests => "no request counts towards this figure",
+        UnknownReason::TooFewRequests => "too few requests: none lies beyond this percentile",
         UnknownReason::MachineLost => {
             "a machine that sent a part of the load was lost, so the load was smaller than requested"
         }
         UnknownReason::Range => {
             "the limit lies within the range: the generator's own lateness would decide"
         }
-        UnknownReason::LowerBound => "requests without an end may have taken longer",
+        UnknownReason::LowerBound => "unfinished requests may have taken longer",
     })
 }

@@ -29,16 +29,17 @@ use speedwell_analysis::load::{
 const MAX_UNFOLDED_LOADS: usize = 4;
 
 /// The note for closed loads, which have no schedule.
-const CLOSED_NOTE: &str = "service: from sending a request to the last byte of its answer. These clients wait \
-    for an answer before they send again, so requests that would have come during a stall were never \
-    sent and are in no figure (coordinated omission); to see what users would have waited, load with \
-    --rate.";
+const CLOSED_NOTE: &str = "service: from sending a request to the last byte of its response. These \
+    clients wait for a response before they send again, so requests that would have come during a \
+    stall were never sent and no figure includes them (coordinated omission); to see how long \
+    users would have waited, load with --rate.";
 
 /// The note for open loads, which have a schedule.
-const OPEN_NOTE: &str = "response: from the time a request was due to the last byte of its answer, which is \
-    what users would have waited; requests without an end count with their age, marked ≥. service: from \
-    sending on. lag: from the time a request was due to its sending, for whatever reason. A range (14.1-15.9 ms) \
-    ends at the time from when requests were due and begins at that less what the generator itself was late by.";
+const OPEN_NOTE: &str = "response: from the time a request was due to the last byte of its \
+    response, which is how long users would have waited; unfinished requests count with their age, \
+    marked ≥. service: from sending on. lag: from the time a request was due to its sending, for \
+    any reason. The upper end of a range (14.1-15.9 ms) counts from when requests were due; the \
+    lower end excludes the lateness of the generator itself.";
 
 /// Builds the report of loads.
 pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Document {
@@ -64,8 +65,8 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
 fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
     let mut found: Vec<(String, String, usize)> = Vec::new();
     let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {
-        let known = found.iter_mut().find(|(known, _, _)| *known == kind);
-        match (known, loads.len()) {
+        let earlier = found.iter_mut().find(|(other, _, _)| *other == kind);
+        match (earlier, loads.len()) {
             (Some((_, _, more)), _) => *more += 1,
             (None, 1) => found.push((kind, text, 0)),
             (None, _) => found.push((kind, format!("{}: {text}", load_name(load)), 0)),
@@ -102,9 +103,12 @@ fn add_details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
     blocks.extend(tables::percentiles_table(load).map(ReportBlock::Table));
     blocks.push(ReportBlock::Table(tables::times_table(load)));
     blocks.extend(tables::outcome_blocks(load));
-    let remarks = load.remarks.iter();
-    let remarks = remarks.filter(|remark| remark.severity() == RemarkSeverity::Note);
-    blocks.extend(remarks.map(|remark| ReportBlock::Note(words::remark_sentence(remark, load))));
+    let notes = load
+        .remarks
+        .iter()
+        .filter(|remark| remark.severity() == RemarkSeverity::Note)
+        .map(|remark| ReportBlock::Note(words::remark_sentence(remark, load)));
+    blocks.extend(notes);
     match of {
         1 => document.extend(blocks),
         2..=MAX_UNFOLDED_LOADS => {

@@ -36,8 +36,8 @@ pub fn report_search(
         document.push(ReportBlock::Headline(levels_headline(one)));
         document.push(ReportBlock::Table(levels_table(one)));
         output.add_detail(&mut document, |_, document| {
-            let known = one.scaling.as_ref();
-            document.extend(known.map(|known| ReportBlock::Note(scaling::law_sentence(known))));
+            let law = one.scaling.as_ref().map(scaling::law_sentence);
+            document.extend(law.map(ReportBlock::Note));
             document.push(ReportBlock::Note(levels_note(one)));
         });
     }
@@ -60,10 +60,7 @@ pub fn report_search(
 /// The answer in one sentence.
 fn levels_headline(levels: &ConcurrencySeries) -> String {
     let Some(scaling) = &levels.scaling else {
-        return format!(
-            "{}: no level of concurrency was answered well.",
-            levels.label
-        );
+        return format!("{}: no level of concurrency succeeded.", levels.label);
     };
     let spoilt = levels.passes.iter().find(|pass| pass.is_spoilt);
     scaling::scaling_headline(&levels.label, scaling, spoilt.map(|pass| pass.concurrency))
@@ -71,13 +68,16 @@ fn levels_headline(levels: &ConcurrencySeries) -> String {
 
 fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
     let mut warnings = Vec::new();
-    let known = levels.scaling.as_ref();
-    warnings.extend(known.and_then(|known| scaling::noise_warning(&levels.label, known, "loads")));
+    let noise = levels
+        .scaling
+        .as_ref()
+        .and_then(|scaling| scaling::noise_warning(&levels.label, scaling, "loads"));
+    warnings.extend(noise);
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
         let (failed, all) = spoilt.failed;
         warnings.push(format!(
-            "{}: with {} requests in flight {} of {} failed ({}), so that level does not count and nothing \
-             above it was looked at by a search.",
+            "{}: with {} requests in flight, {} of {} failed ({}), so that level does not count, \
+             and a search tried none above it.",
             levels.label,
             spoilt.concurrency,
             failed,
@@ -92,9 +92,9 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
         .collect();
     if let Some(first) = bound.first() {
         warnings.push(format!(
-            "{}: from {} requests in flight on, the generator, not the server, was the limit (a thread of it was \
-             busy for {} of the time): the server may be able to do more. More --threads help where there are \
-             processors for them.",
+            "{}: from {} requests in flight, the generator, not the server, was the limit (one of \
+             its threads was busy for {} of the time): the server may be able to do more. More \
+             --threads help if there are processors for them.",
             levels.label,
             first.concurrency,
             format_share(first.busiest)
@@ -105,13 +105,14 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
 
 fn levels_note(levels: &ConcurrencySeries) -> String {
     let unit = if levels.is_windowed {
-        "windows of one load for each level: how much loads differ from each other is not in it"
+        "windows of one load per level, which exclude differences between loads"
     } else {
         "the visits of all levels together"
     };
     format!(
-        "The answer is the lowest concurrency whose throughput is statistically indistinguishable from the highest. ± and [ ] are 95 % \
-         intervals from {unit}. p50 and p99 are medians over visits of the service time of good answers."
+        "The answer is the lowest concurrency whose throughput is statistically indistinguishable \
+         from the highest. ± and [ ] are 95 % intervals from {unit}. p50 and p99 are medians \
+         over visits of the service time of successful requests."
     )
 }
 
@@ -160,7 +161,7 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
         },
     );
     columns.add_column(
-        ReportColumn::figure("change", "to the best before"),
+        ReportColumn::figure("change", "vs. best so far"),
         |(_, standing)| scaling::change_cell(*standing),
     );
     columns.add_column(
@@ -195,15 +196,15 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
 }
 
 fn levels_data(levels: &ConcurrencySeries) -> Value {
-    let mut known = scaling::scaling_data("load", &levels.label, levels.scaling.as_ref());
-    known["is_windowed"] = levels.is_windowed.into();
-    known
+    let mut data = scaling::scaling_data("load", &levels.label, levels.scaling.as_ref());
+    data["is_windowed"] = levels.is_windowed.into();
+    data
 }
 
 /// The note that defines "kept".
-const KEPT_NOTE: &str = "A rate is kept when at least 98 % of the due requests were sent and answered well, the generator \
-    was not late by itself, and every --fail-on limit holds. p50 and p99 are response times from when each \
-    request was due.";
+const KEPT_NOTE: &str = "A rate is kept when at least 98 % of the due requests were sent and \
+    succeeded, the generator itself was not late, and every --fail-on limit holds. p50 and p99 are \
+    response times from when each request was due.";
 
 /// Adds the results of one address.
 pub fn add_rates(rates: &RateSeries, document: &mut Document) {
@@ -229,13 +230,13 @@ pub fn add_rates(rates: &RateSeries, document: &mut Document) {
 fn rates_headline(rates: &RateSeries) -> String {
     let label = &rates.label;
     if let Some(refused_at) = rates.refused_at {
-        let least = rates.answer.kept.map(format_rate);
-        let least = least.map_or(String::new(), |least| {
-            format!("; it keeps at least {least}")
+        let least = rates.answer.kept.map_or(String::new(), |kept| {
+            format!("; it keeps at least {}", format_rate(kept))
         });
         return format!(
-            "{label}: the highest rate is refused: in every try of {} the generator, not the server, was late{least}. \
-             More --threads help where there are processors for them; else quiet the machine, or use --pin or --rt.",
+            "{label}: the highest rate is refused: in every try of {}, the generator, not the \
+             server, was late{least}. More --threads help if there are processors for them; \
+             otherwise quiet the machine, or use --pin or --rt.",
             format_rate(refused_at)
         );
     }
@@ -246,37 +247,37 @@ fn rates_headline(rates: &RateSeries) -> String {
     };
     match (rates.answer.kept, rates.answer.missed) {
         (Some(kept), Some(missed)) if rates.is_disturbed => format!(
-            "{label}: keeps at least {}; whether the server can keep {} is unclear: it was missed ({}) while other \
-             programs took the processor, as they did in every try of the rate that is kept. Quiet the machine, or use \
-             --pin or --rt.",
+            "{label}: keeps at least {}; unclear whether the server can keep {}: it was missed \
+             ({}) while other programs took the processor, as in every try of the kept rate. \
+             Quiet the machine, or use --pin or --rt.",
             format_rate(kept),
             format_rate(missed),
             why(missed)
         ),
         (Some(kept), Some(missed)) => format!(
-            "{label}: keeps {}; {} is missed ({}).",
+            "{label}: keeps {}; misses {} ({}).",
             format_rate(kept),
             format_rate(missed),
             why(missed)
         ),
         (Some(kept), None) => format!(
-            "{label}: keeps {}, the highest rate that was tried.",
+            "{label}: keeps {}, the highest rate tried.",
             format_rate(kept)
         ),
         (None, Some(missed)) => format!(
-            "{label}: keeps no rate; even {} is missed ({}).",
+            "{label}: keeps no rate; misses even {} ({}).",
             format_rate(missed),
             why(missed)
         ),
-        (None, None) => format!("{label}: no rate was tried to its end."),
+        (None, None) => format!("{label}: no try was completed."),
     }
 }
 
 fn missed_reason(missed: &MissedReason) -> String {
     match missed {
-        MissedReason::Generator => "the generator was late by itself".to_owned(),
+        MissedReason::Generator => "the generator itself was late".to_owned(),
         MissedReason::Unsent => "fewer than 98 % of the due requests were sent".to_owned(),
-        MissedReason::Unanswered => "fewer than 98 % were answered well in time".to_owned(),
+        MissedReason::Unanswered => "fewer than 98 % succeeded in time".to_owned(),
         MissedReason::Limit(condition) => format!("--fail-on '{condition}'"),
     }
 }
@@ -337,9 +338,10 @@ pub const NS_PER_MS: f64 = 1e6;
 
 /// Draws the charts of one address.
 pub fn levels_charts(levels: &ConcurrencySeries) -> Vec<ReportChart> {
-    let throughput = levels.scaling.as_ref();
-    let throughput =
-        throughput.map(|known| throughput_chart(&levels.label, known, "good answers per second"));
+    let throughput = levels
+        .scaling
+        .as_ref()
+        .map(|scaling| throughput_chart(&levels.label, scaling, "successful requests per second"));
     [throughput, percentiles_chart(levels)]
         .into_iter()
         .flatten()
@@ -355,7 +357,7 @@ fn percentiles_chart(levels: &ConcurrencySeries) -> Option<ReportChart> {
         title: title.into(),
         subtitle: Some(levels.label.clone()),
         x: plot::ChartAxis::log2("concurrency"),
-        y: plot::ChartAxis::log10("service time of good answers, ms"),
+        y: plot::ChartAxis::log10("service time of successful requests, ms"),
         series,
         observations: Vec::new(),
         curves: 0,

@@ -55,8 +55,8 @@ fn quantity_caption(loads: &[LoadFindings<'_>]) -> Option<String> {
 
 fn quantity_meaning(quantity: TimedQuantity) -> &'static str {
     match quantity {
-        TimedQuantity::Response => "response time from when each request was due, of all requests",
-        _ => "service time of good answers",
+        TimedQuantity::Response => "response time of all requests, from when each was due",
+        _ => "service time of successful requests",
     }
 }
 
@@ -116,8 +116,8 @@ pub fn low_ns(time: Option<ReportedTime>) -> Option<u64> {
 
 /// A time. Machines get its upper bound, counted from the due time, and nothing if withheld.
 pub fn time_cell(time: Option<ReportedTime>) -> ReportCell {
-    let known = time.and_then(ReportedTime::longest_ns);
-    ReportCell::figure(known.map(|ns| ns as f64))
+    let longest_ns = time.and_then(ReportedTime::longest_ns);
+    ReportCell::figure(longest_ns.map(|ns| ns as f64))
         .with_text(time.map(format_reported_time).unwrap_or_default())
 }
 
@@ -185,8 +185,9 @@ fn low_quantile(load: &LoadFindings<'_>, ppm: u32) -> Option<Value> {
 /// people nothing new.
 pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<ReportBlock> {
     let counts = &load.run.measured.totals.outcomes;
-    let tables = [outcome_table(load, counts), status_table(load, counts)];
-    let tables = tables.into_iter().map(ReportBlock::Table).collect();
+    let tables = [outcome_table(load, counts), status_table(load, counts)]
+        .map(ReportBlock::Table)
+        .into();
     let is_plain =
         counts.succeeded() == counts.attempts() && counts.codes().nonzero_counts().count() == 1;
     if is_plain {
@@ -223,13 +224,13 @@ fn outcome_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable
 
 fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable {
     let (all, interim) = (counts.codes(), counts.interim_codes());
-    let of = |code: u16, kind, count| count_row(load, &code.to_string(), kind, count, all.total());
+    let row = |code: u16, kind, count| count_row(load, &code.to_string(), kind, count, all.total());
     let mut rows: Vec<ReportRow> = all
         .nonzero_counts()
-        .map(|(code, count)| of(code, "answer", count))
+        .map(|(code, count)| row(code, "response", count))
         .collect();
     let before = interim.nonzero_counts();
-    rows.extend(before.map(|(code, count)| of(code, "before the answer", count)));
+    rows.extend(before.map(|(code, count)| row(code, "before the response", count)));
     if all.count_outside() > 0 {
         let (count, all) = (all.count_outside(), all.total());
         rows.push(count_row(load, "other", "not of three digits", count, all));
@@ -237,7 +238,7 @@ fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable 
     let columns = vec![
         ReportColumn::machine("load"),
         ReportColumn::new("status", "status", ColumnKind::Identifier),
-        ReportColumn::new("count", "answers", ColumnKind::Figure),
+        ReportColumn::new("count", "responses", ColumnKind::Figure),
         ReportColumn::new("share", "share", ColumnKind::Figure),
         ReportColumn::new("kind", "kind", ColumnKind::Words),
     ];
@@ -262,10 +263,10 @@ fn count_row(load: &LoadFindings<'_>, name: &str, words: &str, count: u64, all: 
 /// Describes an outcome.
 fn outcome_meaning(name: &str) -> &'static str {
     match name {
-        "ok" => "answered well",
-        "in-flight" => "sent, and not answered when the load ended",
+        "ok" => "succeeded",
+        "in-flight" => "sent, but not answered when the load ended",
         "cancelled" => "given up by the generator",
-        "unsent" => "due, and not sent when the load ended",
+        "unsent" => "due, but not sent when the load ended",
         other => ErrorClass::from_name(other).map_or("", ErrorClass::description),
     }
 }

@@ -90,7 +90,7 @@ fn connections_part(load: &LoadFindings<'_>) -> &'static str {
     let replies = &load.run.measured.totals.replies;
     let closed = replies.count - replies.reusable.min(replies.count);
     if load.run.requested.keeps_alive && 2 * closed > replies.count {
-        "; the server closed the connection after most answers"
+        "; the server closed the connection after most responses"
     } else {
         ""
     }
@@ -150,11 +150,11 @@ pub fn format_reported_time(reported: ReportedTime) -> String {
 pub fn refusal_reason(refusal: TimeRefusal) -> &'static str {
     match refusal {
         TimeRefusal::GeneratorLimited => {
-            "refused: the generator itself was late, and that may be more than half of this time"
+            "refused: the generator itself was late, possibly by more than half of this time"
         }
         TimeRefusal::RateMissed => {
-            "refused: fewer than 98 % of the due requests were sent, and what the others would have met \
-             is not known"
+            "refused: fewer than 98 % of the due requests were sent, and the times of the others \
+             are unknown"
         }
     }
 }
@@ -168,12 +168,9 @@ pub fn format_requests(number: u64) -> String {
 pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     match remark {
         LoadRemark::Imbalance(wrong) => imbalance_sentence(wrong),
-        LoadRemark::NothingAnswered => {
-            "No request was answered well: there is nothing to measure.".into()
-        }
+        LoadRemark::NothingAnswered => "No request succeeded: there is nothing to measure.".into(),
         LoadRemark::Interrupted => {
-            "The load was interrupted: its figures are those of the part that was carried out."
-                .into()
+            "The load was interrupted: its figures cover only the completed part.".into()
         }
         LoadRemark::GeneratorLimited(verdict) => generator_limited_sentence(verdict),
         LoadRemark::RateMissed(verdict) => rate_missed(verdict),
@@ -193,8 +190,8 @@ pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             format_share(*busiest)
         ),
         LoadRemark::ConnectionsCapped { most } => format!(
-            "The load needed more than the {} it may have: requests waited for a free one, which is in \
-             the response times. Allow more with --max-connections.",
+            "The load needed more than the {} allowed: requests waited for a free one, and the \
+             response times include this wait. Allow more with --max-connections.",
             format_count(*most as usize, "connection", "connections")
         ),
         LoadRemark::Unsteady(halves) => unsteady_sentence(halves),
@@ -202,8 +199,9 @@ pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             switches_per_s,
             share: met,
         } => format!(
-            "Other programs took the processor from the generator {} times a second, which up to {} of the \
-             requests met: the longest times may be theirs. Quiet the machine, or use --pin or --rt.",
+            "Other programs took the processor from the generator {} times a second, which \
+             affected up to {} of the requests: the longest times may be due to this. Quiet the \
+             machine, or use --pin or --rt.",
             format_few(*switches_per_s),
             format_share(*met)
         ),
@@ -215,8 +213,8 @@ pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
 fn machines_sentence(remark: &LoadRemark) -> Option<String> {
     Some(match remark {
         LoadRemark::PartsUnlike { parts, whole } => format!(
-            "ERROR OF SPEEDWELL: the machines counted {} and together {}, so no figure can be trusted. Please report it \
-             together with the JSON of this load.",
+            "ERROR OF SPEEDWELL: the machines counted {}, but their sum says {}, so no figure can \
+             be trusted. Please report this with the JSON of the load.",
             format_requests(*parts),
             format_number(*whole as f64, 0)
         ),
@@ -226,8 +224,8 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
             attempted,
             at_ns,
         } => format!(
-            "{machine} was lost ({why}): it had attempted {} at {}, which are in no figure. The others were stopped, and what \
-             they measured is of a smaller load than requested.",
+            "{machine} was lost ({why}): it had attempted {} at {}, which no figure includes. The \
+             others were stopped, and their figures are of a smaller load than requested.",
             format_requests(*attempted),
             format_ns(*at_ns as f64, false)
         ),
@@ -235,33 +233,35 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
             let why = match limit {
                 MachineLimit::Busy(busiest) => {
                     format!(
-                        "a thread of it had no time to spare ({} busy)",
+                        "one of its threads had no time to spare ({} busy)",
                         format_share(*busiest)
                     )
                 }
                 MachineLimit::Late(own, most) => format!(
-                    "it was late itself by {} at the 99th percentile, where {} would do no harm",
+                    "it was itself late by {} at the 99th percentile (limit {})",
                     format_ns(*own as f64, false),
                     format_ns(*most as f64, false)
                 ),
                 MachineLimit::Link(used) => {
                     format!(
-                        "its network device used {} of its speed",
+                        "its network device ran at {} of its speed",
                         format_share(*used)
                     )
                 }
             };
             format!(
-                "{machine} was at its limit: {why}. This may be the generator's figure and not the server's. Send from more \
-                 machines, or give it more processors."
+                "{machine} was at its limit: {why}. These may be the generator's figures, not the \
+                 server's. Send from more machines, or give it more processors."
             )
         }
         LoadRemark::StartsApart { ns } => format!(
-            "The machines did not begin together: the last one {} after the first, so the load grew meanwhile.",
+            "The machines did not start together: the last one started {} after the first, and the \
+             load grew in between.",
             format_ns(*ns as f64, false)
         ),
         LoadRemark::ClockSet { machine, drift_ns } => format!(
-            "The clock of {machine} moved by {} against ours in the course of the load. No latency depends on it.",
+            "The clock of {machine} shifted by {} against ours during the load. No latency depends \
+             on it.",
             format_ns(drift_ns.unsigned_abs() as f64, false)
         ),
         _ => return None,
@@ -270,7 +270,7 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
 
 fn failed_sentence(count: u64, total: u64, class: ErrorClass) -> String {
     format!(
-        "{} of {} failed ({}); most often {} ({}). Throughput counts good answers only.",
+        "{} of {} failed ({}); most often {} ({}). Throughput counts successful requests only.",
         format_number(count as f64, 0),
         format_requests(total),
         format_share(count as f64 / total.max(1) as f64),
@@ -293,17 +293,18 @@ fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             cancelled,
         } => unfinished_sentence(*unsent, *in_flight, *cancelled),
         LoadRemark::Accepted { count } => format!(
-            "{} with a status other than 2xx count as good, as requested.",
+            "{} with a status other than 2xx count as successful, as requested.",
             format_responses(*count)
         ),
         LoadRemark::LengthsVary { least, greatest } => format!(
-            "The bodies of good answers differ in length ({} to {} bytes): no failure, but were all of \
-             them the answer that was meant?",
+            "The bodies of successful responses differ in length ({} to {} bytes): not a failure, \
+             but check that all of them are the expected response.",
             format_number(*least as f64, 0),
             format_number(*greatest as f64, 0)
         ),
         LoadRemark::NotReusable { count, total } => format!(
-            "The server closed the connection after {} of {}: the times of connecting belong to its cost.",
+            "The server closed the connection after {} of {}: the connect times are part of its \
+             cost.",
             format_number(*count as f64, 0),
             format_responses(*total)
         ),
@@ -320,16 +321,16 @@ fn requests_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
             }
         ),
         LoadRemark::Retried { count } => format!(
-            "{} sent once more, because the server had closed an idle connection at that moment.",
+            "{} sent again, because the server had just closed an idle connection.",
             match count {
                 1 => "1 request was".to_owned(),
                 _ => format!("{} were", format_requests(*count)),
             }
         ),
         LoadRemark::Interim { count } => format!(
-            "{} preceded by an answer with a status from 100 to 199, which is not counted.",
+            "{} preceded by an interim response (status 100 to 199), which is not counted.",
             match load.run.measured.totals.outcomes.succeeded() {
-                _ if *count == 1 => "1 answer was".to_owned(),
+                _ if *count == 1 => "1 response was".to_owned(),
                 _ => format!("{} were", format_responses(*count)),
             }
         ),
@@ -348,24 +349,25 @@ fn format_few(rate: f64) -> String {
 }
 
 fn format_responses(number: u64) -> String {
-    format_count(number as usize, "answer", "answers")
+    format_count(number as usize, "response", "responses")
 }
 
 fn imbalance_sentence(wrong: &[CountImbalance]) -> String {
     let sums: Vec<String> = wrong.iter().map(ToString::to_string).collect();
     format!(
-        "ERROR OF SPEEDWELL: the outcomes of this load do not add up, so none of its figures can be \
-         trusted: {}. Please report it together with the JSON of this load.",
+        "ERROR OF SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
+         be trusted: {}. Please report this with the JSON of the load.",
         sums.join("; ")
     )
 }
 
 fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
     format!(
-        "The generator itself was late: by {} at the 99th percentile, where up to {} would do. How late it was with \
-         each request is known, so response times are ranges: from the time without its lateness to the time from \
-         when the request was due. Where the two are further apart than a factor of two they are refused. For narrower \
-         ranges lower the rate, give it more --threads or processors of its own (--pin), or quiet the machine.",
+        "The generator itself was late: by {} at the 99th percentile (limit {}). Its lateness is \
+         known for each request, so response times are ranges: from the time without its \
+         lateness to the time from when the request was due. Ranges wider than a factor of two \
+         are refused. For narrower ranges lower the rate, give it more --threads or processors \
+         of its own (--pin), or quiet the machine.",
         format_ns(verdict.own_lag_p99_ns as f64, false),
         format_ns(verdict.own_lag_limit_ns as f64, false)
     )
@@ -373,9 +375,9 @@ fn generator_limited_sentence(verdict: &OpenVerdict) -> String {
 
 fn rate_missed(verdict: &OpenVerdict) -> String {
     format!(
-        "Only {} % of the due requests were sent, and 98 % are needed: the 99th percentile and what lies \
-         beyond are refused, because nobody knows what the others would have met. Lower the rate, or allow \
-         more connections (--max-connections).",
+        "Only {} % of the due requests were sent, and 98 % are needed: the 99th percentile and \
+         above are refused, because the times of the other requests are unknown. Lower the \
+         rate, or allow more connections (--max-connections).",
         short_of_98(verdict.achieved)
     )
 }
@@ -395,23 +397,23 @@ fn concurrency_short(requested: u32, effective: f64, connecting: f64) -> String 
     // Connecting is the explanation if it accounts for most of the gap.
     let reason = if connecting > missing / 2.0 {
         format!(
-            " On average {connecting:.1} were still waiting for their connection, whose time is no \
-         service time."
+            " On average {connecting:.1} were still waiting for their connection, which does not \
+             count as service time."
         )
     } else {
         String::new()
     };
     format!(
-        "Only {effective:.1} of {requested} requests were in flight on average (rate times mean service time): \
-         this was a lighter load than requested, and its latency must not be compared with that of \
-         one that had them all.{reason}"
+        "Only {effective:.1} of {requested} requests were in flight on average (rate times mean \
+         service time): the load was lighter than requested, so its latency must not be \
+         compared with the latency of a full load.{reason}"
     )
 }
 
 fn unfinished_sentence(unsent: u64, in_flight: u64, cancelled: u64) -> String {
     let parts = [
-        (unsent, "due and not sent"),
-        (in_flight, "sent and not answered"),
+        (unsent, "due but not sent"),
+        (in_flight, "sent but not answered"),
         (cancelled, "given up"),
     ];
     let parts: Vec<String> = parts
@@ -420,7 +422,7 @@ fn unfinished_sentence(unsent: u64, in_flight: u64, cancelled: u64) -> String {
         .map(|(count, words)| format!("{} {words}", format_number(count as f64, 0)))
         .collect();
     format!(
-        "When the load ended, some requests had not: {}. Their times are reported as lower bounds.",
+        "Some requests were unfinished when the load ended: {}. Their times are lower bounds.",
         parts.join(", ")
     )
 }
@@ -452,8 +454,9 @@ fn unsteady_sentence(halves: &LoadHalves) -> String {
         "fell"
     };
     format!(
-        "{what} {way}{change} from the first half ({first}) to the second ({second}): the load was not \
-         steady, and one figure for the whole is that of neither. Use a longer --warmup or load for longer."
+        "{what} {way}{change} from the first half ({first}) to the second ({second}): the load was \
+         not steady, and one figure for the whole describes neither half. Use a longer --warmup \
+         or load for longer."
     )
 }
 

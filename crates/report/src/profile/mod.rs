@@ -121,8 +121,8 @@ fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
     let mut warnings = Vec::new();
     if old.profile.tool != new.profile.tool {
         warnings.push(
-            "The sides were recorded by different tools, which see different functions; \
-             what only one of them sees looks new."
+            "The sides were recorded by different tools, which see different functions; functions \
+             that only one of them sees look new."
                 .to_owned(),
         );
     }
@@ -131,7 +131,7 @@ fn profile_warnings([old, new]: [ProfileSide<'_>; 2]) -> Vec<String> {
             && samples < MIN_SAMPLES
         {
             warnings.push(format!(
-                "{} was looked at only {}: shares of a few percent are chance.",
+                "{} was sampled only {}: shares of a few percent are noise.",
                 side.label,
                 format_times(samples)
             ));
@@ -194,8 +194,9 @@ fn attach_data(document: &mut Document, [old, new]: [ProfileSide<'_>; 2], extra:
 }
 
 /// The note before the first section.
-const PROFILES_NOTE: &str = "Profiles come from runs of their own, which are not among those that were timed: a program that is \
-                     recorded is slower. Two recordings are no test; whether there is a difference is shown above.";
+const PROFILES_NOTE: &str = "Profiles come from separate runs that are not timed, because \
+    recording slows a program down. Two recordings are not a test; the comparison above shows \
+    whether there is a difference.";
 
 /// Builds a section per case and pair of variants; `draws` adds flame graphs.
 pub fn profile_sections(found: &[CaseProfile], draws: bool, output: &OutputOptions) -> Document {

@@ -8,8 +8,8 @@
 
 use anyhow::{Error, Result, bail, ensure};
 use speedwell_model::{
-    Case, Environment, FailureCause, Metric, ParameterValue, Run, RunOrder, Sample, Session,
-    SessionDesign, SessionState, SessionStep, StepFailure, StoppingDesign, Variant,
+    Case, Environment, ErrorText, FailureCause, Metric, ParameterValue, Run, RunOrder, Sample,
+    Session, SessionDesign, SessionState, SessionStep, StepFailure, StoppingDesign, Variant,
 };
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -414,8 +414,7 @@ impl DroppedEntries {
         if is_all {
             return Err(first);
         }
-        let first = format!("{first:#}");
-        let first = first.split("\nhint: ").next().unwrap_or_default();
+        let first = ErrorText::from_error(&first).message;
         Ok(Some(match self.count {
             1 => format!("an entry that cannot be read was left out: {first}"),
             count => {

@@ -49,7 +49,7 @@ pub fn run_command(
         directory: &assignment.target.directory,
         since,
         clock: WaitClock::REAL,
-        ask: &|_| Err("a command answers no requests".to_owned()),
+        ask: &|_| Err("a command does not answer requests".to_owned()),
     };
     for at_exit in [false, true] {
         proof::check_proofs(&assignment.proofs, at_exit, &evidence).map_err(tailed)?;
@@ -58,14 +58,16 @@ pub fn run_command(
         return Ok(());
     }
     for figure in &assignment.figures {
-        let values = extract_values(figure, &output, begin, &outcome).map_err(tailed)?;
-        let values = values.into_iter().map(|value| value * figure.factor);
-        let values: Vec<f64> = values.collect();
+        let values: Vec<f64> = extract_values(figure, &output, begin, &outcome)
+            .map_err(tailed)?
+            .into_iter()
+            .map(|value| value * figure.factor)
+            .collect();
         if values.iter().any(|value| !value.is_finite()) {
             let name = &figure.metric.name;
             let why = stage_failure(
                 RunStage::Figures,
-                format!("'{name}': its figure is too large to be one"),
+                format!("'{name}': its value is not finite"),
             );
             return Err(tailed(why));
         }
@@ -140,7 +142,7 @@ fn values_by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
             number
                 .ok()
                 .filter(|n| n.is_finite())
-                .ok_or_else(|| format!("'{}' is no number", found.as_str()))
+                .ok_or_else(|| format!("'{}' is not a number", found.as_str()))
         })
         .collect::<Result<_, _>>()?;
     if values.is_empty() {
@@ -152,7 +154,7 @@ fn values_by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
 
 fn value_by_path(path: &str, text: &str) -> Result<f64, String> {
     let root: serde_json::Value = serde_json::from_str(text.trim())
-        .map_err(|error| format!("its stdout is no JSON: {error}"))?;
+        .map_err(|error| format!("its stdout is not JSON: {error}"))?;
     let mut at = &root;
     for part in path.split('.') {
         let inner = match part.parse::<usize>() {
@@ -162,7 +164,7 @@ fn value_by_path(path: &str, text: &str) -> Result<f64, String> {
         at = inner.ok_or_else(|| format!("its JSON has no '{path}'"))?;
     }
     at.as_f64()
-        .ok_or_else(|| format!("'{path}' in its JSON is no number"))
+        .ok_or_else(|| format!("'{path}' in its JSON is not a number"))
 }
 
 #[cfg(test)]

@@ -78,7 +78,8 @@ pub fn open_if_wanted(
     InstructionCounter::open()
         .map_err(|error| {
             done.performed.notes.push(format!(
-                "Instructions cannot be counted on this machine ({error}); processor time stands in their place."
+                "Instructions cannot be counted on this machine ({error}); processor time is \
+                 reported instead."
             ));
         })
         .ok()

@@ -230,7 +230,8 @@ impl<'a> ServerLifecycle<'a> {
             before.difference(&now).count(),
             now.difference(before).count(),
         );
-        let reason = format!("{lost} of its children ended during the load, {new} new ones began");
+        let reason =
+            format!("{lost} of its children exited during the load, {new} new ones started");
         Err(stage_failure(RunStage::Alive, reason))
     }
 
@@ -316,7 +317,7 @@ pub(super) fn pick_port(
         (Some(port), _) => match holder(port) {
             None => Ok(port),
             Some(names) => {
-                let reason = format!("{port} is in use already, by {names}");
+                let reason = format!("{port} is already in use by {names}");
                 Err(stage_failure(RunStage::Port, reason))
             }
         },
@@ -346,8 +347,8 @@ pub(super) fn find_listener(
     pid: i32,
 ) -> Result<SocketAddr, ReadinessFailure> {
     let nobody = match site.address {
-        None => format!("nobody listens at port {port}"),
-        Some(host) => format!("nobody listens at {}", SocketAddr::new(host, port)),
+        None => format!("nothing listens on port {port}"),
+        Some(host) => format!("nothing listens on {}", SocketAddr::new(host, port)),
     };
     let mut why = ReadinessFailure::NotYet(nobody);
     for place in site.listen_addresses(port) {

@@ -131,12 +131,16 @@ fn add_load_metrics(session: &Session, done: &mut RunReport) -> StageResult<()> 
     if let Some(failure) = session.failures.first() {
         return Err(missing(&failure.cause.to_string()));
     }
-    let run = session.runs.first();
-    let run = run.ok_or_else(|| missing("nothing was measured"))?;
+    let run = session
+        .runs
+        .first()
+        .ok_or_else(|| missing("nothing was measured"))?;
     let is_rate = |name: &str| RATE_METRICS.contains(&name);
-    let rate = run.samples.iter().find(|sample| is_rate(&sample.metric));
-    let mut rate = rate
-        .ok_or_else(|| missing("there is no throughput among the figures"))?
+    let mut rate = run
+        .samples
+        .iter()
+        .find(|sample| is_rate(&sample.metric))
+        .ok_or_else(|| missing("the results have no throughput"))?
         .clone();
     let elapsed_ns = rate.elapsed_ns.unwrap_or(run.wall_ns);
     let counted = rate.value * elapsed_ns as f64 / 1e9;
@@ -195,8 +199,8 @@ impl ServerLifecycle<'_> {
             LoadWarmup::None => return Ok(()),
             // Fewer requests than connections would leave some connections unused.
             LoadWarmup::Requests(count) => {
-                let count = count.max(u64::from(traffic.in_flight()));
-                let count = Some(count);
+                let requests = count.max(u64::from(traffic.in_flight()));
+                let count = Some(requests);
                 (LoadSpec { count, ..spec }, None)
             }
             LoadWarmup::DurationMs(ms) => {
@@ -232,8 +236,9 @@ impl ServerLifecycle<'_> {
                 no_verify: true,
                 ..spec
             };
-            let session = load_with_tool(&spec, self.seed, &mut |_| ()).map_err(failed)?;
-            let session = session.ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
+            let session = load_with_tool(&spec, self.seed, &mut |_| ())
+                .map_err(failed)?
+                .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
             return Ok((session, None));
         }
         let run = self.send_builtin(RunStage::Load, &spec)?;
@@ -304,7 +309,7 @@ impl ServerLifecycle<'_> {
                 Err(stage_failure(RunStage::Served, reason))
             }
             _ if counts.succeeded() == 0 => {
-                Err(stage_failure(RunStage::Served, "no request was answered"))
+                Err(stage_failure(RunStage::Served, "no request succeeded"))
             }
             _ => Ok(()),
         }
@@ -317,10 +322,10 @@ pub(super) fn check_no_failures(load: &LoadRun) -> StageResult<()> {
     if counts.all_errors() == 0 {
         return Ok(());
     }
-    let classes = ErrorClass::all_classes()
+    let classes: Vec<String> = ErrorClass::all_classes()
         .filter(|class| counts.errors(*class) > 0)
-        .map(|class| format!("{} {}", counts.errors(class), class.name()));
-    let classes: Vec<String> = classes.collect();
+        .map(|class| format!("{} {}", counts.errors(class), class.name()))
+        .collect();
     let reason = format!(
         "{} of {} requests failed: {}",
         counts.all_errors(),

@@ -45,7 +45,8 @@ fn enter_private_network(assignment: &RunAssignment, done: &mut RunReport) -> St
         && let Err(error) = isolation::enter_network_namespace()
     {
         done.performed.notes.push(format!(
-            "A network of its own is not permitted here ({error}); the run used that of the machine."
+            "A private network is not permitted here ({error}); the run used the network of the \
+             machine."
         ));
     }
     Ok(())

@@ -54,7 +54,7 @@ pub fn check_proofs(
                 Ok(text) if pattern.is_match(&text) => break,
                 Ok(_) => format!("nothing in {} matches", describe_place(&proof.place)),
                 Err(why) => format!(
-                    "{} cannot be read ({why}), where there must be a match of",
+                    "cannot read {} ({why}), which must match",
                     describe_place(&proof.place)
                 ),
             };
@@ -73,7 +73,7 @@ fn describe_place(place: &ProofSource) -> String {
         ProofSource::Stdout => "its stdout".to_owned(),
         ProofSource::Stderr => "its stderr".to_owned(),
         ProofSource::File(file) => format!("the file '{}'", file.display()),
-        ProofSource::Http(path) => format!("the answer to '{path}'"),
+        ProofSource::Http(path) => format!("the response to '{path}'"),
     }
 }
 
@@ -88,8 +88,9 @@ fn read_place(place: &ProofSource, evidence: &ProofSources) -> Result<String, St
 
 /// Reads a file if it was written after `since`.
 fn read_fresh_file(file: &Path, since: SystemTime) -> Result<String, String> {
-    let written = std::fs::metadata(file).and_then(|about| about.modified());
-    let written = written.map_err(|error| error.to_string())?;
+    let written = std::fs::metadata(file)
+        .and_then(|about| about.modified())
+        .map_err(|error| error.to_string())?;
     // File timestamps are coarser than the system clock.
     if written + Duration::from_millis(20) < since {
         return Err("it is older than the run".to_owned());
@@ -146,8 +147,8 @@ impl OutputBuffer {
         while let Some(length) = kept[*begun..].iter().position(|&byte| byte == b'\n') {
             let line = String::from_utf8_lossy(&kept[*begun..*begun + length]);
             if let Some(name) = line.strip_prefix(MARK_PREFIX) {
-                let name = name.split_whitespace().next().unwrap_or_default();
-                self.marks.entry(name.to_owned()).or_insert(now);
+                let mark = name.split_whitespace().next().unwrap_or_default();
+                self.marks.entry(mark.to_owned()).or_insert(now);
             }
             *begun += length + 1;
         }

@@ -98,11 +98,13 @@ impl RunningService {
     /// # Errors
     /// Fails if it had to be killed.
     pub fn stop(self, done: &mut RunReport) -> StageResult<()> {
-        let outcome = self.service.stop_and_wait();
-        let outcome = outcome.map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
+        let outcome = self
+            .service
+            .stop_and_wait()
+            .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
         done.performed.notes.extend(outcome.describe_leftovers());
         if outcome.shutdown.is_some_and(|own| own.was_killed) {
-            let reason = "it did not end when it was asked to, and was killed";
+            let reason = "it did not stop when requested and was killed";
             return Err(StageFailure {
                 stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
                 ..stage_failure(RunStage::Stop, reason)
@@ -130,10 +132,11 @@ pub(super) fn start_all(
 ) -> StageResult<Vec<RunningService>> {
     let mut started = Vec::new();
     for service in services {
-        let own = RunningService::start(&service.clone().fill_placeholders(blanks), site, ports);
-        let own: RunningService = own.map_err(|why| name_service(&service.name, why))?;
-        blanks.extend(own.placeholders());
-        started.push(own);
+        let running: RunningService =
+            RunningService::start(&service.clone().fill_placeholders(blanks), site, ports)
+                .map_err(|why| name_service(&service.name, why))?;
+        blanks.extend(running.placeholders());
+        started.push(running);
     }
     Ok(started)
 }
@@ -195,8 +198,8 @@ fn port_blank(port: u16) -> PlaceholderValue {
 
 /// Builds a command with the directory and environment of the service.
 fn ready_command(like: &ProcessSpec, words: &[String], blanks: &[PlaceholderValue]) -> ProcessSpec {
-    let mut words = words.iter().map(|word| fill_text(word, blanks));
-    let mut spec = ProcessSpec::new(words.next().unwrap_or_default()).args(words);
+    let mut filled = words.iter().map(|word| fill_text(word, blanks));
+    let mut spec = ProcessSpec::new(filled.next().unwrap_or_default()).args(filled);
     spec.directory.clone_from(&like.directory);
     spec.environment.clone_from(&like.environment);
     spec.unset.clone_from(&like.unset);
@@ -205,9 +208,8 @@ fn ready_command(like: &ProcessSpec, words: &[String], blanks: &[PlaceholderValu
 
 fn run_ready_command(question: &ProcessSpec) -> Result<(), ReadinessFailure> {
     let program = question.program.display();
-    let outcome = process::run_child(question, &mut ()).map_err(|error| {
-        ReadinessFailure::Never(format!("'{program}' cannot be started: {error}"))
-    })?;
+    let outcome = process::run_child(question, &mut ())
+        .map_err(|error| ReadinessFailure::Never(format!("cannot start '{program}': {error}")))?;
     match outcome.ended {
         ProcessEnd::Exit(0) => Ok(()),
         _ => {

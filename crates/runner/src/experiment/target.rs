@@ -62,10 +62,14 @@ fn apply_change(change: &EnvVarChange, spec: &mut ProcessSpec, filled: &dyn Fn(&
 
 /// Returns the value of the variable so far.
 fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
-    let own = spec.environment.iter().find(|(known, _)| known == name);
-    let own = own.map(|(_, value)| value.clone());
+    let set_value = spec
+        .environment
+        .iter()
+        .find(|(known, _)| known == name)
+        .map(|(_, value)| value.clone());
     let is_unset = spec.unset.iter().any(|known| known == name);
-    own.or_else(|| std::env::var(name).ok().filter(|_| !is_unset))
+    set_value
+        .or_else(|| std::env::var(name).ok().filter(|_| !is_unset))
         .filter(|value| !value.is_empty())
 }
 

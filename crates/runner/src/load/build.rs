@@ -112,26 +112,26 @@ fn check_conflicts(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<()> {
     let is_open = spec.is_open();
     ensure!(
         is_open || !spec.poisson,
-        "--poisson is for requests that are sent when they are due\nhint: add --rate N"
+        "--poisson applies only to requests sent on a schedule\nhint: add --rate N"
     );
     ensure!(
         is_open || spec.max_connections.is_none(),
-        "--max-connections is for requests that are sent when they are due\nhint: add --rate N; \
-         without it there is a connection for every client, see --concurrency"
+        "--max-connections applies only to requests sent on a schedule\nhint: add --rate N; without \
+         it every client has one connection, see --concurrency"
     );
     ensure!(
         !is_open || spec.think.is_none(),
-        "--think is a pause between an answer and the next request, but with --rate and --ramp \
-         requests do not wait for answers"
+        "--think is a pause between a response and the next request, but with --rate and --ramp \
+         requests do not wait for responses"
     );
     ensure!(
         url.is_tls || target::tls_options(spec) == TlsOptions::default(),
-        "there is no TLS with '{url}', so --insecure, --cacert, --cert and --sni have no meaning\n\
-         hint: https://"
+        "'{url}' does not use TLS, so --insecure, --cacert, --cert and --sni have no effect\nhint: \
+         use https://"
     );
     ensure!(
         !spec.no_keepalive || !spec.retry_stale_keepalive,
-        "--retry-stale-keepalive is for connections that are used again, which --no-keepalive excludes"
+        "--retry-stale-keepalive needs reused connections, which --no-keepalive disables"
     );
     Ok(())
 }
@@ -146,8 +146,8 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
             // A default that does not fit is reduced; a given value is rejected.
             ensure!(
                 spec.concurrency.is_none(),
-                "{concurrency} requests cannot be in flight when only {count} are sent\n\
-                 hint: -c {count}, or a greater -n"
+                "{concurrency} requests cannot be in flight when only {count} are sent\nhint: use \
+                 -c {count}, or a greater -n"
             );
         }
         let fitting = concurrency.min(count.unwrap_or(concurrency));
@@ -212,7 +212,7 @@ fn connection_range(
             ensure!(
                 streams <= closed.concurrency,
                 "{streams} requests cannot be in flight on one connection when {} are in flight in \
-                 all\nhint: -c {streams} or more",
+                 all\nhint: use -c {streams} or more",
                 closed.concurrency
             );
             let connections = closed.concurrency.div_ceil(streams);
@@ -224,11 +224,11 @@ fn connection_range(
             if let (Some(most), Some(first)) = (most, spec.concurrency) {
                 ensure!(
                     first <= most,
-                    "{first} connections at the beginning are more than --max-connections {most}"
+                    "{first} initial connections are more than --max-connections {most}"
                 );
             }
-            let most = most.unwrap_or(DEFAULT_MAX_CONNECTIONS.max(first));
-            Ok((first.min(most), most))
+            let limit = most.unwrap_or(DEFAULT_MAX_CONNECTIONS.max(first));
+            Ok((first.min(limit), limit))
         }
     }
 }
@@ -241,8 +241,8 @@ fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> anyhow::Re
         let connections = closed.concurrency.div_ceil(streams);
         ensure!(
             all <= connections,
-            "{connections} connections cannot be divided among {all} threads\n\
-             hint: a greater --concurrency, or fewer --threads and --clients"
+            "{connections} connections cannot be divided among {all} threads\nhint: increase \
+             --concurrency, or reduce --threads and --clients"
         );
     }
     Ok(threads)

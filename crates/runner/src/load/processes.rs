@@ -297,18 +297,20 @@ fn combine_results(
     outcomes: Vec<io::Result<ProcessOutcome>>,
 ) -> anyhow::Result<CombinedResult> {
     let count = workers.len();
-    let began_ns = workers.iter().filter_map(|worker| worker.began_ns);
-    let began_ns = began_ns.collect();
-    let mut all: Option<LoadMeasurement> = None;
+    let began_ns = workers
+        .iter()
+        .filter_map(|worker| worker.began_ns)
+        .collect();
+    let mut combined: Option<LoadMeasurement> = None;
     let mut deaths = Vec::new();
     for (index, (worker, outcome)) in workers.into_iter().zip(outcomes).enumerate() {
-        match (worker.measured, &mut all) {
-            (Some(measured), Some(all)) => all.merge(measured),
-            (Some(measured), all) => *all = Some(measured),
+        match (worker.measured, &mut combined) {
+            (Some(measured), Some(combined)) => combined.merge(measured),
+            (Some(measured), combined) => *combined = Some(measured),
             (None, _) => deaths.push(describe_death(index, count, outcome)),
         }
     }
-    match all {
+    match combined {
         Some(measured) => Ok(CombinedResult {
             measured,
             losses: deaths,
@@ -326,7 +328,7 @@ fn combine_results(
 fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome>) -> String {
     let which = format!("generator process {} of {count}", index + 1);
     match outcome {
-        Err(error) => format!("The {which} could not be started or heard: {error}."),
+        Err(error) => format!("The {which} could not be started or read: {error}."),
         Ok(outcome) => {
             let how = outcome
                 .failure_cause(UNLIMITED)
@@ -344,12 +346,13 @@ fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome
 /// # Errors
 /// Fails if this process was not started as a worker, or the load could not begin.
 pub fn run_worker() -> anyhow::Result<()> {
-    let (orders, mut answers) = open_private_channel().context("this is no generator process")?;
+    let (orders, mut answers) =
+        open_private_channel().context("this is not a generator process")?;
     let mut orders = BufReader::new(orders);
     let mut line = String::new();
     orders.read_line(&mut line)?;
     let order: WorkerAssignment =
-        serde_json::from_str(&line).context("the order cannot be read")?;
+        serde_json::from_str(&line).context("cannot parse the request")?;
     let job = order.job()?;
     writeln!(answers, "ready")?;
     let mut word = String::new();
@@ -372,7 +375,7 @@ pub fn run_worker() -> anyhow::Result<()> {
         }
     })?;
     let text = serde_json::to_string(&measured)?;
-    writeln!(answers, "measured {text}").context("cannot hand over what was measured")?;
+    writeln!(answers, "measured {text}").context("cannot send the results")?;
     Ok(())
 }
 

@@ -88,7 +88,7 @@ fn parse_kinds(
     let file: RequestFile = toml::from_str(text).map_err(|error| add_hint(&error))?;
     ensure!(
         !file.request.is_empty(),
-        "there is no request in it\nhint: each begins with a line [[request]]"
+        "no request found\nhint: each begins with a line [[request]]"
     );
     let mut kinds: Vec<RequestKind> = Vec::new();
     for (entry, number) in file.request.into_iter().zip(1..) {
@@ -168,11 +168,10 @@ pub type HeaderFields = Vec<(String, Vec<u8>)>;
 /// Fails for files that cannot be read, or requests that cannot be encoded.
 pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKinds> {
     let plain = plain_request(spec, url)?;
-    let kinds = match &spec.requests {
+    let mut kinds = match &spec.requests {
         Some(file) => read_kinds(file, &plain, url)?,
         None => vec![plain],
     };
-    let mut kinds = kinds;
     if let Some(proxy) = target::find_proxy(spec, url)? {
         for kind in &mut kinds {
             kind.target = format!("http://{}{}", url.authority(), kind.target);
@@ -268,7 +267,7 @@ fn basic_credentials(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Option<
         None => Ok(url.credentials.clone()),
         Some(text) => match text.split_once(':') {
             Some((name, password)) => Ok(Some((name.to_owned(), password.to_owned()))),
-            None => bail!("--user has the form NAME:PASSWORD, and either may be empty"),
+            None => bail!("cannot parse --user: expected NAME:PASSWORD, where either may be empty"),
         },
     }
 }
@@ -293,7 +292,7 @@ pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
         Some((name, value)) => (name, Some(value.trim()).filter(|value| !value.is_empty())),
         None => match text.strip_suffix(';') {
             Some(name) => (name, Some("")),
-            None => bail!("it has not the form 'Name: value'"),
+            None => bail!("expected the form 'Name: value'"),
         },
     };
     set_header(kind, name, value);
@@ -331,15 +330,16 @@ pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
 /// Fails if it is unreadable, of an unknown format, or has rows that do not match the columns.
 fn read_rows(file: &Path) -> anyhow::Result<DataTable> {
     let shown = file.display();
-    let bytes = std::fs::read(file).with_context(|| format!("cannot read rows from '{shown}'"))?;
-    let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&bytes);
+    let content =
+        std::fs::read(file).with_context(|| format!("cannot read rows from '{shown}'"))?;
+    let bytes = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&content);
     let ending = file.extension().and_then(|ending| ending.to_str());
-    let rows = match ending {
+    let parsed = match ending {
         Some("csv") => parse_csv(bytes),
         Some("jsonl" | "ndjson") => parse_json_lines(bytes),
         _ => bail!("'{shown}' is neither a .csv nor a .jsonl file"),
     };
-    let rows = rows.with_context(|| format!("in the rows of '{shown}'"))?;
+    let rows = parsed.with_context(|| format!("in the rows of '{shown}'"))?;
     ensure!(!rows.values.is_empty(), "'{shown}' has no rows");
     Ok(rows)
 }
@@ -384,16 +384,19 @@ fn parse_json_lines(bytes: &[u8]) -> anyhow::Result<DataTable> {
             continue;
         }
         let object: serde_json::Map<String, Json> = serde_json::from_str(line)
-            .with_context(|| format!("line {number} is no JSON object"))?;
+            .with_context(|| format!("line {number} is not a JSON object"))?;
         if rows.names.is_empty() {
             rows.names = object.keys().cloned().collect();
         }
-        let row = rows.names.iter().map(|name| match object.get(name) {
-            Some(Json::String(text)) => Ok(text.clone()),
-            Some(value) => Ok(value.to_string()),
-            None => bail!("line {number} has no '{name}'"),
-        });
-        let row = row.collect::<anyhow::Result<_>>()?;
+        let row = rows
+            .names
+            .iter()
+            .map(|name| match object.get(name) {
+                Some(Json::String(text)) => Ok(text.clone()),
+                Some(value) => Ok(value.to_string()),
+                None => bail!("line {number} has no '{name}'"),
+            })
+            .collect::<anyhow::Result<_>>()?;
         rows.values.push(row);
     }
     Ok(rows)
@@ -433,7 +436,7 @@ mod tests {
     #[test]
     fn mistakes_are_named_with_their_place() {
         let told = |text: &str| format!("{:#}", parse_test_kinds(text).unwrap_err());
-        assert!(told("").contains("there is no request in it"));
+        assert!(told("").contains("no request found"));
         let unknown = told("[[request]]\nbodyfile = 'x'\n");
         assert!(
             unknown.contains("line 2") && unknown.contains("body-file"),

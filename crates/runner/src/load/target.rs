@@ -57,12 +57,12 @@ pub(super) fn find_proxy(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Opt
     let proxy = TargetUrl::parse(text).context("in --proxy")?;
     ensure!(
         !proxy.is_tls,
-        "TLS is not spoken with a proxy: '{text}'\nhint: http://"
+        "TLS to a proxy is not supported: '{text}'\nhint: use http://"
     );
     ensure!(
         !url.is_tls,
-        "'{url}' cannot be loaded through a proxy: with TLS it would only pass on bytes\n\
-         hint: load the server itself, or http://"
+        "cannot load '{url}' through a proxy: with TLS it would only forward bytes\nhint: load the \
+         server directly, or use http://"
     );
     Ok(Some(proxy))
 }
@@ -129,7 +129,7 @@ impl ConnectToRule {
                 to_host: text(2),
                 to_port: port(3)?,
             }),
-            _ => bail!("it is not of the form HOST1:PORT1:HOST2:PORT2"),
+            _ => bail!("expected HOST1:PORT1:HOST2:PORT2"),
         }
     }
 
@@ -151,7 +151,7 @@ struct ResolveRule {
 
 impl ResolveRule {
     fn parse(text: &str) -> anyhow::Result<ResolveRule> {
-        let form = "it is not of the form HOST:PORT:ADDRESS[,ADDRESS...]";
+        let form = "expected HOST:PORT:ADDRESS[,ADDRESS...]";
         let after_host = match text.strip_prefix('[') {
             Some(rest) => text.len() - rest.len() + rest.find(']').context(form)? + 1,
             None => text.find(':').context(form)?,
@@ -186,7 +186,7 @@ fn split_rule(text: &str) -> anyhow::Result<Vec<&str>> {
         match after.strip_prefix(':') {
             Some(next) => rest = next,
             None => {
-                ensure!(after.is_empty(), "'{after}' is too much");
+                ensure!(after.is_empty(), "unexpected '{after}'");
                 return Ok(parts);
             }
         }
@@ -220,7 +220,7 @@ impl TargetUrl {
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
             "https" => true,
-            other => bail!("'{text}' has the scheme '{other}', which is neither http nor https"),
+            other => bail!("unsupported scheme '{other}' in '{text}': expected http or https"),
         };
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
         let (authority, path) = rest.split_at(end);
@@ -235,7 +235,9 @@ impl TargetUrl {
             None => (None, authority),
         };
         let (host, port) = parse_host_and_port(place).with_context(|| {
-            format!("'{text}' is not an address such as http://localhost:8080/path")
+            format!(
+                "cannot parse URL '{text}': expected an address such as http://localhost:8080/path"
+            )
         })?;
         let usual = if is_tls { 443 } else { 80 };
         Ok(TargetUrl {
@@ -299,10 +301,13 @@ impl TargetUrl {
     /// The whole URL with name and password, for [`TargetUrl::parse`]. It must never be shown.
     pub fn to_full_string(&self) -> String {
         let scheme = if self.is_tls { "https" } else { "http" };
-        let user = self.credentials.as_ref().map(|(name, password)| {
-            format!("{}:{}@", percent_encode(name), percent_encode(password))
-        });
-        let user = user.unwrap_or_default();
+        let user = self
+            .credentials
+            .as_ref()
+            .map(|(name, password)| {
+                format!("{}:{}@", percent_encode(name), percent_encode(password))
+            })
+            .unwrap_or_default();
         format!(
             "{scheme}://{user}{}{}",
             self.authority_of(&self.host),
@@ -366,7 +371,7 @@ pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> 
     let known = |c: char| c.is_ascii_alphanumeric() || "-._:%~".contains(c);
     ensure!(
         host.chars().all(known),
-        "'{host}' cannot be a host\nhint: write an international name in its ASCII form (xn--...)"
+        "invalid host '{host}'\nhint: write an international name in its ASCII form (xn--...)"
     );
     let port = match port {
         None | Some("") => None,
@@ -374,7 +379,7 @@ pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> 
             let port: u16 = digits
                 .parse()
                 .with_context(|| format!("'{digits}' is not a port"))?;
-            ensure!(port > 0, "port 0 cannot be connected to");
+            ensure!(port > 0, "cannot connect to port 0");
             Some(port)
         }
     };
@@ -388,8 +393,8 @@ fn ensure_interface(zone: &str) -> anyhow::Result<()> {
         !zone.is_empty() && !zone.contains('/') && Path::new("/sys/class/net").join(zone).exists();
     ensure!(
         is_number || is_known,
-        "there is no network interface '{zone}', which the zone of the address names\n\
-         hint: 'ip link' lists the interfaces"
+        "the zone of the address names an unknown network interface '{zone}'\nhint: 'ip link' lists \
+         the interfaces"
     );
     Ok(())
 }
@@ -462,8 +467,8 @@ fn remove_dot_segments(path: &str) -> String {
     };
     let mut kept: Vec<&str> = Vec::new();
     let parts: Vec<&str> = path.split('/').skip(1).collect();
-    for (at, part) in parts.iter().enumerate() {
-        let is_last = at + 1 == parts.len();
+    for (index, part) in parts.iter().enumerate() {
+        let is_last = index + 1 == parts.len();
         match *part {
             ".." => {
                 kept.pop();
@@ -475,8 +480,8 @@ fn remove_dot_segments(path: &str) -> String {
             kept.push("");
         }
     }
-    let query = query.map_or(String::new(), |query| format!("?{query}"));
-    format!("/{}{query}", kept.join("/"))
+    let suffix = query.map_or(String::new(), |query| format!("?{query}"));
+    format!("/{}{suffix}", kept.join("/"))
 }
 
 /// Formats an address for people.
@@ -602,7 +607,10 @@ mod url_tests {
     fn the_zone_of_an_address_is_an_interface() {
         let told = TargetUrl::parse("http://[fe80::1%25nothere]:80/").unwrap_err();
         let told = format!("{told:#}");
-        assert!(told.contains("no network interface 'nothere'"), "{told}");
+        assert!(
+            told.contains("unknown network interface 'nothere'"),
+            "{told}"
+        );
         for zone in ["%25lo", "%lo", "%251"] {
             let found = url(&format!("http://[::1{zone}]:80/"));
             assert_eq!(
@@ -674,7 +682,7 @@ mod url_tests {
     #[test]
     fn mistakes_are_named() {
         let told = |text: &str| format!("{:#}", TargetUrl::parse(text).unwrap_err());
-        assert!(told("ftp://h/").contains("the scheme 'ftp'"));
+        assert!(told("ftp://h/").contains("unsupported scheme 'ftp'"));
         assert!(told("http://h:99999/").contains("'99999' is not a port"));
         assert!(told("http:///x").contains("the host is missing"));
         assert!(told("http://bücher.de/").contains("xn--"));

@@ -104,7 +104,7 @@ const H2LOAD_SUPPORT: ToolSupport = ToolSupport {
     ],
     good: SUCCESS_STATUSES,
     counts_others: false,
-    why_not: &[("rate", "its rate is one for each connection")],
+    why_not: &[("rate", "its rate is per connection")],
 };
 
 const AUTOCANNON_SUPPORT: ToolSupport = ToolSupport {
@@ -123,10 +123,7 @@ const AUTOCANNON_SUPPORT: ToolSupport = ToolSupport {
     ],
     good: SUCCESS_STATUSES,
     counts_others: true,
-    why_not: &[(
-        "rate",
-        "it sends each second's requests at once, at its beginning",
-    )],
+    why_not: &[("rate", "it sends the requests of each second in one burst")],
 };
 
 /// Command line of a tool.
@@ -174,16 +171,16 @@ fn select_expected(
     if tool.counts_others && statuses.iter().all(is_outside) {
         return Ok(ExpectedCount::Others);
     }
-    let shown = statuses
+    let shown: Vec<String> = statuses
         .iter()
         .map(|range| match (range.start(), range.end()) {
             (first, last) if first == last => first.to_string(),
             (first, last) => format!("{first}-{last}"),
-        });
-    let shown: Vec<String> = shown.collect();
+        })
+        .collect();
     let (first, last) = (tool.good.start(), tool.good.end());
     let counts = if tool.counts_others {
-        format!("tells {first}-{last} from all other statuses and no more")
+        format!("distinguishes only {first}-{last} from all other statuses")
     } else {
         format!("counts every status but {first}-{last} as a failure")
     };
@@ -241,10 +238,13 @@ fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
         return Ok(());
     };
     let names: Vec<String> = refused.iter().map(|name| format!("--{name}")).collect();
-    let why = tool.why_not.iter().find(|(name, _)| name == first);
-    let why = why.map_or(String::new(), |(_, why)| format!(": {why}"));
+    let why = tool
+        .why_not
+        .iter()
+        .find(|(name, _)| name == first)
+        .map_or(String::new(), |(_, why)| format!(": {why}"));
     bail!(
-        "{} cannot do {}{why}\nhint: leave it out, or leave out --client",
+        "{} does not support {}{why}\nhint: leave it out, or leave out --client",
         tool.name,
         names.join(", ")
     )
@@ -261,10 +261,10 @@ struct ToolRequest {
 impl ToolRequest {
     fn from_job(job: &LoadJob, body: &Path) -> anyhow::Result<ToolRequest> {
         let [kind] = job.load.kinds.kinds() else {
-            bail!("other tools send one kind of request");
+            bail!("other tools send only one kind of request");
         };
         let PacingModel::Closed(closed) = &job.load.pace else {
-            bail!("other tools are only started for clients that wait for their answers");
+            bail!("other tools are supported only for clients that wait for responses");
         };
         let client = job.spec.client;
         let has_method = matches!(client, LoadClient::Ab | LoadClient::Autocannon);
@@ -401,8 +401,8 @@ fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
     match (spec.count, spec.time) {
         (Some(count), None) => push_option(&mut words, "-n", count),
         (_, time) => {
-            let time = time.unwrap_or(DEFAULT_DURATION);
-            push_option(&mut words, "-D", milliseconds(time));
+            let duration = time.unwrap_or(DEFAULT_DURATION);
+            push_option(&mut words, "-D", milliseconds(duration));
             if let Some(warmup) = spec.warmup {
                 push_option(&mut words, "--warm-up-time", milliseconds(warmup));
             }
@@ -496,7 +496,7 @@ pub fn load_with_tool_beside(
     let ready = PreparedLoad::prepare(job, server, tell)?;
     if spec.expect_body.is_some() || spec.expect_length.is_some() {
         tell(LoadNotice::Warning(&format!(
-            "{} does not look at bodies: only the answer before the load was checked.",
+            "{} does not check bodies: only the response before the load was checked.",
             command.name
         )));
     }
@@ -519,12 +519,12 @@ pub fn load_with_tool_beside(
     let text = outcome.stdout.text();
     let failed = || {
         let wrote = outcome.stderr.last_lines(5);
-        format!("{} did not report what it measured: {wrote}", command.name)
+        format!("{} reported no results: {wrote}", command.name)
     };
     let label = format!("{} {url}", command.name);
     let mut warnings = Vec::new();
-    let sessions = formats::read_with_warnings(&label, text.as_bytes(), &mut warnings);
-    let sessions = sessions.with_context(failed)?;
+    let sessions =
+        formats::read_with_warnings(&label, text.as_bytes(), &mut warnings).with_context(failed)?;
     for warning in &warnings {
         tell(LoadNotice::Warning(warning));
     }

@@ -52,8 +52,8 @@ impl ActiveRecording {
         let service = ServiceProcess::start(ProcessSpec {
             limit: MAX_RECORDING,
             ..spec
-        });
-        let service = service.context("cannot start perf")?;
+        })
+        .context("cannot start perf")?;
         let mut attached = ActiveRecording {
             perf: perf.to_owned(),
             service,
@@ -93,7 +93,7 @@ impl ActiveRecording {
     fn send_command(&mut self, order: &str) -> Result<()> {
         self.orders
             .write_all(order.as_bytes())
-            .context("cannot tell perf what to do")
+            .context("cannot send commands to perf")
     }
 
     /// Waits until perf acknowledges a command with `ack`.
@@ -106,10 +106,10 @@ impl ActiveRecording {
                 return Ok(());
             }
             if self.service.has_ended() {
-                bail!("perf does not record this process\nhint: does it belong to another user?");
+                bail!("perf cannot record this process\nhint: does it belong to another user?");
             }
             if clock.now() > until {
-                bail!("perf does not begin to record");
+                bail!("perf did not start to record");
             }
             clock.wait(POLL_INTERVAL);
         }
@@ -136,7 +136,7 @@ impl FinishedRecording {
         let script = perf::read_profile(&self.perf, &self.scratch, &self.home);
         let reason = || match self.last_line.as_str() {
             "" => "perf recorded nothing".to_owned(),
-            line => format!("perf recorded nothing, and said '{line}'"),
+            line => format!("perf recorded nothing and printed '{line}'"),
         };
         script.map(|script| script.profile).with_context(reason)
     }
@@ -145,7 +145,7 @@ impl FinishedRecording {
 /// Creates a named pipe and opens it in both directions, which does not block until the other end
 /// opens.
 fn create_pipe(path: &Path) -> Result<File> {
-    mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).context("cannot make a named pipe")?;
+    mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).context("cannot create a named pipe")?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let opened = open(path, flags, Mode::empty()).context("cannot open a named pipe")?;
     Ok(File::from(opened))

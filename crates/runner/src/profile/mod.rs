@@ -115,8 +115,10 @@ impl ProfileRecorder {
                 (profile, outcome)
             }
         };
-        let profile = profile.with_context(|| describe_unrecorded(&program, &outcome))?;
-        Ok(ProfiledRun { profile, outcome })
+        Ok(ProfiledRun {
+            profile: profile.with_context(|| describe_unrecorded(&program, &outcome))?,
+            outcome,
+        })
     }
 
     /// Prepares a program for [`ProfileRecorder::attach`] before it starts.
@@ -155,7 +157,7 @@ fn run_recorded(
 fn describe_unrecorded(program: &str, outcome: &ProcessOutcome) -> String {
     match outcome.stderr.last_lines(1) {
         line if line.is_empty() => format!("'{program}' was not recorded"),
-        line => format!("'{program}' was not recorded, and said '{line}'"),
+        line => format!("'{program}' was not recorded and printed '{line}'"),
     }
 }
 
@@ -164,7 +166,7 @@ fn working_folder(spec: &ProcessSpec) -> PathBuf {
     let folder = spec
         .directory
         .clone()
-        .or_else(|| std::env::current_dir().ok());
-    let folder = folder.unwrap_or_default();
+        .or_else(|| std::env::current_dir().ok())
+        .unwrap_or_default();
     folder.canonicalize().unwrap_or(folder)
 }

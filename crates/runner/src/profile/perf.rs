@@ -60,12 +60,12 @@ pub fn wrap_with_perf(
         around = around.args(["-D".to_owned(), skip.as_millis().to_string()]);
     }
     let program = spec.program.to_string_lossy().into_owned();
-    let around = around
+    let recorded = around
         .args(["--".to_owned(), program])
         .args(spec.arguments.clone());
     ProcessSpec {
-        program: around.program,
-        arguments: around.arguments,
+        program: recorded.program,
+        arguments: recorded.arguments,
         ..spec
     }
 }
@@ -83,25 +83,29 @@ pub fn find_usable_perf() -> Result<PathBuf, String> {
         Ok(outcome) => Err(explain_refusal(&outcome)),
         Err(error) => match error.downcast_ref::<std::io::Error>() {
             Some(error) if error.kind() == std::io::ErrorKind::NotFound => {
-                Err("there is no perf in PATH".to_owned())
+                Err("perf is not in PATH".to_owned())
             }
-            _ => Err(format!("perf cannot be started: {error:#}")),
+            _ => Err(format!("cannot start perf: {error:#}")),
         },
     }
 }
 
 /// Explains why perf does not record: the kernel's setting is clearer than perf's own message.
 fn explain_refusal(outcome: &ProcessOutcome) -> String {
-    let level = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
-    let level: Option<i32> = level.ok().and_then(|text| text.trim().parse().ok());
+    let level: Option<i32> = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
+        .ok()
+        .and_then(|text| text.trim().parse().ok());
     let told = outcome.stderr.text();
-    let line = told.lines().map(str::trim).find(|line| !line.is_empty());
-    let line = line.unwrap_or("it says nothing");
+    let line = told
+        .lines()
+        .map(str::trim)
+        .find(|line| !line.is_empty())
+        .unwrap_or("no error message");
     match level {
         // Values above 2 are a distribution extension that forbids everything to all but root
         // (kernel documentation, perf-security).
         Some(level) if level > 2 && !told.contains("not found for kernel") => {
-            format!("perf may not record: kernel.perf_event_paranoid is {level}")
+            format!("perf is not permitted to record: kernel.perf_event_paranoid is {level}")
         }
         _ => format!("perf cannot record: {line}"),
     }

@@ -50,7 +50,7 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
     args.output.check_report(ReportSubject::SnippetSearch)?;
     ensure!(
         args.execution.reject.is_none(),
-        "--reject repeats runs at the end of their block, and a search has none"
+        "--reject repeats runs at the end of their block, but a search has no blocks"
     );
     let task = args.eval_task();
     let mut progress = task.progress_display();
@@ -58,8 +58,10 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
     gate::reject_single_variant(plans.plan.variants.len(), task.fail_on)?;
     warn_if_busy(&mut progress)?;
     let mut store = task.open_store()?;
-    let rules = args.search.search_request(args.sampling.runs);
-    let rules = rules.search_rules(1, SearchArgs::MAX_WORKERS);
+    let rules = args
+        .search
+        .search_request(args.sampling.runs)
+        .search_rules(1, SearchArgs::MAX_WORKERS);
     let (session, ended) = eval::search_snippets(
         plans,
         rules,
@@ -67,11 +69,11 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
         &mut store,
         &mut progress,
     )?;
-    let own = match ended {
+    let status = match ended {
         SessionEnd::Failed => CommandStatus::COULD_NOT,
         ended => CommandStatus::of_end(ended),
     };
     let reported = conclude::report_session(&session, &task);
     let pushed = push::push_pending(&task.owing, &session, &mut store)?;
-    Ok(own.of_gate(reported?).of_gate(pushed))
+    Ok(status.of_gate(reported?).of_gate(pushed))
 }

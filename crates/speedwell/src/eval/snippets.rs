@@ -24,13 +24,13 @@ pub fn read(
     let prepares = hook_per_snippet("--prepare", &args.prepare, count)?;
     ensure!(
         args.prepare.is_empty() || language == SnippetLanguage::Sh,
-        "--prepare is for 'sh', where an iteration is a process\nhint: elsewhere, --init-worker prepares a worker once"
+        "--prepare needs 'sh', where each iteration is a process\nhint: for other languages, --init-worker prepares each worker once"
     );
     let dones = hook_per_snippet("--done", &args.done, count)?;
     let given = &args.name;
     ensure!(
         given.is_empty() || given.len() == count,
-        "--name is given {} for {count} snippets\nhint: one name for each snippet, in their order",
+        "--name is given {} for {count} snippets\nhint: give one name for each snippet, in the same order",
         count_in_words(given.len())
     );
     let paths = args.path.iter().map(|path| resolve_folder(path));
@@ -78,7 +78,9 @@ fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, ParameterVa
             && filled.any(|snippet| snippet::sh::needs_shell(&snippet.runner))
     };
     if named.len() * rows.len() > 1 && named.iter().any(needs_one) {
-        named.iter_mut().for_each(|one| one.snippet.in_shell = true);
+        named
+            .iter_mut()
+            .for_each(|named| named.snippet.in_shell = true);
     }
 }
 
@@ -104,7 +106,7 @@ fn remote_nodes(
     let is_distributed = matches!(language, SnippetLanguage::Erlang | SnippetLanguage::Elixir);
     ensure!(
         nodes.is_none() || is_distributed,
-        "--nodes and --node are for Erlang and Elixir, not for {language}"
+        "--nodes and --node need Erlang or Elixir, not {language}"
     );
     Ok(nodes)
 }
@@ -124,7 +126,7 @@ fn hook_per_snippet(
         [all] => vec![all.clone(); count],
         each if each.len() == count => texts,
         more => bail!(
-            "{option} is given {} for {count} snippet(s)\nhint: once for all snippets, or once for each, in \
+            "{option} is given {} for {count} snippet(s)\nhint: give it once for all snippets, or once for each, in \
              their order; an empty one is none",
             count_in_words(more.len())
         ),
@@ -148,10 +150,10 @@ fn text_of(word: &str) -> anyhow::Result<String> {
 fn resolve_folder(path: &Path) -> anyhow::Result<PathBuf> {
     let shown = path.display();
     let found =
-        std::fs::canonicalize(path).with_context(|| format!("cannot find '{shown}' of --path"))?;
+        std::fs::canonicalize(path).with_context(|| format!("in --path: cannot find '{shown}'"))?;
     ensure!(
         found.is_dir() || found.is_file(),
-        "'{shown}' of --path is neither folder nor file"
+        "in --path: '{shown}' is neither a folder nor a file"
     );
     Ok(found)
 }
@@ -190,10 +192,10 @@ mod tests {
     #[test]
     fn commands_that_are_compared_are_all_executed_by_a_shell_or_none_is() {
         let in_shell = |runners: &[&str]| -> Vec<bool> {
-            let mut all: Vec<NamedSnippet> =
+            let mut others: Vec<NamedSnippet> =
                 runners.iter().map(|runner| named_snippet(runner)).collect();
-            compare_in_shell(&mut all, &[Vec::new()]);
-            all.iter().map(|one| one.snippet.in_shell).collect()
+            compare_in_shell(&mut others, &[Vec::new()]);
+            others.iter().map(|one| one.snippet.in_shell).collect()
         };
         assert_eq!(in_shell(&["sleep 1", "sleep 1 | cat"]), [true, true]);
         assert_eq!(in_shell(&["sleep 1", "sleep 2"]), [false, false]);

@@ -32,11 +32,11 @@ const UNLIMITED: Duration = Duration::from_secs(366 * 24 * 3600);
 pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.sampling.iterations.is_none(),
-        "--watch shows windows of time, so --iterations has no meaning\nhint: -t 2s"
+        "--watch measures time windows, so --iterations has no effect\nhint: -t 2s"
     );
     ensure!(
         !args.variants.is_any(),
-        "--watch shows one program\nhint: leave out --variant, --old and --new, or --watch"
+        "--watch measures a single program\nhint: leave out --variant, --old and --new, or --watch"
     );
     let interval = args.sampling.time.unwrap_or(DEFAULT_WINDOW);
     let samples = SampleDivision {
@@ -55,8 +55,8 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatu
     let snippets = watched_snippets(&plan.jobs, &plan.variants);
     if snippets.len() > 1 && args.language().is_compiled() {
         bail!(
-            "{} is compiled, so every snippet is a program of its own, and one program is watched\n\
-             hint: one snippet",
+            "{} is compiled, so each snippet is a separate program, but --watch measures a single one\n\
+             hint: give one snippet",
             args.language()
         );
     }
@@ -79,8 +79,8 @@ fn watched_snippets(jobs: &[BenchmarkJob], variants: &[Variant]) -> Vec<WatchedS
         match &job.snippet {
             Some(own) => snippets.push((on_one_line(&own.runner), own.clone(), workers)),
             None => snippets.extend(variants.iter().filter_map(|variant| {
-                let own = variant.snippet.clone()?;
-                Some((variant.name.clone(), own, workers))
+                let snippet = variant.snippet.clone()?;
+                Some((variant.name.clone(), snippet, workers))
             })),
         }
     }
@@ -104,14 +104,14 @@ fn watch_snippets(
         Ok(opened) => opened,
         Err(gone) => return Ok(Err(gone)),
     };
-    let own = snippets.iter().map(|snippet| snippet.0.clone()).collect();
+    let names = snippets.iter().map(|snippet| snippet.0.clone()).collect();
     let mut state = WatchState {
         machine: Some(ProcessWatch::new(live.pid())),
         pid: live.pid(),
         counts: BTreeMap::new(),
         gauges: BTreeMap::new(),
         rates: BTreeMap::new(),
-        lines: WatchLines::new(format, own, &gauges),
+        lines: WatchLines::new(format, names, &gauges),
     };
     for event in &first.events {
         state.apply_event(event, &names)?;

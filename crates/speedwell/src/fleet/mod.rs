@@ -18,10 +18,10 @@ use speedwell_suite::labels::MachineSelector;
 /// Clock offset that is worth a remark. No result depends on it.
 const MAX_CLOCK_OFFSET_NS: u64 = 1_000_000_000;
 
-/// Show the machines of the fleet, and check whether they are fit to measure
+/// Show the machines of the fleet and check whether they are fit for measuring
 ///
-/// Which machines there are says the file fleet.toml: that of the project, else ~/.config/speedwell/fleet.toml. LABELS are names of
-/// machines and labels joined by & | ! and brackets.
+/// The machines are defined by the project's fleet.toml, else by ~/.config/speedwell/fleet.toml. LABELS combines names
+/// and labels of machines with & | ! and parentheses.
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,
@@ -34,7 +34,7 @@ const MAX_CLOCK_OFFSET_NS: u64 = 1_000_000_000;
 pub struct FleetArgs {
     #[command(subcommand)]
     command: Option<FleetCommand>,
-    /// Only these machines
+    /// Select machines by name or label
     #[arg(value_name = "LABELS")]
     labels: Option<MachineSelector>,
     #[command(flatten)]
@@ -43,26 +43,26 @@ pub struct FleetArgs {
 
 #[derive(Debug, Subcommand)]
 enum FleetCommand {
-    /// Have each machine examine itself as doctor does, and say which it is, how its clock differs and how fast it is
+    /// Check each machine as doctor does, and show its identity, clock offset and speed
     ///
-    /// Exit status 1 if a machine cannot be had or has a problem. A machine whose table names no 'binary' is sent this program
-    /// once.
+    /// Exit status 1 if a machine is unavailable or has a problem. If a machine's table names no 'binary', this program
+    /// is copied to it once.
     Check(CheckArgs),
-    /// Take in what the workers of a session have, and show how far they are
+    /// Fetch results from the workers of a session, and show their progress
     Status(sessions::StatusArgs),
-    /// Wait for the end of a session that was handed out with --detach, and report it
+    /// Wait for a session started with --detach, and report it
     ///
-    /// Workers that are lost get successors. Ctrl-C ends the waiting, not the workers.
+    /// Lost workers are replaced. Ctrl-C stops waiting, not the workers.
     Collect(sessions::CollectArgs),
-    /// End the workers of a session; what was measured is kept
+    /// Stop the workers of a session, keeping completed runs
     Cancel(sessions::CancelArgs),
-    /// Remove what sessions left on the machines: plans, programs, benchmark files, spools
+    /// Remove files of sessions from the machines: plans, programs, benchmark files, spools
     Clean(sessions::CleanArgs),
 }
 
 #[derive(Debug, Args)]
 struct CheckArgs {
-    /// Only these machines
+    /// Select machines by name or label
     #[arg(value_name = "LABELS")]
     labels: Option<MachineSelector>,
     #[command(flatten)]
@@ -96,14 +96,14 @@ fn list_machines(labels: Option<&MachineSelector>, output: &OutputArgs) -> Resul
 
 fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
     let mut engine = FleetEngine::from_file(&fleet_file()?);
-    let own = std::env::current_exe().context("this program has no file")?;
-    let own = program::program_to_send(&own);
+    let executable = std::env::current_exe().context("cannot find the file of this program")?;
+    let program_file = program::program_to_send(&executable);
     let mut lines = Vec::new();
     for machine in select_machines(&mut engine, args.labels.as_ref())? {
         let mut line = machine_line(&machine);
         if !matches!(machine.state, MachineState::Unfit(_)) {
             status::print_note(&format!("checking {}", machine.name));
-            let asked = program::send_program(&mut engine, &machine, &own)
+            let asked = program::send_program(&mut engine, &machine, &program_file)
                 .and_then(|program| check::check_machine(&mut engine, &machine, &program));
             match asked {
                 Ok((offset, checked)) => add_check_results(&mut line, offset, &checked),
@@ -137,20 +137,20 @@ fn select_machines(
 ) -> Result<Vec<FleetMachine>> {
     let mut machines = engine.list_machines()?;
     if let Some(labels) = labels {
-        let mut known: Vec<String> = Vec::new();
+        let mut known_names: Vec<String> = Vec::new();
         for machine in &machines {
-            known.push(machine.name.clone());
-            known.extend(machine.labels.iter().cloned());
+            known_names.push(machine.name.clone());
+            known_names.extend(machine.labels.iter().cloned());
         }
-        known.sort();
-        known.dedup();
-        labels.ensure_known(&known)?;
+        known_names.sort();
+        known_names.dedup();
+        labels.ensure_known(&known_names)?;
         machines.retain(|machine| {
             labels.matches_machine(&|name| {
-                machine.name == name || machine.labels.iter().any(|own| own == name)
+                machine.name == name || machine.labels.iter().any(|label| label == name)
             })
         });
-        anyhow::ensure!(!machines.is_empty(), "no machine is '{labels}'");
+        anyhow::ensure!(!machines.is_empty(), "no machine matches '{labels}'");
     }
     Ok(machines)
 }
@@ -191,7 +191,7 @@ fn add_check_results(line: &mut FleetLine, offset: ClockOffset, checked: &Machin
     line.remarks.extend(checked.identity.remark.clone());
     if offset.offset_ns.unsigned_abs() > MAX_CLOCK_OFFSET_NS {
         line.remarks
-            .push("its clock is more than a second off; no figure depends on it".to_owned());
+            .push("its clock is more than a second off; this does not affect results".to_owned());
     }
     let pulse = checked.pulse;
     line.known = Some(FleetFacts {
@@ -204,7 +204,7 @@ fn add_check_results(line: &mut FleetLine, offset: ClockOffset, checked: &Machin
 
 /// Warns about machines that share an identity: their histories would be merged.
 fn warn_about_clones(lines: &mut [FleetLine]) {
-    let id = |line: &FleetLine| line.known.as_ref().map(|known| known.id.clone());
+    let id = |line: &FleetLine| line.known.as_ref().map(|facts| facts.id.clone());
     let ids: Vec<Option<String>> = lines.iter().map(id).collect();
     for at in 0..lines.len() {
         let first = ids
@@ -213,7 +213,7 @@ fn warn_about_clones(lines: &mut [FleetLine]) {
         if let Some(first) = first.filter(|first| *first < at) {
             let name = lines[first].name.clone();
             lines[at].remarks.push(format!(
-                "it has the number of {name} (/etc/machine-id): one machine, or a copy, known by its name only"
+                "same /etc/machine-id as {name}: the same machine or a clone, distinguished by name only"
             ));
         }
     }

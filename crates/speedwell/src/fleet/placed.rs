@@ -45,11 +45,11 @@ pub fn show_roles(
 fn next_step(number: i64, measured: MeasuringProcess) -> String {
     match measured {
         MeasuringProcess::Here(process) => format!(
-            "process {process} measures it, and 'speedwell fleet cancel @{number}' ends that"
+            "process {process} is measuring it; 'speedwell fleet cancel @{number}' stops it"
         ),
-        MeasuringProcess::Elsewhere => "a process of another machine measures it".to_owned(),
+        MeasuringProcess::Elsewhere => "a process on another machine is measuring it".to_owned(),
         MeasuringProcess::Interrupted => {
-            format!("have the rest measured with: speedwell run --resume @{number}")
+            format!("measure the rest with: speedwell run --resume @{number}")
         }
         MeasuringProcess::Complete => format!("'speedwell report @{number}' shows it"),
     }

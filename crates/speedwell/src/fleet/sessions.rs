@@ -18,7 +18,7 @@ use speedwell_results::store::{ParcelState, Store};
 /// Session to show.
 #[derive(Debug, Args)]
 pub struct StatusArgs {
-    /// The session, such as @31
+    /// Session, e.g. @31
     #[arg(value_name = "SESSION", default_value = "@latest")]
     session: String,
     #[command(flatten)]
@@ -30,7 +30,7 @@ pub struct StatusArgs {
 /// Session to wait for.
 #[derive(Debug, Args)]
 pub struct CollectArgs {
-    /// The session, such as @31
+    /// Session, e.g. @31
     #[arg(value_name = "SESSION", default_value = "@latest")]
     session: String,
     #[command(flatten)]
@@ -57,7 +57,7 @@ impl CollectArgs {
 /// Session to cancel.
 #[derive(Debug, Args)]
 pub struct CancelArgs {
-    /// The session, such as @31
+    /// Session, e.g. @31
     #[arg(value_name = "SESSION")]
     session: String,
     #[command(flatten)]
@@ -69,7 +69,7 @@ pub struct CancelArgs {
 /// Sessions whose files are removed.
 #[derive(Debug, Args)]
 pub struct CleanArgs {
-    /// The session, e.g. @31 [default: all untouched for 14 days]
+    /// Session, e.g. @31 [default: all unused for 14 days]
     #[arg(value_name = "SESSION")]
     session: Option<String>,
     #[command(flatten)]
@@ -89,8 +89,8 @@ pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<Comman
     let number = session.number.unwrap_or_default();
     status::write_stdout(format!("@{number}\n"))?;
     status::print_note(&format!(
-        "the work is handed out; 'speedwell fleet status @{number}' shows how far it is, 'speedwell fleet collect \
-         @{number}' waits for its end and reports"
+        "the workers are started; 'speedwell fleet status @{number}' shows their progress, 'speedwell fleet collect \
+         @{number}' waits for the results and reports them"
     ));
     Ok(CommandStatus::DONE)
 }
@@ -131,9 +131,9 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
         &mut task.progress_display(),
     )?;
     let is_open = |state| !matches!(state, ParcelState::Done | ParcelState::Lost);
-    let ended = if parcels.iter().any(|one| is_open(one.shard.state)) {
+    let ended = if parcels.iter().any(|parcel| is_open(parcel.shard.state)) {
         status::print_note(&format!(
-            "its workers go on; wait for them with: speedwell fleet collect @{number}"
+            "its workers continue; wait for them with: speedwell fleet collect @{number}"
         ));
         CommandStatus::INTERRUPTED
     } else {
@@ -157,7 +157,7 @@ pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
     args.output
         .print_document(&report::list_fleet_parcels(&parcel_rows(&parcels)))?;
     status::print_note(&format!(
-        "what was measured is kept, resume with: speedwell run --resume @{number}"
+        "completed runs are stored; resume with: speedwell run --resume @{number}"
     ));
     Ok(CommandStatus::DONE)
 }
@@ -172,15 +172,16 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
             let store = args.store.open_to_read()?;
             let number = reference::find_session(&store, session)?.number;
             match PlacedSession::find(&store, number)? {
-                Some(own) => own.clean(&store)?,
+                Some(placed) => placed.clean(&store)?,
                 None => clean_up(Some((&store, number)), &fleet_file()?)?,
             }
         }
         None => clean_up(None, &fleet_file()?)?,
     };
-    let rows = cleaned.into_iter();
-    let rows = rows.map(|(machine, gone)| (machine, gone.sessions, gone.bytes));
-    let rows: Vec<(String, u32, u64)> = rows.collect();
+    let rows: Vec<(String, u32, u64)> = cleaned
+        .into_iter()
+        .map(|(machine, removed)| (machine, removed.sessions, removed.bytes))
+        .collect();
     args.output
         .print_document(&report::list_fleet_cleaned(&rows))?;
     Ok(CommandStatus::DONE)
@@ -190,8 +191,8 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
 fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64, PlacedSession)>> {
     let store = store.open_to_read()?;
     let number = reference::find_session(&store, session)?.number;
-    let own = PlacedSession::find(&store, number)?;
-    Ok(own.map(|own| (store, number, own)))
+    let placed = PlacedSession::find(&store, number)?;
+    Ok(placed.map(|placed| (store, number, placed)))
 }
 
 /// Shows, waits for or cancels a session of the store.

@@ -18,29 +18,29 @@ use speedwell_report::{self as report, ReportSubject};
 use speedwell_results::store::Store;
 use std::collections::BTreeSet;
 
-/// List what changed along a line of revisions, since when, and how sure that is
+/// List changes along a line of revisions, when they began, and how certain they are
 #[derive(Debug, Args)]
 #[command(mut_arg("build", |arg| arg.requires("confirm")))]
 pub struct ChangesArgs {
     #[command(flatten)]
     series: SeriesArgs,
-    /// Only changes after this revision or session, e.g. v1.4, @base
+    /// Show only changes after this revision or session, e.g. v1.4
     #[arg(long, value_name = "REV")]
     since: Option<String>,
-    /// Only changes that nobody has judged and nothing has refuted
+    /// Show only changes that are neither judged nor refuted
     #[arg(long)]
     open: bool,
     /// Exit with status 1 if an open change is worse
     ///
-    /// Changes that are only suspected count as well with 'unclear'. The status is 2 if no series could be searched.
+    /// With 'unclear', suspected changes also count. The status is 2 if no series could be searched.
     #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
     fail_on: FailOn,
-    /// Let a history that is too short to be searched pass
+    /// Pass if the history is too short to search
     #[arg(long, requires = "fail_on")]
     allow_short_history: bool,
-    /// First measure again, here, what is open and worse
+    /// First measure open changes for the worse again, on this machine
     ///
-    /// The gate counts only what was confirmed.
+    /// The gate then counts only confirmed changes.
     #[arg(long, conflicts_with_all = ["format", "json", "no_save"])]
     confirm: bool,
     #[command(flatten)]
@@ -110,8 +110,8 @@ fn confirm_changes(
         let newest = series.trend.change_of_newest();
         if let Some(newest) = newest.filter(|change| is_wanted(&change)) {
             // The outcome is stored as for any other change, so it needs a number.
-            let all = [&series.trend.changes[..], &[newest]].concat();
-            let kept = store.replace_changes(series.number, &history.line, &all)?;
+            let changes = [&series.trend.changes[..], &[newest]].concat();
+            let kept = store.replace_changes(series.number, &history.line, &changes)?;
             numbers.extend(kept.last().map(|change| change.number));
         }
     }
@@ -139,11 +139,11 @@ fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow:
         return Ok(true);
     }
     let is_young = has(|search| matches!(search, TrendSearch::TooShort(_)));
-    let words = "nothing could be compared: no series has points enough";
+    let words = "nothing could be compared: no series has enough points";
     ensure!(
         is_young && allow_short_history,
-        "{words}\nhint: speedwell compare --old rev:@base --new rev:HEAD compares two revisions at once; \
-         --allow-short-history lets a young history pass"
+        "{words}\nhint: speedwell compare --old rev:@base --new rev:HEAD compares two revisions directly; \
+         --allow-short-history accepts a young history"
     );
     status::print_note(words);
     Ok(false)
@@ -182,7 +182,9 @@ fn evaluate_gate(
     let undirected = searched
         .iter()
         .filter(|series| series.key.metric.better == MetricDirection::Unknown);
-    let undirected: BTreeSet<&str> = undirected.map(|one| one.key.metric.name.as_str()).collect();
+    let undirected: BTreeSet<&str> = undirected
+        .map(|series| series.key.metric.name.as_str())
+        .collect();
     let direction = |metric: &&str| format!("the good direction of '{metric}' is unknown");
     let failing = (refused > 0).then(|| match args.fail_on {
         FailOn::Unclear => format!("{refused} worse or unclear changes"),
@@ -194,7 +196,7 @@ fn evaluate_gate(
     let mut obstacles: Vec<String> = undirected.iter().map(direction).collect();
     if impossible > 0 {
         obstacles.push(format!(
-            "{impossible} with negative values cannot be searched"
+            "{impossible} series with negative values cannot be searched"
         ));
     }
     let left_out = (!short.is_empty()).then(|| format!("{} not searched", short.len()));

@@ -17,15 +17,15 @@ use std::time::Duration;
 /// Timeout of git.
 const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Say of a change that it is accepted, wrong, fixed or open again
+/// Mark a change as accepted, wrong, fixed or open
 #[derive(Debug, Args)]
 pub struct JudgeArgs {
-    /// The number of the change, as 'history changes' shows it
+    /// Number of the change, as shown by 'history changes'
     #[arg(value_name = "CHANGE")]
     change: i64,
-    /// What it is
+    /// Judgement of the change
     judgement: JudgementName,
-    /// Why
+    /// Reason for the judgement
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]
@@ -35,13 +35,13 @@ pub struct JudgeArgs {
 /// Judgement of a change.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum JudgementName {
-    /// It is meant, or worth its price
+    /// Intended, or worth its cost
     Accepted,
-    /// It is none
+    /// False alarm
     Wrong,
-    /// It is undone
+    /// Undone in a later revision
     Fixed,
-    /// Nothing yet
+    /// Not judged yet
     Open,
 }
 
@@ -58,33 +58,33 @@ pub fn run(args: JudgeArgs) -> anyhow::Result<CommandStatus> {
         JudgementName::Fixed => ChangeTriage::Fixed,
         JudgementName::Open => ChangeTriage::Open,
     };
-    let known = store.find_change(args.change)?;
-    let by = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT)
+    let found = store.find_change(args.change)?;
+    let user = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT)
         .try_git_output(&["config", "user.name"])
         .or_else(|| std::env::var("USER").ok());
     store.store_triage(&RecordedChange {
         judgement,
-        note: args.note.or(known.change.note),
-        judged_by: by,
+        note: args.note.or(found.change.note),
+        judged_by: user,
         judged_unix_ms: Some(unix_time_ms()),
-        ..known.change
+        ..found.change
     })?;
     status::print_note(&format!("change {} is {judgement}", args.change));
     Ok(CommandStatus::DONE)
 }
 
-/// Join the history of a benchmark or a case with that under another name
+/// Join the history of a benchmark or case with its history under another name
 #[derive(Debug, Args)]
 pub struct RenameArgs {
-    /// The old name: a benchmark, or a whole case with its parameters
+    /// Old name: a benchmark, or a case with its parameters
     old: String,
-    /// The name of today
+    /// Current name
     #[arg(required_unless_present = "undo")]
     new: Option<String>,
-    /// OLD is a pattern, matched in names of cases; NEW may hold $1
+    /// Treat OLD as a pattern for case names; NEW may contain $1
     #[arg(long, conflicts_with = "undo")]
     regex: bool,
-    /// Take the rename of OLD back
+    /// Undo the rename of OLD
     #[arg(long, conflicts_with = "new")]
     undo: bool,
     #[command(flatten)]
@@ -100,10 +100,10 @@ pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
     let Some(new) = args.new else {
         ensure!(
             store.undo_rename(&args.old)?,
-            "'{}' was not renamed",
+            "no rename of '{}' to undo",
             args.old
         );
-        status::print_note(&format!("'{}' is called so again", args.old));
+        status::print_note(&format!("'{}' has its own history again", args.old));
         return Ok(CommandStatus::DONE);
     };
     summarize_sessions(&mut store, usize::MAX)?;
@@ -113,7 +113,7 @@ pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
         .map(|series| series.key.case)
         .collect();
     let pairs: Vec<(String, String)> = if args.regex {
-        let pattern = Regex::new(&args.old).context("OLD is no pattern")?;
+        let pattern = Regex::new(&args.old).context("cannot parse OLD as a pattern")?;
         let changed = cases
             .iter()
             .map(|case| (case.clone(), pattern.replace_all(case, &*new).into_owned()));
@@ -132,7 +132,7 @@ pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
     };
     if pairs.is_empty() {
         bail!(
-            "no benchmark and no case in the history is called '{}'\nhint: speedwell history trend lists the names",
+            "no benchmark or case in the history is named '{}'\nhint: speedwell history trend lists the names",
             args.old
         );
     }
@@ -143,12 +143,12 @@ pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Keep a remark on a revision; trends show it
+/// Add a note to a revision, shown in trends
 #[derive(Debug, Args)]
 pub struct NoteArgs {
-    /// The revision
+    /// Revision
     revision: String,
-    /// The remark
+    /// Text of the note
     text: String,
     #[command(flatten)]
     store: StoreArgs,

@@ -12,7 +12,7 @@ use speedwell_measure::listed::{self, ListRequest};
 use speedwell_report::{self as report, ReportFormat, SessionsPage};
 use speedwell_results::store::SessionFilter;
 
-/// List the sessions in the store, newest last; or show how results went over time
+/// List stored sessions, newest last, or show results over time
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub struct HistoryArgs {
@@ -20,23 +20,23 @@ pub struct HistoryArgs {
     command: Option<HistoryCommand>,
     /// Show the N newest sessions; 0 shows all [default: 30]
     ///
-    /// As CSV and JSON all are shown by default.
+    /// CSV and JSON show all sessions by default.
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
     /// Show page N, counted from the newest sessions
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     page: u32,
-    /// Only sessions that were measured on this branch
+    /// Show only sessions measured on this branch
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
-    /// Only sessions after this revision or day, e.g. v1.4, 2026-01-31
+    /// Show only sessions since a revision or day: v1.4, 2026-01-31
     ///
-    /// A revision (v1.4, @base) leaves sessions of code that came after it, a day those that began on it or later.
+    /// For a revision (v1.4, @base), these are sessions of later code; for a day, sessions that began on it or later.
     #[arg(long, value_name = "REV|DATE")]
     since: Option<String>,
-    /// Only sessions with a case that matches this pattern (repeatable)
+    /// Show only sessions with a case matching RE (repeatable)
     ///
-    /// The pattern is looked for in names of cases. Of several, one has to match.
+    /// The pattern is searched in case names. With several patterns, one must match.
     #[arg(short, long, value_name = "RE")]
     filter: Vec<Regex>,
     #[command(flatten)]

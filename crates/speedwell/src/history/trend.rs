@@ -8,20 +8,20 @@ use speedwell_analysis::history::ProjectHistory;
 use speedwell_measure::history::{HistoryRequest, check_metrics, load_history};
 use speedwell_report::{self as report, ExportedHistory, ReportSubject, TrendXAxis};
 
-/// Show the course of cases, revision by revision, with what changed
+/// Show the trend of cases, revision by revision, with their changes
 #[derive(Debug, Args)]
 pub struct TrendArgs {
     #[command(flatten)]
     series: SeriesArgs,
-    /// Show the ratio to this variant of the same session
+    /// Show ratios to this variant of the same session
     ///
-    /// For example an old release that is measured beside every revision.
+    /// For example, an old release that is measured along with every revision.
     #[arg(long, value_name = "VARIANT")]
     relative: Option<String>,
-    /// The bottom axis: revisions in order, or the time of commits
+    /// Horizontal axis: revisions in order, or the commit time
     #[arg(long, value_name = "AXIS", default_value = "revision")]
     x_axis: XAxis,
-    /// Write the points for another program instead of a report
+    /// Export the points for another program instead of a report
     #[arg(long, value_name = "KIND", conflicts_with_all = ["format", "json", "output"])]
     export: Option<ExportFormat>,
     #[command(flatten)]
@@ -33,9 +33,9 @@ pub struct TrendArgs {
 /// Programs that read results over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum ExportFormat {
-    /// CSV for Otava: time, commit and machine, and a column for each series.
+    /// CSV for Otava: time, commit, machine and a column for each series.
     Otava,
-    /// The data.js that the pages of github-action-benchmark show.
+    /// data.js for the pages of github-action-benchmark.
     #[value(name = "data.js")]
     DataJs,
 }
@@ -84,11 +84,11 @@ fn export_table(history: &ProjectHistory) -> anyhow::Result<CommandStatus> {
     let ExportedHistory { text, left_out } = report::export_otava(history);
     ensure!(
         text.lines().count() > 1,
-        "there is no session with a point of every series\nhint: a pattern picks cases that were measured together"
+        "no session has a point of every series\nhint: use a pattern to select cases that were measured together"
     );
     if left_out > 0 {
         status::print_warning(&format!(
-            "{left_out} sessions lack a point of some series and were left out, because Otava reads no gaps; a pattern picks \
+            "{left_out} sessions lack a point of some series and were left out, because Otava does not accept gaps; use a pattern to select \
              cases that were measured together."
         ));
     }

@@ -103,8 +103,8 @@ fn check_body(args: &LoadArgs) -> anyhow::Result<()> {
     let traffic = &args.traffic;
     match &traffic.data {
         Some(body) if traffic.method.is_none() && parse_duration(body).is_some() => bail!(
-            "'-d {body}' would send '{body}' as the body of each request, as curl does\nhint: -t {body} is the \
-             duration of the load; with -X POST it is sent as a body"
+            "'-d {body}' would send '{body}' as the body of each request, as in curl\nhint: use -t {body} for the \
+             duration of the load, or -X POST to send it as a body"
         ),
         _ => Ok(()),
     }
@@ -118,9 +118,9 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     let (servers, urls) = (args.serving.serve.len(), args.urls.len());
     if servers > 1 && servers != urls {
         bail!(
-            "--serve was given {servers} times for {urls} {}\nhint: give it once for all, or once for \
+            "--serve is given {servers} times for {urls} {}\nhint: give it once for all, or once for \
              each",
-            if urls == 1 { "address" } else { "addresses" }
+            if urls == 1 { "URL" } else { "URLs" }
         );
     }
     check_body(args)?;
@@ -134,7 +134,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
         && client != LoadClient::Builtin
     {
         bail!(
-            "{} cannot do --{name}\nhint: leave it out, or leave out --client",
+            "{} does not support --{name}\nhint: leave it out, or leave out --client",
             client.name()
         );
     }
@@ -154,7 +154,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     let is_repeated = args.runs.is_some_and(|runs| runs > 1);
     ensure!(
         args.output.chart.is_none() || is_repeated || client != LoadClient::Builtin,
-        "a single load is drawn as what it is, and --chart shows runs\nhint: --runs 5 repeats it, or leave out --chart"
+        "--chart needs several runs, but this is a single load\nhint: --runs 5 repeats it, or leave out --chart"
     );
     search::check_options(args)
 }
@@ -168,7 +168,7 @@ fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
         let fewest = condition.fewest_requests();
         ensure!(
             count >= fewest,
-            "--fail-on '{condition}' cannot be judged by {count} requests: none of them may be beyond that \
+            "--fail-on '{condition}' cannot be judged with {count} requests: too few for that \
              percentile\nhint: -n {fewest} or more"
         );
     }
@@ -277,12 +277,12 @@ fn tell_seen(args: &LoadArgs, url: &TargetUrl, seen: &ProbeFacts, protocol: &str
     for from in &seen.redirected_from {
         status::print_note(&format!("'{from}' redirects"));
     }
-    let server = seen.server.as_ref();
-    let server = server.map_or(String::new(), |name| format!(", server '{name}'"));
-    let tls = seen.tls.as_ref();
-    let tls = tls.map_or(String::new(), |tls| {
-        format!(", {} {}", tls.version, tls.cipher)
-    });
+    let server = (seen.server.as_ref())
+        .map(|name| format!(", server '{name}'"))
+        .unwrap_or_default();
+    let tls = (seen.tls.as_ref())
+        .map(|tls| format!(", {} {}", tls.version, tls.cipher))
+        .unwrap_or_default();
     status::print_note(&format!(
         "'{url}' answers {} with {} bytes of body ({protocol}{server}{tls})",
         seen.status, seen.body_bytes
@@ -312,7 +312,7 @@ fn load_status(run: &LoadRun) -> CommandStatus {
         return CommandStatus::INTERRUPTED;
     }
     if nothing {
-        status::print_warning(&format!("No request to '{}' was answered well.", run.url));
+        status::print_warning(&format!("No request to '{}' succeeded.", run.url));
     }
     if nothing || run.is_partial {
         CommandStatus::COULD_NOT

@@ -32,7 +32,7 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     ensure!(
         matches!(wish, LoadMode::Concurrency(_))
             || (options.step, options.patience, options.concurrency_limit) == (None, None, None),
-        "--step, --patience and --concurrency-limit are for a search of the concurrency\nhint: -c max"
+        "--step, --patience and --concurrency-limit need a search of the concurrency\nhint: -c max"
     );
     if wish == LoadMode::AsSpecified {
         return Ok(());
@@ -41,9 +41,9 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     let is_open = pace.rate.is_some() || !pace.ramp.is_empty();
     if wish != LoadMode::Rate && is_open {
         bail!(
-            "with --rate and --ramp the server does not decide how many requests are in flight, so there \
-             are no levels of concurrency\nhint: -c with one number is then the connections at the \
-             beginning"
+            "--rate and --ramp send requests on a schedule, so there \
+             are no levels of concurrency\nhint: with them, -c with one number sets the initial \
+             connections"
         );
     }
     if wish == LoadMode::Rate {
@@ -51,24 +51,24 @@ pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
             !matches!(&pace.concurrency, Some(Concurrency::Levels(levels)) if levels.len() > 1);
         ensure!(
             is_single && pace.concurrency != Some(Concurrency::Max),
-            "--rate max and several levels of concurrency cannot be looked for at once"
+            "--rate max cannot be combined with several levels of concurrency"
         );
         ensure!(
             pace.ramp.is_empty(),
-            "--rate max tries constant rates, so --ramp has no place in it"
+            "--rate max tries constant rates and cannot be combined with --ramp"
         );
         ensure!(
             args.runs.is_none(),
-            "--rate max decides by itself how often a rate is tried, so --runs has no meaning"
+            "--rate max determines how often each rate is tried, so --runs has no effect"
         );
     }
     ensure!(
         pace.count.is_none(),
-        "visits of several levels last equally long, so --count has no meaning\nhint: -t 2s"
+        "all levels are loaded for the same time, so --count has no effect\nhint: -t 2s"
     );
     ensure!(
         args.generator.client == LoadClient::Builtin,
-        "several levels or rates need the builtin client: what other tools print does not tell whether the \
+        "several levels or rates need the builtin client: other tools do not report whether the \
          level was kept"
     );
     Ok(())
@@ -88,12 +88,12 @@ pub fn finish_search(
         .all(|run| run.measured.totals.outcomes.succeeded() == 0);
     let partial = runs.iter().any(|run| run.is_partial);
     let refused = *wish == LoadMode::Rate && is_refused(args, runs);
-    let own = if nothing || partial || refused {
+    let outcome = if nothing || partial || refused {
         CommandStatus::COULD_NOT
     } else {
         CommandStatus::DONE
     };
-    Ok(own.of_gate(status))
+    Ok(outcome.of_gate(status))
 }
 
 /// Returns whether the load generator was the bottleneck, so that there is no answer.
@@ -109,8 +109,8 @@ fn limits_apply(wish: &LoadMode, all: &[LoadFindings<'_>], load: &LoadFindings<'
         return *wish != LoadMode::Rate;
     }
     let levels = analysis::load::group_by_level(all);
-    let own = levels.iter().find(|levels| levels.label == load.run.label);
-    let scaling = own.and_then(|levels| levels.scaling.as_ref());
+    let matching = levels.iter().find(|levels| levels.label == load.run.label);
+    let scaling = matching.and_then(|levels| levels.scaling.as_ref());
     let knee = scaling.map(|scaling| scaling.answer.at_knee().concurrency);
     knee.is_none() || load.run.requested.concurrency() == knee
 }

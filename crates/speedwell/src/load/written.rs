@@ -47,8 +47,10 @@ fn numbered_path(file: &Path, at: usize) -> PathBuf {
         return file.to_owned();
     }
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    let ending = file.extension();
-    let ending = ending.map_or(String::new(), |e| format!(".{}", e.to_string_lossy()));
+    let ending = file
+        .extension()
+        .map(|extension| format!(".{}", extension.to_string_lossy()))
+        .unwrap_or_default();
     file.with_file_name(format!("{stem}-{}{ending}", at + 1))
 }
 

@@ -16,14 +16,14 @@ const PRELOAD: &str = "preload";
 /// Write an experiment: what does loading a module cost a program?
 #[derive(Debug, Clone, Args)]
 pub struct OverheadArgs {
-    /// The module: a .js, .cjs, .mjs, .py or .so file, or a package
+    /// Module to load: a .js, .cjs, .mjs, .py or .so file, or a package
     ///
-    /// A package is one of Node.js, by its name.
+    /// A package is the name of a Node.js package.
     #[arg(long, value_name = "MODULE")]
     pub require: String,
     #[command(flatten)]
     pub place: PlaceArgs,
-    /// The program and its arguments, after --
+    /// After '--': the program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub command: Vec<String>,
 }
@@ -106,7 +106,7 @@ fn module_loading(module: &str, root: Option<&str>, here: &Path) -> Result<Modul
         .into_owned();
     match ending.as_str() {
         "js" | "cjs" | "mjs" | "so" | "py" if !is_file => {
-            bail!("there is no file '{module}', which is to be loaded")
+            bail!("cannot find the module '{module}'")
         }
         "so" => Ok(ModuleLoading {
             env: format!(
@@ -114,13 +114,13 @@ fn module_loading(module: &str, root: Option<&str>, here: &Path) -> Result<Modul
                 quote_toml(&shown)
             ),
             files: Vec::new(),
-            how: "The loader of the system takes the library in before the program begins.",
+            how: "The dynamic loader loads the library before the program starts.",
         }),
         "py" => Ok(load_in_python(&shown, module)),
         "js" | "cjs" | "mjs" => Ok(load_in_node(&shown, ending == "mjs")),
         _ if is_file || module.starts_with(['.', '/']) => bail!(
-            "it is not known how '{module}' is loaded\n\
-             hint: .js .cjs .mjs .py .so are; for others, write the variant's env or args by hand"
+            "cannot load the module '{module}': unknown type\n\
+             hint: known are .js .cjs .mjs .py .so; for others, write the variant's env or args by hand"
         ),
         _ => Ok(load_in_node(&escape_text(module), false)),
     }
@@ -140,7 +140,7 @@ fn load_in_node(module: &str, is_import: bool) -> ModuleLoading {
             quote_toml(&word)
         ),
         files: Vec::new(),
-        how: "Node.js loads the module before the program. What is in NODE_OPTIONS already, stays.",
+        how: "Node.js loads the module before the program. Existing NODE_OPTIONS are kept.",
     }
 }
 
@@ -162,7 +162,7 @@ fn load_in_python(shown: &str, module: &str) -> ModuleLoading {
             PathBuf::from(PRELOAD).join("sitecustomize.py"),
             SITECUSTOMIZE.to_owned(),
         )],
-        how: "Python imports sitecustomize.py from the folder 'preload' at its start, and that \
+        how: "At startup, Python imports sitecustomize.py from the folder 'preload', which \
               imports the module.",
     }
 }

@@ -11,12 +11,12 @@ const TEMPLATE: &str = include_str!("templates/servers.toml");
 /// Write an experiment: which HTTP server answers faster?
 #[derive(Debug, Clone, Args)]
 pub struct ServersArgs {
-    /// A server and the command that starts it (repeatable)
+    /// Server and the command that starts it (repeatable)
     ///
-    /// '{port}' is its port, and so is the variable PORT. The first is the baseline.
+    /// The port is passed as '{port}' and in the variable PORT. The first server is the baseline.
     #[arg(long = "server", value_name = "NAME=COMMAND", required = true)]
     pub servers: Vec<String>,
-    /// What is asked for
+    /// Path to request
     #[arg(long, value_name = "PATH", default_value = "/")]
     pub path: String,
     #[command(flatten)]
@@ -33,14 +33,18 @@ pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
     for text in &args.servers {
         let (name, command) = parse_server(text)?;
         let is_new = servers.iter().all(|(known, _)| *known != name);
-        ensure!(is_new, "two servers have the name '{name}'");
+        ensure!(is_new, "two servers are named '{name}'");
         servers.push((name, command));
     }
     if servers.len() < 2 {
-        bail!("one server cannot be compared\nhint: --server NAME=COMMAND once more");
+        bail!("a single server cannot be compared\nhint: give --server NAME=COMMAND once more");
     }
     let is_path = args.path.starts_with('/') && !args.path.contains(char::is_whitespace);
-    ensure!(is_path, "'{}' is not a path such as '/'", args.path);
+    ensure!(
+        is_path,
+        "invalid path '{}': expected a path such as '/'",
+        args.path
+    );
     let lines = servers
         .iter()
         .filter_map(|(_, command)| program_requirement(command));
@@ -88,17 +92,17 @@ pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
 fn parse_server(text: &str) -> Result<(String, Vec<String>)> {
     let (name, command) = text
         .split_once('=')
-        .with_context(|| format!("'{text}' is not of the form NAME=COMMAND"))?;
+        .with_context(|| format!("cannot parse server '{text}': expected NAME=COMMAND"))?;
     let is_name = !name.is_empty()
         && name
             .chars()
             .all(|c| c.is_alphanumeric() || "._-".contains(c));
     ensure!(
         is_name,
-        "'{name}' cannot be the name of a server\nhint: letters, digits, '.', '_', '-'"
+        "invalid server name '{name}'\nhint: use letters, digits, '.', '_', '-'"
     );
     let words =
-        shell_words::split(command).with_context(|| format!("'{command}' is not a command"))?;
+        shell_words::split(command).with_context(|| format!("cannot parse command '{command}'"))?;
     ensure!(!words.is_empty(), "the server '{name}' has no command");
     Ok((name.to_owned(), words))
 }
@@ -115,7 +119,7 @@ fn variant_table((name, command): &(String, Vec<String>)) -> String {
 const TOPOLOGY: &str = include_str!("templates/topology.toml");
 const SERVER: &str = include_str!("templates/server.js");
 
-/// Write an experiment: six ways to divide an HTTP server of Node.js into processes
+/// Write an experiment: six ways to split a Node.js HTTP server into processes
 #[derive(Debug, Clone, Args)]
 pub struct TopologyArgs {
     #[command(flatten)]

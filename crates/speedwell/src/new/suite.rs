@@ -9,10 +9,10 @@ use std::path::PathBuf;
 /// Write a folder with a small benchmark for each language found on this machine
 #[derive(Debug, Clone, Args)]
 pub struct SuiteArgs {
-    /// The folder
+    /// Folder to write to
     #[arg(value_name = "FOLDER", default_value = "bench")]
     pub folder: PathBuf,
-    /// Write over files that are there
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
 }
@@ -48,7 +48,7 @@ pub fn suite_files(args: &SuiteArgs) -> Result<StarterFiles> {
         .map(|(_, file, text)| (args.folder.join(file), (*text).to_owned()))
         .collect();
     if files.is_empty() {
-        bail!("there is none of node, python3, c++, g++, clang++ in PATH");
+        bail!("found none of node, python3, c++, g++, clang++ in PATH");
     }
     Ok(StarterFiles {
         files,
@@ -63,25 +63,25 @@ fn is_there(program: &str) -> bool {
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
 
-/// Write a table `[suite.NAME]` for benchmarks of a tool of your own, explained in comments, and try it
+/// Write a commented table `[suite.NAME]` for your own benchmark tool, and try it
 ///
-/// The table says how the tool lists its cases, executes one, and writes results (docs/reference/suites.md). With TARGET it is
-/// tried at once, and what does not fit is said.
+/// The table describes how the tool lists its cases, executes one, and writes results (docs/reference/suites.md). With
+/// TARGET, the table is tried at once and problems are reported.
 #[derive(Debug, Clone, Args)]
 pub struct AdapterArgs {
-    /// What the suite is called
+    /// Name of the suite
     #[arg(value_name = "NAME")]
     pub name: String,
-    /// A benchmark program of it
+    /// Benchmark program of the suite, to try the table
     #[arg(value_name = "TARGET")]
     pub target: Option<String>,
-    /// The file [default: NAME.toml]
+    /// File to write [default: NAME.toml]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write over a file that is there
+    /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
-    /// Only write: do not try it
+    /// Only write the table, without trying it
     #[arg(long)]
     pub no_look: bool,
 }
@@ -101,7 +101,7 @@ pub fn adapter_files(args: &AdapterArgs) -> Result<StarterFiles> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
     ensure!(
         !args.name.is_empty() && args.name.chars().all(is_plain),
-        "the name of a suite is made of letters, digits and hyphens, and '{}' is not",
+        "invalid suite name '{}': expected letters, digits and hyphens",
         args.name
     );
     let usual = || PathBuf::from(format!("{}.toml", args.name));

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 /// Where files are written.
 #[derive(Debug, Clone, Args)]
 pub struct PlaceArgs {
-    /// The definition file [default: named after the command, here]
+    /// Definition file [default: named after the command, here]
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Option<PathBuf>,
-    /// Write over files that are there
+    /// Overwrite existing files
     #[arg(long)]
     pub force: bool,
-    /// Only write: do not measure for a minute to have a first look
+    /// Only write the files, without a first measurement of a minute
     #[arg(long)]
     pub no_look: bool,
 }
@@ -70,7 +70,7 @@ pub fn write_files(written: &StarterFiles, force: bool) -> Result<()> {
     let there = written.files.iter().find(|(path, _)| path.exists());
     if let Some((path, _)) = there.filter(|_| !force) {
         bail!(
-            "the file '{}' is there already\nhint: --force writes over it",
+            "the file '{}' already exists\nhint: --force overwrites it",
             path.display()
         );
     }
@@ -78,7 +78,7 @@ pub fn write_files(written: &StarterFiles, force: bool) -> Result<()> {
         let shown = path.display();
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)
-                .with_context(|| format!("cannot make the folder of '{shown}'"))?;
+                .with_context(|| format!("cannot create the folder of '{shown}'"))?;
         }
         std::fs::write(path, text).with_context(|| format!("cannot write the file '{shown}'"))?;
     }
@@ -108,8 +108,11 @@ pub fn quote_toml(text: &str) -> String {
 
 /// Formats texts as a TOML array, with braces escaped so that they are not placeholders.
 pub fn toml_array(words: &[String]) -> String {
-    let words = words.iter().map(|word| quote_toml(&escape_text(word)));
-    format!("[{}]", words.collect::<Vec<_>>().join(", "))
+    let quoted: Vec<String> = words
+        .iter()
+        .map(|word| quote_toml(&escape_text(word)))
+        .collect();
+    format!("[{}]", quoted.join(", "))
 }
 
 /// Formats the `[requires]` table; empty without lines.
@@ -118,7 +121,7 @@ pub fn requires_table(lines: &[String]) -> String {
         String::new()
     } else {
         format!(
-            "# What must be there. It is checked before anything starts.\n[requires]\n{}\n\n",
+            "# Requirements, checked before anything starts.\n[requires]\n{}\n\n",
             lines.join("\n")
         )
     }
@@ -129,10 +132,10 @@ pub fn requires_table(lines: &[String]) -> String {
 pub fn program_requirement(command: &[String]) -> Option<String> {
     let program = command.first()?;
     let name = program.rsplit('/').next().unwrap_or(program);
-    let known = [
+    let programs = [
         "node", "nodejs", "python", "python3", "deno", "bun", "ruby", "php",
     ];
-    if !known.contains(&name) {
+    if !programs.contains(&name) {
         return None;
     }
     let words = toml_array(&[program.clone(), "--version".to_owned()]);

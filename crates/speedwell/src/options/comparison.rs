@@ -11,35 +11,35 @@ use speedwell_model::{MetricDirection, quote};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Comparison")]
 pub struct ComparisonArgs {
-    /// The test [default: rank for own runs, mann-whitney for files]
+    /// Statistical test [default: rank for runs, mann-whitney for files]
     ///
-    /// In full: rank where runs were measured in randomised blocks, mann-whitney otherwise.
+    /// The default is rank if the runs were measured in randomised blocks, and mann-whitney otherwise.
     #[arg(long, value_name = "METHOD")]
     pub method: Option<MethodName>,
-    /// Confidence of intervals [default: 95]
+    /// Confidence level of the intervals [default: 95]
     #[arg(long, value_name = "PCT", value_parser = parse::confidence)]
     pub confidence: Option<f64>,
-    /// Correction for many cases [default: bh; holm with --fail-on]
+    /// Multiple-testing correction [default: bh; holm with --fail-on]
     #[arg(long, value_name = "RULE")]
     pub correct: Option<CorrectionName>,
-    /// The smallest change that matters, e.g. 5%
+    /// Smallest change that matters, e.g. 5%
     ///
-    /// Less is 'same', and only more is 'better' or 'worse' [default: 2% for 'same', any sure change for 'better' and
-    /// 'worse'].
+    /// Smaller changes are 'same', only larger ones 'better' or 'worse' [default: 2% for 'same', any significant change
+    /// for 'better' and 'worse'].
     #[arg(long, value_name = "PCT", value_parser = parse::percent)]
     pub threshold: Option<f64>,
     /// Exit with status 1 if any case is 'worse', or 'unclear'
     ///
-    /// 'unclear' fails as well where a case is not known to be no worse, or only one side has it. The status is 2 where
-    /// that cannot be judged.
+    /// 'unclear' also fails if a case may be worse, or if only one side has it. The status is 2 if that cannot be
+    /// judged.
     #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
     pub fail_on: FailOn,
-    /// Judge a benchmark that changed itself: each side measures its own
+    /// Judge benchmarks that changed: each side measures its own version
     #[arg(long)]
     pub with_own_benchmarks: bool,
     /// Which direction of a metric is better (repeatable)
     ///
-    /// Needed where neither the unit nor the framework tells: a change of such a metric has no verdict.
+    /// Needed if neither the unit nor the framework implies it: changes of such a metric have no verdict.
     #[arg(long, value_name = "METRIC=higher|lower", value_parser = parse::better)]
     pub better: Vec<(String, MetricDirection)>,
 }
@@ -99,12 +99,12 @@ impl ComparisonArgs {
         let words: String = words
             .map(|(option, value)| format!(" --{option} {}", quote(value)))
             .collect();
-        let own = if self.with_own_benchmarks {
+        let own_benchmarks = if self.with_own_benchmarks {
             " --with-own-benchmarks"
         } else {
             ""
         };
-        words + own
+        words + own_benchmarks
     }
 
     /// Returns the settings of the analysis. A gate controls the chance of any false alarm, so

@@ -7,69 +7,59 @@ use std::path::PathBuf;
 /// Format of the request log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogName {
-    /// Not at all
+    /// No log
     Off,
-    /// As words
+    /// Plain text
     Text,
-    /// As JSON objects
+    /// JSON objects
     Json,
 }
 
 /// Options of the dashboard.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DashboardArgs {
-    /// The port [default: the first free one from 7600 to 7609]
+    /// Port to listen on [default: first free one from 7600 to 7609]
     ///
-    /// The server is reached from this machine only, unless --bind says otherwise.
+    /// Only this machine can reach the server, unless --bind is given.
     #[arg(long, value_name = "PORT")]
     pub port: Option<u16>,
     /// Open the dashboard in a browser
     #[arg(long)]
     pub open: bool,
-    /// Listen elsewhere: ADDRESS:PORT, or unix:PATH
+    /// Listen on this address: ADDRESS:PORT or unix:PATH
     #[arg(
         long,
         value_name = "WHERE",
         conflicts_with = "port",
-        help_heading = "For others"
+        help_heading = "Network"
     )]
     pub bind: Option<String>,
-    /// The certificate of the server, with its chain, in PEM
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "key",
-        help_heading = "For others"
-    )]
+    /// Server certificate with its chain, in PEM format
+    #[arg(long, value_name = "FILE", requires = "key", help_heading = "Network")]
     pub cert: Option<PathBuf>,
-    /// The key of the certificate, in PEM
-    #[arg(
-        long,
-        value_name = "FILE",
-        requires = "cert",
-        help_heading = "For others"
-    )]
+    /// Private key of the certificate, in PEM format
+    #[arg(long, value_name = "FILE", requires = "cert", help_heading = "Network")]
     pub key: Option<PathBuf>,
-    /// The address by which others reach the server
-    #[arg(long, value_name = "URL", help_heading = "For others")]
+    /// URL under which others reach the server
+    #[arg(long, value_name = "URL", help_heading = "Network")]
     pub public_url: Option<String>,
     /// Trust forwarded headers from this TLS-terminating proxy
     ///
-    /// ADDRESS is that of the proxy, or 'unix' behind a socket.
-    #[arg(long, value_name = "ADDRESS", help_heading = "For others")]
+    /// ADDRESS is the address of the proxy, or 'unix' for a proxy that connects to a Unix socket.
+    #[arg(long, value_name = "ADDRESS", help_heading = "Network")]
     pub behind_proxy: Option<String>,
-    /// Allow N connections from one address at a time [default: 16]
+    /// Allow N concurrent connections per client address [default: 16]
     ///
-    /// Clients that log in have 128 more.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "For others")]
+    /// Logged-in clients may open 128 more.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..), help_heading = "Network")]
     pub connections_per_address: Option<u16>,
     /// Require the startup key for read access, too
-    #[arg(long, help_heading = "For others")]
+    #[arg(long, help_heading = "Network")]
     pub private: bool,
-    /// Log each request on stderr [default: off; text for others]
+    /// Log requests to stderr [default: off, or text if public]
     ///
-    /// By default, requests are logged as text where others than this machine can reach the server.
-    #[arg(long, value_name = "FORM", help_heading = "For others")]
+    /// By default, requests are logged as text if other machines can reach the server.
+    #[arg(long, value_name = "FORM", help_heading = "Network")]
     pub log: Option<LogName>,
     #[command(flatten)]
     pub store: DatabaseArgs,

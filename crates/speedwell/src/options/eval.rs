@@ -17,11 +17,11 @@ use speedwell_model::{Case, ParameterValue, SnippetLanguage};
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// Measure snippets: one-liners in Erlang, Elixir, JavaScript, Python, C, C++, Go, Rust, Java, shell
+/// Measure code snippets in Erlang, Elixir, JavaScript, Python, C, C++, Go, Rust, Java or shell
 ///
-/// One snippet is measured in several fresh processes; several are compared, in randomised blocks of
-/// fresh processes, with a verdict for each; the first is the baseline. An iteration is one execution of the code;
-/// with 'sh' it is a process.
+/// A single snippet is measured in several fresh processes. Several snippets are compared with the first, in randomised
+/// blocks of fresh processes, with a verdict for each. An iteration is one execution of the code; with 'sh', it is one
+/// process.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell eval python 'sum(range(1000))'
@@ -42,7 +42,7 @@ pub struct EvalArgs {
         conflicts_with = "resume"
     )]
     pub language: Option<SnippetLanguage>,
-    /// What one iteration executes; '@FILE' reads it from a file
+    /// Code of one iteration; '@FILE' reads it from a file
     #[arg(
         index = 2,
         value_name = "CODE",
@@ -51,22 +51,22 @@ pub struct EvalArgs {
         allow_hyphen_values = false
     )]
     pub snippets: Vec<String>,
-    /// After '--': flags of the runtime, or of the compiler
+    /// After '--': flags for the runtime or the compiler
     #[arg(index = 3, last = true, value_name = "ARG")]
     pub arguments: Vec<String>,
     #[command(flatten)]
     pub snippet: SnippetArgs,
-    /// With 'sh': warm-up executions of a run, which are not measured
+    /// With 'sh': unmeasured warm-up executions in each run
     #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "warmup", help_heading = "Code")]
     pub warmup_count: Option<u32>,
-    /// With 'sh': show what commands write, on stderr
+    /// With 'sh': show the output of the commands on stderr
     #[arg(long, conflicts_with_all = ["shared", "watch", "squeeze"], help_heading = "Code")]
     pub show_output: bool,
     #[command(flatten)]
     pub parameters: ParameterArgs,
     /// Only cases whose id matches this pattern (repeatable)
     ///
-    /// The id has the values of the parameters. Of several patterns, one has to match.
+    /// The id includes the parameter values. With several patterns, one must match.
     #[arg(
         short = 'f',
         long = "filter",
@@ -82,9 +82,9 @@ pub struct EvalArgs {
         help_heading = "Selection"
     )]
     pub exclude: Vec<Regex>,
-    /// Concurrent workers; 'max' finds the best number
+    /// Number of concurrent workers, or 'max' to search for the best
     ///
-    /// Several numbers are measured one after the other. 'max' finds the number with the greatest throughput.
+    /// Several numbers are measured in turn. 'max' finds the number with the highest throughput.
     #[arg(short = 'c', long, value_name = "N|max", value_parser = Concurrency::from_str,
           help_heading = "Concurrency")]
     pub concurrency: Option<Concurrency>,
@@ -92,15 +92,15 @@ pub struct EvalArgs {
     pub search: SearchArgs,
     /// Print a line per second until Ctrl-C
     ///
-    /// It has the throughput, and gauges of the runtime and the machine.
+    /// The line shows the throughput and gauges of the runtime and the machine.
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["runs", "precision", "list", "test", "resume", "builds", "layout"])]
     pub watch: bool,
-    /// A process for every snippet, which is the default
+    /// Measure every snippet in its own process (the default)
     #[arg(long, help_heading = "Execution", conflicts_with = "shared")]
     pub isolate: bool,
-    /// Measure all snippets in one process, in turn
+    /// Measure all snippets in one process, alternating
     ///
-    /// Erlang, Elixir, Node.js and Python can.
+    /// Available for Erlang, Elixir, Node.js and Python.
     #[arg(long, help_heading = "Execution")]
     pub shared: bool,
     #[command(flatten)]
@@ -128,7 +128,7 @@ pub struct EvalArgs {
     pub study: StudyArgs,
     #[command(flatten)]
     pub output: OutputArgs,
-    /// Print a table as erlperf does instead of the report
+    /// Print a table in the style of erlperf instead of the report
     ///
     /// STYLE is erlperf, erlperf-extended or erlperf-full.
     #[arg(long, value_name = "STYLE", value_parser = style, help_heading = "Output",
@@ -162,7 +162,7 @@ impl EvalArgs {
         ensure!(
             (self.warmup_count.is_none() && !self.show_output)
                 || self.language() == SnippetLanguage::Sh,
-            "--warmup-count and --show-output are for 'sh', where an iteration is a process\nhint: elsewhere, --warmup 100ms"
+            "--warmup-count and --show-output need 'sh', where each iteration is a process\nhint: for other languages, use --warmup 100ms"
         );
         for named in &mut snippets {
             named.snippet.warmup = self.warmup_count;
@@ -229,7 +229,7 @@ fn style(word: &str) -> Result<Style, String> {
         "erlperf" => Ok(Style::Basic),
         "erlperf-extended" => Ok(Style::Extended),
         "erlperf-full" => Ok(Style::Full),
-        _ => Err("the styles are erlperf, erlperf-extended and erlperf-full".to_owned()),
+        _ => Err("expected erlperf, erlperf-extended or erlperf-full".to_owned()),
     }
 }
 
@@ -239,7 +239,7 @@ fn style(word: &str) -> Result<Style, String> {
 /// Fails if there is no such language; the message lists the known ones.
 pub fn language(word: &str) -> Result<SnippetLanguage, String> {
     SnippetLanguage::of_word(&word.to_lowercase()).ok_or_else(|| {
-        let all: Vec<&str> = SnippetLanguage::ALL
+        let keywords: Vec<&str> = SnippetLanguage::ALL
             .into_iter()
             .map(SnippetLanguage::keyword)
             .collect();
@@ -258,7 +258,7 @@ pub fn language(word: &str) -> Result<SnippetLanguage, String> {
             "" => String::new(),
             meant => format!("; did you mean '{meant}'?"),
         };
-        format!("the languages are {}{meant}", all.join(", "))
+        format!("expected one of {}{meant}", keywords.join(", "))
     })
 }
 
@@ -266,12 +266,12 @@ pub fn language(word: &str) -> Result<SnippetLanguage, String> {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Code")]
 pub struct SnippetArgs {
-    /// Execute once before the workers start; gives the shared value
+    /// Run once before the workers start; its value is shared by all
     ///
-    /// Given once it is for all snippets, given N times each snippet has its own.
+    /// Give it once for all snippets, or once for each.
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub init: Vec<String>,
-    /// Execute once in every worker; its value is the worker's state
+    /// Run once in every worker; its value is the worker's state
     #[arg(
         long,
         visible_alias = "init-runner",
@@ -279,25 +279,25 @@ pub struct SnippetArgs {
         allow_hyphen_values = true
     )]
     pub init_worker: Vec<String>,
-    /// With 'sh': execute this, untimed, before every execution
+    /// With 'sh': run this before every execution, untimed
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub prepare: Vec<String>,
-    /// Execute once after the workers have ended
+    /// Run once after all workers have ended
     #[arg(long, value_name = "CODE", allow_hyphen_values = true)]
     pub done: Vec<String>,
     /// Name of a snippet in tables [default: its text]
     #[arg(long, visible_alias = "label", value_name = "NAME")]
     pub name: Vec<String>,
-    /// Where modules, headers or classes are found (repeatable)
+    /// Search path for modules, headers or classes (repeatable)
     #[arg(long, visible_alias = "pa", value_name = "FOLDER")]
     pub path: Vec<PathBuf>,
-    /// Erlang, Elixir: measure in a cluster of N nodes on this machine
+    /// Erlang, Elixir: measure in a local cluster of N nodes
     #[arg(long, value_name = "N", value_parser = parse::count, conflicts_with = "node")]
     pub nodes: Option<u32>,
     /// Erlang, Elixir: measure on a running node
     #[arg(long, value_name = "NAME@HOST")]
     pub node: Option<String>,
-    /// The cookie of that node [default: that of the user]
+    /// Cookie of that node [default: the user's cookie]
     #[arg(long, value_name = "TEXT", requires = "node")]
     pub node_cookie: Option<String>,
 }
@@ -307,18 +307,18 @@ pub struct SnippetArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Parameters")]
 pub struct ParameterArgs {
-    /// Measure with '{NAME}' from MIN to MAX (repeatable)
+    /// Measure each number from MIN to MAX as '{NAME}' (repeatable)
     #[arg(short = 'P', long, num_args = 3, value_names = ["NAME", "MIN", "MAX"], allow_negative_numbers = true,
           conflicts_with = "watch")]
     pub parameter_scan: Vec<String>,
     /// Step of the parameter scan [default: 1]
     ///
-    /// Given once it is for all scans, given N times each scan has its own.
+    /// Give it once for all scans, or once for each.
     #[arg(short = 'D', long, value_name = "STEP", requires = "parameter_scan")]
     pub parameter_step_size: Vec<String>,
-    /// Measure with each of these values for '{NAME}' (repeatable)
+    /// Measure each of these values as '{NAME}' (repeatable)
     ///
-    /// '\\,' is a comma within a value.
+    /// Write a comma within a value as '\\,'.
     #[arg(short = 'L', long, num_args = 2, value_names = ["NAME", "V[,V...]"], allow_hyphen_values = true,
           conflicts_with = "watch")]
     pub parameter_list: Vec<String>,
@@ -334,16 +334,16 @@ impl ParameterArgs {
         let mut add = |name: &str, values: Vec<ParameterValue>| -> anyhow::Result<()> {
             let refused = match name {
                 "code" | "concurrency" => {
-                    Some("every snippet has a parameter of this name already")
+                    Some("every snippet already has a parameter with this name")
                 }
                 name => Case::refuses_name(name),
             };
             if let Some(why) = refused {
-                bail!("'{name}' cannot be the name of a parameter: {why}");
+                bail!("invalid parameter name '{name}': {why}");
             }
             ensure!(
                 parameters.iter().all(|(known, _)| known != name),
-                "the parameter '{name}' is given twice"
+                "parameter '{name}' is given twice"
             );
             parameters.push((name.to_owned(), values));
             Ok(())
@@ -352,17 +352,20 @@ impl ParameterArgs {
         let steps = &self.parameter_step_size;
         ensure!(
             steps.len() <= 1 || steps.len() == scans.len(),
-            "--parameter-step-size is given {} times for {} scan(s)\nhint: once for all scans, or once for each, in their order",
+            "--parameter-step-size is given {} times for {} scan(s)\nhint: give it once for all scans, or once for each, in the same order",
             steps.len(),
             scans.len()
         );
-        for (at, scan) in scans.enumerate() {
-            let step = steps.get(at).or(steps.first()).map(String::as_str);
-            let numbers = parse_range(&scan[1], &scan[2], step);
-            let numbers = numbers.with_context(|| format!("in --parameter-scan '{}'", scan[0]))?;
-            let numbers = numbers.iter().filter_map(|text| text.parse().ok());
-            add(&scan[0], numbers.map(ParameterValue::Number).collect())
-                .context("in --parameter-scan")?;
+        for (index, scan) in scans.enumerate() {
+            let step = steps.get(index).or(steps.first()).map(String::as_str);
+            let numbers = parse_range(&scan[1], &scan[2], step)
+                .with_context(|| format!("in --parameter-scan '{}'", scan[0]))?;
+            let values = numbers
+                .iter()
+                .filter_map(|text| text.parse().ok())
+                .map(ParameterValue::Number)
+                .collect();
+            add(&scan[0], values).context("in --parameter-scan")?;
         }
         for pair in self.parameter_list.chunks_exact(2) {
             add(&pair[0], infer_values(&parse_list(&pair[1]))).context("in --parameter-list")?;

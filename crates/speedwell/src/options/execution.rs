@@ -18,44 +18,43 @@ use super::{ComparisonArgs, parse};
 pub struct ExecutionArgs {
     /// Order of runs
     ///
-    /// Randomised blocks; pairs that share one processor and are compared by processor time, for busy machines; fixed
+    /// Randomised blocks; for busy machines, pairs that share one processor and are compared by processor time; fixed
     /// alternation as in Node core; or, for snippets, all at once.
     #[arg(long, value_name = "ORDER", default_value = "blocks")]
     pub order: OrderName,
-    /// Time to compare: wall, or cpu for work that does not wait
+    /// Time to compare: wall, or cpu for code that does not wait
     ///
-    /// cpu is the processor time.
+    /// cpu is the processor time, without waiting.
     #[arg(long, value_name = "CLOCK")]
     pub clock: Option<ClockName>,
-    /// Seed of all random choices [default: random; stored and shown]
+    /// Seed for all random choices [default: random; stored and shown]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
     /// Pin measured processes to these CPUs, e.g. 1 or 0,2-3
     #[arg(long, value_name = "CPUS")]
     pub pin: Option<CpuSet>,
-    /// Repeat disturbed runs, by rules such as 'steal>1%'
+    /// Repeat runs that were disturbed, e.g. 'steal>1%'
     ///
-    /// Runs that exceed these limits of the kernel's counters are set aside and repeated, e.g.
-    /// 'steal>1%,involuntary>50/s'.
+    /// Runs that exceed these limits of kernel counters are excluded and repeated, e.g. 'steal>1%,involuntary>50/s'.
     #[arg(long, value_name = "RULES")]
     pub reject: Option<RejectRules>,
-    /// With --metric instructions: estimate cycles, too
+    /// With --metric instructions: also estimate cycles
     ///
-    /// They come from a model of caches, and no verdict rests on them.
+    /// The estimate comes from a cache model; no verdict is based on it.
     #[arg(long)]
     pub with_cache_model: bool,
-    /// Print the cases and measure nothing
+    /// Print the cases without measuring them
     #[arg(long, conflicts_with = "test")]
     pub list: bool,
-    /// Run each case once and report what fails; no figures
+    /// Run each case once and report failures, without measuring
     ///
-    /// Parameters get small values.
+    /// Parameters are set to small values.
     #[arg(long)]
     pub test: bool,
     /// Stop at the first failure
     #[arg(long)]
     pub fail_fast: bool,
-    /// Stop after the first complete block of runs after this time
+    /// Stop after the first block of runs that completes past this time
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub budget: Option<Duration>,
     /// Resume an interrupted session, e.g. @latest
@@ -119,41 +118,41 @@ pub fn instruction_counting(metrics: &[String], cache_model: bool) -> Option<Ins
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Sampling")]
 pub struct SamplingArgs {
-    /// Runs of every case and variant [default: 6; compared: 8 to 32]
+    /// Runs per case and variant [default: 6; in comparisons 8 to 32]
     ///
-    /// Without it a case of one variant has 6 runs. When variants are compared, it has as many as the sequential test
-    /// needs, 8 to 32 a side.
+    /// By default, a case with a single variant has 6 runs. When variants are compared, each side has as many as the
+    /// sequential test needs, 8 to 32.
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count)]
     pub runs: Option<u32>,
-    /// Without comparison: measure to this precision, in 40 runs or less
+    /// Without comparison: measure to this precision, in up to 40 runs
     ///
     /// The precision is the half width of the interval.
     #[arg(long, value_name = "PCT", value_parser = parse::percent, conflicts_with = "runs")]
     pub precision: Option<f64>,
-    /// Samples in one run [default: 5]
+    /// Samples per run [default: 5]
     ///
-    /// It is for harnesses that have the loop: C++, Python and snippets.
+    /// For harnesses that run the loop themselves: C++, Python and snippets.
     #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
     pub samples: Option<u32>,
-    /// Length of a sample [default: 50ms]
+    /// Duration of a sample [default: 50ms]
     ///
-    /// The harness finds the number of iterations.
+    /// The harness determines the number of iterations.
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration)]
     pub time: Option<Duration>,
-    /// Iterations of a sample, instead of a length
+    /// Iterations per sample, instead of a duration
     #[arg(short = 'i', long, value_name = "N", value_parser = parse::count, conflicts_with = "time")]
     pub iterations: Option<u32>,
     /// Warm-up before the first sample; 0 for none [default: 100ms]
     ///
-    /// Its iterations are not measured.
+    /// Its iterations do not count.
     #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub warmup: Option<Duration>,
-    /// Also find the steady part of every run: metric 'steady_time'
+    /// Also find each run's steady part, as metric 'steady_time'
     ///
-    /// Every run is recorded from its first iteration on.
+    /// Every run is recorded from its first iteration.
     #[arg(long, conflicts_with_all = ["samples", "time", "iterations", "warmup", "precision"])]
     pub steady: bool,
-    /// Time limit of a run
+    /// Time limit per run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration)]
     pub timeout: Duration,
 }
@@ -190,9 +189,9 @@ impl SamplingArgs {
 /// Selectable clocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ClockName {
-    /// Waiting included.
+    /// Elapsed time, including waiting.
     Wall,
-    /// What processors spend.
+    /// Processor time.
     Cpu,
 }
 
@@ -211,7 +210,7 @@ pub enum OrderName {
     /// Randomised blocks.
     #[default]
     Blocks,
-    /// Baseline and candidate at once on one processor.
+    /// Baseline and candidate at the same time on one processor.
     Paired,
     /// Baseline, candidate, baseline, candidate ...
     Alternate,

@@ -13,20 +13,20 @@ use std::path::PathBuf;
 pub struct FleetArgs {
     /// Measure on machines of 'fleet.toml' with these labels
     ///
-    /// Names and labels are joined by '&', '|', '!' and brackets.
+    /// Combine names and labels with '&', '|', '!' and parentheses.
     #[arg(long, value_name = "LABELS", conflicts_with_all = ["list", "test", "resume"])]
     pub on: Option<String>,
     /// Use N of these machines [default: all available]
     #[arg(long, value_name = "N", value_parser = super::parse::count, requires = "on")]
     pub machines: Option<u32>,
-    /// Every case on every machine [default: each case on one]
+    /// Run every case on every machine [default: each case on one]
     ///
-    /// The number of runs is fixed then.
+    /// The number of runs is then fixed.
     #[arg(long, requires = "on")]
     pub each: bool,
-    /// Start the work, print the session and return
+    /// Start the workers, print the session and return
     ///
-    /// 'speedwell fleet collect' reports it.
+    /// 'speedwell fleet collect' waits for the results and reports them.
     #[arg(long, requires = "on", conflicts_with_all = ["no_save", "push"])]
     pub detach: bool,
 }
@@ -71,7 +71,7 @@ impl FleetArgs {
 pub struct FromArgs {
     /// Send the load from machines of 'fleet.toml' with these labels
     ///
-    /// Names and labels are joined by '&', '|', '!' and brackets.
+    /// Combine names and labels with '&', '|', '!' and parentheses.
     #[arg(long, value_name = "LABELS")]
     pub from: Option<String>,
     /// Use N of these machines [default: all available]
@@ -106,12 +106,12 @@ impl FromArgs {
 /// # Errors
 /// Fails if there is none, or it is invalid.
 pub fn find_fleet_file() -> anyhow::Result<FleetFile> {
-    let here = std::env::current_dir().context("there is no current folder")?;
+    let here = std::env::current_dir().context("cannot find the current folder")?;
     let settings = config_folder();
     FleetFile::find(&here, settings.as_deref())?.with_context(|| {
         let user = settings.unwrap_or_else(|| "~/.config/speedwell".into()).join(FLEET_FILE_NAME);
         format!(
-            "there is no '{FLEET_FILE_NAME}', which names the machines, in this project or of yours\nhint: write {FLEET_FILE_NAME} here, or {}:\n  \
+            "found no '{FLEET_FILE_NAME}', which names the machines, in this project or your configuration\nhint: write {FLEET_FILE_NAME} here, or {}:\n  \
              engine = \"ssh\"\n  [[machine]]\n  name = \"lab-1\"",
             user.display()
         )

@@ -10,23 +10,24 @@ use speedwell_suite::project::ProjectFile;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Selection")]
 pub struct SeriesArgs {
-    /// Only cases whose name matches this pattern (repeatable)
+    /// Show only cases whose name matches this pattern (repeatable)
     #[arg(value_name = "PATTERN")]
     patterns: Vec<Regex>,
-    /// Only cases with this value of a parameter (repeatable)
+    /// Show only cases with this parameter value (repeatable)
     #[arg(short = 's', long, value_name = "NAME=VALUE", value_parser = parse::assignment)]
     set: Vec<(String, String)>,
     #[command(flatten)]
     metric: MetricArgs,
-    /// The branch whose commits are shown [default: the main one]
+    /// Branch whose commits are shown [default: the main branch]
     ///
-    /// The main branch is that of speedwell.toml, the one that others are merged into, or that of the checkout.
+    /// The main branch is the one named in speedwell.toml, else the one that others are merged into, else the
+    /// checked-out one.
     #[arg(long, value_name = "NAME")]
     branch: Option<String>,
-    /// The smallest change that matters, e.g. 5%
+    /// Smallest change that matters, e.g. 5%
     ///
-    /// A change is 'worse' or 'better' if all of its interval is beyond it [default: that of speedwell.toml, or any sure
-    /// change].
+    /// A change is 'worse' or 'better' if its whole interval is beyond the threshold [default: as in speedwell.toml,
+    /// else any significant change].
     #[arg(long, value_name = "PCT", value_parser = parse::percent)]
     threshold: Option<f64>,
     /// Join results across changes of the benchmark itself

@@ -9,16 +9,17 @@ use speedwell_model::LayoutVariation;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Execution")]
 pub struct LayoutArgs {
-    /// Link each variant N times in different layouts (C, C++, Rust, Go)
+    /// Link each variant in N different layouts (C, C++, Rust, Go)
     ///
-    /// Functions and data are in another order in each build, and run i executes build i. With fewer builds than runs,
-    /// builds are what is compared.
+    /// Each build orders functions and data differently, and run i executes build i. With fewer builds than runs,
+    /// builds are compared instead of runs.
     #[arg(long, value_name = "N", value_parser = builds, conflicts_with = "resume")]
     pub builds: Option<u32>,
     /// Vary the memory layout: sections, env, stack, align or none
     ///
-    /// In every run differ: the sections of each build, the size of the environment (env), the length of the path
-    /// (stack). 'align' puts functions at multiples of 64 bytes [default: none; with --builds sections,env,stack].
+    /// 'sections' orders functions and data differently in each build. 'env' varies the size of the environment in each
+    /// run, 'stack' the length of the program's path. 'align' aligns functions to 64 bytes [default: none; with
+    /// --builds: sections,env,stack].
     #[arg(
         long,
         value_name = "PART[,PART...]",
@@ -35,11 +36,11 @@ pub enum LayoutPart {
     Sections,
     /// Size of the environment.
     Env,
-    /// Length of the path that a program is started under.
+    /// Length of the program's path.
     Stack,
-    /// Functions at multiples of 64 bytes.
+    /// Functions aligned to 64 bytes.
     Align,
-    /// As always.
+    /// The usual layout.
     None,
 }
 
@@ -54,15 +55,15 @@ impl LayoutArgs {
         let by_default = self.layout.is_empty() && self.builds.is_some();
         ensure!(
             !has(None) || (self.layout.len() == 1 && self.builds.is_none()),
-            "'--layout none' leaves everything where it is\nhint: leave out 'none', or the rest"
+            "'--layout none' cannot be combined with --builds or other parts\nhint: leave out 'none', or the rest"
         );
         ensure!(
             !has(Sections) || self.builds.is_some(),
-            "'--layout sections' needs builds that differ in them\nhint: --builds 32"
+            "'--layout sections' needs several builds\nhint: --builds 32"
         );
         ensure!(
             self.builds.is_none() || by_default || has(Sections),
-            "builds differ in the order of their sections, which '--layout' leaves out\nhint: --layout sections,env,stack"
+            "--builds varies the order of sections, but '--layout' leaves 'sections' out\nhint: --layout sections,env,stack"
         );
         Ok(LayoutVariation {
             builds: self.builds.unwrap_or(0),
@@ -76,7 +77,7 @@ impl LayoutArgs {
 /// Parses a number of builds, at least 2.
 fn builds(text: &str) -> Result<u32, String> {
     match parse::count(text)? {
-        1 => Err("one build has one layout, as without --builds; 2 or more differ".to_owned()),
+        1 => Err("expected 2 builds or more: a single build has a single layout".to_owned()),
         builds => Ok(builds),
     }
 }

@@ -14,11 +14,10 @@ use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Send HTTP traffic to a server and measure throughput, latency and the outcome of every request
+/// Load a server with HTTP requests and measure throughput, latency and errors
 ///
-/// Without --rate, every client waits for its answer before it sends the next request. With --rate,
-/// requests are sent when they are due, whatever the server does. One request is sent before the
-/// load; if it fails, the load is not started.
+/// Without --rate, every client waits for a response before it sends the next request. With --rate, requests are sent
+/// on schedule, whatever the server does. A test request is sent before the load; if it fails, the load does not start.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell load http://localhost:8080/ -c 50 -t 10s
@@ -29,7 +28,7 @@ use std::time::Duration;
   speedwell load http://localhost:3000/users -X POST -d @user.json -H 'Content-Type: application/json'
   speedwell load http://localhost:3000/ --serve 'node server.js' -n 100k")]
 pub struct LoadArgs {
-    /// Addresses; several are loaded one after the other
+    /// URLs to load; several are loaded one after the other
     #[arg(required = true, value_name = "URL")]
     pub urls: Vec<String>,
     #[command(flatten)]
@@ -50,20 +49,20 @@ pub struct LoadArgs {
     pub generator: GeneratorArgs,
     #[command(flatten)]
     pub fleet: FromArgs,
-    /// Load every address N times [default: 1; of several levels 3]
+    /// Load every URL N times [default: 1; with several levels: 3]
     ///
-    /// Addresses and levels of concurrency take turns in rounds of shuffled order.
+    /// URLs and concurrency levels are loaded in rounds, each in shuffled order.
     #[arg(short = 'r', long, value_name = "N", value_parser = parse::count, help_heading = "Sampling")]
     pub runs: Option<u32>,
-    /// Exit with status 1 if so, e.g. p99>20ms, errors>1% (repeatable)
+    /// Exit with status 1 if e.g. p99>20ms or errors>1% (repeatable)
     #[arg(long, value_name = "CONDITION", help_heading = "Comparison")]
     pub fail_on: Vec<LoadCondition>,
-    /// Write a row for every request to this CSV file
+    /// Write every request to this CSV file, one row each
     ///
-    /// Each row needs memory until the load has ended.
+    /// Rows are kept in memory until the load ends.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub log_requests: Option<PathBuf>,
-    /// Write the histograms to this file (log of HdrHistogram)
+    /// Write the histograms to this file (HdrHistogram log)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub hdr: Option<PathBuf>,
     #[command(flatten)]
@@ -72,12 +71,12 @@ pub struct LoadArgs {
     pub store: StoreArgs,
     #[command(flatten)]
     pub origin: OriginArgs,
-    /// Show it in a browser while it is measured
+    /// Show live results in a browser
     ///
-    /// The page stays until Enter is pressed, or a minute after the last viewer.
+    /// The dashboard is served until you press Enter, or for a minute after the last viewer left.
     #[arg(long, conflicts_with_all = ["no_save", "client"], help_heading = "Output")]
     pub dashboard: bool,
-    /// Be the tool of an HTTP benchmark: send the load at once, keep nothing, print a line of JSON
+    /// Act as the tool of an HTTP benchmark: send the load, store nothing, print one line of JSON
     #[arg(long, hide = true)]
     pub benchmarker: bool,
 }
@@ -193,12 +192,12 @@ pub struct ConnectionArgs {
     /// Open a new connection for every request
     #[arg(long, conflicts_with_all = ["requests_per_connection", "pipeline", "streams"])]
     pub no_keepalive: bool,
-    /// Concurrent requests on one connection [default: 1]
+    /// Concurrent requests per connection [default: 1]
     ///
-    /// For HTTP/2 and HTTP/3.
+    /// Needs HTTP/2 or HTTP/3.
     #[arg(long, value_name = "N", value_parser = parse::count, requires = "multiplexed")]
     pub streams: Option<u32>,
-    /// Requests pipelined on one HTTP/1.1 connection [default: 1]
+    /// Pipelined requests per HTTP/1.1 connection [default: 1]
     #[arg(
         long,
         value_name = "N",
@@ -209,22 +208,22 @@ pub struct ConnectionArgs {
     /// Close connections after N requests
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub requests_per_connection: Option<u32>,
-    /// Close connections after this age
+    /// Close connections after this time
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub connection_lifetime: Option<Duration>,
-    /// With --rate: the most connections [default: 1000]
+    /// With --rate: maximum number of connections [default: 1000]
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub max_connections: Option<u32>,
-    /// Time limit of a request; 0 for none [default: 30s]
+    /// Time limit per request; 0 for none [default: 30s]
     #[arg(long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub timeout: Option<Duration>,
-    /// Time limit for connecting, TLS included [default: as --timeout]
+    /// Time limit to connect, including TLS [default: as --timeout]
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub connect_timeout: Option<Duration>,
-    /// Time limit until the first byte of an answer
+    /// Time limit until the first byte of a response
     #[arg(long, value_name = "DUR", value_parser = parse::duration)]
     pub first_byte_timeout: Option<Duration>,
-    /// Retry a request whose idle connection the server just closed
+    /// Retry a request if the server just closed its idle connection
     #[arg(long)]
     pub retry_stale_keepalive: bool,
     /// Connect to this Unix domain socket
@@ -232,16 +231,16 @@ pub struct ConnectionArgs {
     pub unix_socket: Option<PathBuf>,
     /// Connect to HOST2:PORT2 instead of HOST1:PORT1 (repeatable)
     ///
-    /// Either part may be empty.
+    /// Any part may be empty.
     #[arg(long, value_name = "HOST1:PORT1:HOST2:PORT2")]
     pub connect_to: Vec<String>,
-    /// Use these addresses of a host, not those of DNS (repeatable)
+    /// Use these addresses for a host instead of DNS (repeatable)
     #[arg(long, value_name = "HOST:PORT:ADDRESS[,ADDRESS...]")]
     pub resolve: Vec<String>,
     /// Connect from this local address
     #[arg(long, alias = "interface", value_name = "ADDRESS")]
     pub bind: Option<IpAddr>,
-    /// Send requests through this proxy; without TLS
+    /// Send requests through this HTTP proxy, without TLS
     #[arg(long, value_name = "URL")]
     pub proxy: Option<String>,
 }
@@ -250,13 +249,13 @@ pub struct ConnectionArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Success")]
 pub struct ExpectArgs {
-    /// Statuses that count as success, e.g. 200,304 [default: 2xx]
+    /// Status codes that count as success, e.g. 200,304 [default: 2xx]
     #[arg(long, value_name = "CODES", value_delimiter = ',', value_parser = parse_statuses)]
     pub expect_status: Vec<RangeInclusive<u16>>,
     /// Text that every body must contain
     #[arg(long, value_name = "TEXT", conflicts_with = "expect_length")]
     pub expect_body: Option<String>,
-    /// The length of every body in bytes
+    /// Length in bytes that every body must have
     #[arg(long, value_name = "BYTES")]
     pub expect_length: Option<u64>,
     /// Do not send a test request before the load
@@ -268,33 +267,33 @@ pub struct ExpectArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Generator")]
 pub struct GeneratorArgs {
-    /// Threads of a generator process [default: 1]
+    /// Threads per generator process [default: 1]
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub threads: Option<u32>,
-    /// Generator processes, started together and added up [default: 1]
+    /// Generator processes whose results are added up [default: 1]
     #[arg(long, value_name = "N", value_parser = parse::count)]
     pub clients: Option<u32>,
     /// Pin the generator's threads to these CPUs, e.g. 1 or 0,2-3
     ///
-    /// They are given to the threads one after the other.
+    /// CPUs are assigned to the threads in turn.
     #[arg(long, value_name = "CPUS")]
     pub pin: Option<CpuSet>,
     /// Run the generator with real-time priority (SCHED_FIFO)
     ///
-    /// It needs permission.
+    /// This needs permission.
     #[arg(long)]
     pub rt: bool,
-    /// Busy-wait instead of sleeping, for more exact times
+    /// Busy-wait instead of sleeping, for more precise timing
     ///
-    /// Each thread needs a whole processor.
+    /// Each thread occupies a whole processor.
     #[arg(long)]
     pub busy_poll: bool,
-    /// Read every answer at once, even when a busy server sends several
+    /// Read each response at once, even if the server sends several
     #[arg(long)]
     pub no_batching: bool,
-    /// What sends the load: the built-in generator or another tool
+    /// Load generator: the built-in one or another tool
     ///
-    /// The figures of the other tool are read.
+    /// The output of the other tool is parsed.
     #[arg(long, value_name = "TOOL", default_value = "builtin", value_parser = clients())]
     pub client: LoadClient,
 }
@@ -308,41 +307,41 @@ fn clients() -> impl TypedValueParser<Value = LoadClient> {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Pace")]
 pub struct PaceArgs {
-    /// Concurrent requests, or 'max' to search [default: 10]
+    /// Number of concurrent requests, or 'max' to search [default: 10]
     ///
-    /// Several numbers are measured in turn. 'max' finds the one beyond which throughput stops growing. With --rate,
-    /// connections at the beginning.
+    /// Several numbers are measured in turn. 'max' finds the number beyond which throughput stops growing. With --rate,
+    /// this is the initial number of connections.
     #[arg(short = 'c', long, alias = "connections", value_name = "N|max")]
     pub concurrency: Option<Concurrency>,
-    /// Stop after N requests, not counting those of the warm-up
+    /// Stop after N requests, not counting the warm-up
     #[arg(short = 'n', long, value_name = "N", value_parser = parse::count)]
     pub count: Option<u32>,
     /// Stop after this time [default: 10s without --count]
     ///
-    /// It begins after the warm-up.
+    /// The time starts after the warm-up.
     #[arg(short = 't', long, alias = "duration", value_name = "DUR", value_parser = parse::duration)]
     pub time: Option<Duration>,
     /// Requests per second, e.g. 500, 10k, 90/m, or 'max' to search
     ///
-    /// They are sent on schedule, whatever the server does. 'max' finds the highest rate that the server sustains.
+    /// Requests are sent on schedule, whatever the server does. 'max' finds the highest rate that the server sustains.
     #[arg(long, alias = "rps", value_name = "N[/s]|max")]
     pub rate: Option<RateChoice>,
     /// Ramp the rate, e.g. 0-1000:30s, or hold it, e.g. 1000:1m
     ///
-    /// Repeatable: ramps follow one another, then comes --rate, if it is given.
+    /// Repeatable: ramps follow one another, then --rate applies, if given.
     #[arg(long, alias = "stage", value_name = "[FROM-]TO:DUR")]
     pub ramp: Vec<RateStage>,
-    /// Send at random moments instead of evenly, as independent users do
+    /// Send at random times instead of evenly, as independent users do
     #[arg(long)]
     pub poisson: bool,
-    /// Pause of a client between an answer and its next request
+    /// Pause of a client between a response and its next request
     ///
-    /// With 'DUR exp' pauses are random, from an exponential distribution.
+    /// 'DUR exp' draws the pauses from an exponential distribution.
     #[arg(long, value_name = "DUR[ exp]")]
     pub think: Option<ThinkPause>,
     /// Stop early, once throughput and median are steady [default: 5]
     ///
-    /// Those of a second are then within PCT of those of the second before.
+    /// They are steady when two consecutive seconds differ by at most PCT.
     #[arg(
         long,
         value_name = "PCT",
@@ -353,13 +352,13 @@ pub struct PaceArgs {
         conflicts_with = "clients"
     )]
     pub until_steady: Option<f64>,
-    /// Warm-up time, whose requests are not in the results
+    /// Warm-up time, excluded from the results
     #[arg(short = 'w', long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub warmup: Option<Duration>,
-    /// How long to wait for the last answers [default: as --timeout]
+    /// How long to wait for the last responses [default: as --timeout]
     #[arg(long, value_name = "DUR", value_parser = parse::duration_or_none)]
     pub drain: Option<Duration>,
-    /// Seed of all random choices [default: random; stored and shown]
+    /// Seed for all random choices [default: random; stored and shown]
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
 }
@@ -387,12 +386,12 @@ impl PaceArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Server")]
 pub struct ServeArgs {
-    /// Start this server before each load and end it afterwards
+    /// Start this server before each load and stop it afterwards
     ///
-    /// It must stay in the foreground. Given once it is for all addresses, or once for each.
+    /// The command must stay in the foreground. Give it once for all URLs, or once for each.
     #[arg(long, value_name = "COMMAND")]
     pub serve: Vec<String>,
-    /// How long a server may take to accept connections [default: 30s]
+    /// Time limit for the server to accept connections [default: 30s]
     #[arg(long, value_name = "DUR", value_parser = parse::duration, requires = "serve")]
     pub serve_timeout: Option<Duration>,
 }
@@ -404,18 +403,18 @@ pub struct TlsArgs {
     /// Accept any certificate
     #[arg(short = 'k', long)]
     pub insecure: bool,
-    /// Trust the authorities in this file (PEM), and no others
+    /// Trust only the certificate authorities in this file (PEM)
     #[arg(long, value_name = "FILE", conflicts_with = "insecure")]
     pub cacert: Option<PathBuf>,
-    /// The certificate to show to the server (PEM)
+    /// Client certificate (PEM)
     #[arg(long, value_name = "FILE")]
     pub cert: Option<PathBuf>,
-    /// Its private key (PEM) [default: in the file of --cert]
+    /// Private key of the client certificate (PEM) [default: in --cert]
     #[arg(long, value_name = "FILE", requires = "cert")]
     pub key: Option<PathBuf>,
-    /// The name in the handshake [default: the host]
+    /// Server name for the TLS handshake [default: the host]
     ///
-    /// The certificate is checked against it.
+    /// The certificate must match this name.
     #[arg(long, value_name = "NAME")]
     pub sni: Option<String>,
 }
@@ -424,15 +423,15 @@ pub struct TlsArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Traffic")]
 pub struct TrafficArgs {
-    /// The method [default: GET; POST with a body]
+    /// Request method [default: GET; POST with a body]
     #[arg(short = 'X', long = "request", alias = "method", value_name = "METHOD")]
     pub method: Option<String>,
-    /// A header field (repeatable)
+    /// Header field (repeatable)
     ///
-    /// 'Name:' leaves out one that is usual, 'Name;' sends an empty one.
+    /// 'Name:' removes a default header field, 'Name;' sends an empty one.
     #[arg(short = 'H', long, value_name = "NAME: VALUE")]
     pub header: Vec<String>,
-    /// The body, as a form; '@FILE' takes it from a file as it is
+    /// Request body, sent as a form; '@FILE' reads it from a file
     #[arg(
         short = 'd',
         long,
@@ -440,51 +439,51 @@ pub struct TrafficArgs {
         conflicts_with = "body_file"
     )]
     pub data: Option<String>,
-    /// The body from a file, without a Content-Type
+    /// Request body from a file, without Content-Type
     #[arg(long, value_name = "FILE")]
     pub body_file: Option<PathBuf>,
-    /// Name and password (Basic authentication)
+    /// User name and password for Basic authentication
     #[arg(short = 'u', long, value_name = "NAME:PASSWORD")]
     pub user: Option<String>,
-    /// A cookie (repeatable)
+    /// Cookie (repeatable)
     #[arg(short = 'b', long, value_name = "NAME=VALUE")]
     pub cookie: Vec<String>,
-    /// The value of User-Agent [default: speedwell/VERSION]
+    /// User-Agent header [default: speedwell/VERSION]
     #[arg(short = 'A', long, value_name = "TEXT")]
     pub user_agent: Option<String>,
-    /// Requests of several kinds with weights, from a TOML file
+    /// TOML file with several kinds of requests and their weights
     ///
-    /// Paths refer to the URL.
+    /// Paths are relative to the URL.
     #[arg(
         long,
         value_name = "FILE",
         conflicts_with_all = ["method", "data", "body_file", "location"]
     )]
     pub requests: Option<PathBuf>,
-    /// A table (.csv or .jsonl) whose rows fill '{{column}}'
+    /// Table (.csv or .jsonl) whose rows replace '{{column}}'
     ///
-    /// Paths, header fields and bodies may have such places.
+    /// Paths, header fields and bodies may contain such placeholders.
     #[arg(long, value_name = "FILE")]
     pub data_rows: Option<PathBuf>,
-    /// Follow redirects before the load, and load the last address
+    /// Follow redirects before the load, and load the final URL
     #[arg(short = 'L', long)]
     pub location: bool,
-    /// Speak HTTP/1.0
+    /// Use HTTP/1.0
     #[arg(long = "http1.0", conflicts_with = "multiplexed")]
     pub http10: bool,
-    /// Speak HTTP/2
+    /// Use HTTP/2
     ///
-    /// It is agreed in TLS; without TLS it is spoken without asking.
+    /// Negotiated in TLS; without TLS, the load starts with HTTP/2 directly (prior knowledge).
     #[arg(long, group = "multiplexed")]
     pub http2: bool,
-    /// Speak HTTP/3, if this program was built with it
+    /// Use HTTP/3, if this program was built with it
     ///
-    /// The cargo feature is called 'http3'.
+    /// It needs the Cargo feature 'http3'.
     #[arg(long, group = "multiplexed")]
     pub http3: bool,
-    /// Bytes of the server's header compression table [default: 0]
+    /// Size of the server's header compression table [default: 0]
     ///
-    /// Browsers offer 65536.
+    /// Browsers allow 65536 bytes.
     #[arg(long, value_name = "BYTES", requires = "http2")]
     pub h2_table_size: Option<u32>,
 }

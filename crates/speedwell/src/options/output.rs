@@ -14,38 +14,38 @@ use std::path::{Path, PathBuf};
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Output")]
 pub struct OutputArgs {
-    /// Also write this file, e.g. report.html or chart.svg (repeatable)
+    /// Also write to this file: report.html, chart.svg (repeatable)
     ///
-    /// The kind follows from the ending: html, txt, md, adoc, org, csv, json, svg or png.
+    /// The extension determines the format: html, txt, md, adoc, org, csv, json, svg or png.
     #[arg(short = 'o', long, value_name = "FILE")]
     pub output: Vec<PathBuf>,
-    /// Format of standard output: text, md, adoc, org, csv, json or html
+    /// Format on stdout: text, md, adoc, org, csv, json or html
     #[arg(long, value_name = "FORMAT")]
     pub format: Option<ReportFormat>,
-    /// The same as --format json
+    /// Same as --format json
     #[arg(long, conflicts_with = "format")]
     pub json: bool,
     /// Chart to draw, e.g. box
     ///
-    /// The charts are box, scatter, line, bar, forest, histogram, flame and trend.
+    /// One of box, scatter, line, bar, forest, histogram, flame and trend.
     #[arg(long, value_name = "KIND")]
     pub chart: Option<ChartKind>,
     /// Unit of the figures, e.g. 1/s, k/s, ns, ms
     #[arg(long, value_name = "U")]
     pub unit: Option<UnitChoice>,
-    /// Sort by this column, largest first; '-NAME' smallest first
+    /// Sort by this column, largest first; '-NAME': smallest first
     #[arg(long, value_name = "COLUMN", allow_hyphen_values = true)]
     pub sort: Option<String>,
-    /// Only the answer; of '-q' and '-v', the last one counts
+    /// Print only the answer; the last of '-q' and '-v' counts
     #[arg(short = 'q', long, overrides_with = "verbose")]
     pub quiet: bool,
-    /// Everything
+    /// Print all details
     #[arg(short = 'v', long, overrides_with = "quiet")]
     pub verbose: bool,
-    /// Colour: auto, always or never
+    /// When to use colors: auto, always or never
     #[arg(long, value_name = "WHEN", default_value = "auto")]
     pub color: ColorChoice,
-    /// No progress line
+    /// Hide the progress line
     #[arg(long)]
     pub no_progress: bool,
 }
@@ -124,8 +124,10 @@ impl OutputArgs {
         )?;
         for file in written {
             if !self.quiet {
-                let shows = file.shows.map(|shows| format!(" ({shows})"));
-                let shows = shows.unwrap_or_default();
+                let shows = file
+                    .shows
+                    .map(|shows| format!(" ({shows})"))
+                    .unwrap_or_default();
                 status::print_note(&format!("wrote '{}'{shows}", file.path.display()));
             }
         }

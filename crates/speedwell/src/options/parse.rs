@@ -10,14 +10,13 @@ use std::time::Duration;
 /// # Errors
 /// Fails for anything else; the message gives an example.
 pub fn count(text: &str) -> Result<u32, String> {
-    let wrong = || format!("'{text}' is not a whole number of at least 1, such as 30, 10k or 1e6");
     match speedwell_model::ParameterValue::parse(text, speedwell_model::ValueKind::Number) {
         Some(speedwell_model::ParameterValue::Number(n))
             if n >= 1.0 && n.fract() == 0.0 && n <= 4e9 =>
         {
             Ok(n as u32)
         }
-        _ => Err(wrong()),
+        _ => Err("expected a whole number of at least 1, such as 30, 10k or 1e6".to_owned()),
     }
 }
 
@@ -29,7 +28,7 @@ pub fn percentage(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim().parse::<f64>();
     match number {
         Ok(number) if number >= 0.0 && number.is_finite() => Ok(number),
-        _ => Err(format!("'{text}' is not a percentage such as 5% or 0.5")),
+        _ => Err("expected a percentage such as 5% or 0.5".to_owned()),
     }
 }
 
@@ -50,9 +49,7 @@ pub fn confidence(text: &str) -> Result<f64, String> {
     if share > 0.5 && share < 1.0 {
         Ok(share)
     } else {
-        Err(format!(
-            "'{text}' is not a confidence between 50 and 100 %, such as 95"
-        ))
+        Err("expected a confidence level between 50 and 100 %, such as 95".to_owned())
     }
 }
 
@@ -80,9 +77,9 @@ pub fn better(text: &str) -> Result<(String, MetricDirection), String> {
         "higher" => MetricDirection::Higher,
         "lower" => MetricDirection::Lower,
         _ => {
-            return Err(format!(
-                "expected METRIC=higher or METRIC=lower, such as 'misses/s=lower', instead of '{text}'"
-            ));
+            return Err(
+                "expected METRIC=higher or METRIC=lower, such as 'misses/s=lower'".to_owned(),
+            );
         }
     };
     Ok((name.to_owned(), better))
@@ -95,7 +92,7 @@ pub fn better(text: &str) -> Result<(String, MetricDirection), String> {
 pub fn assignment(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("'{text}' is not of the form NAME=VALUE")),
+        _ => Err("expected NAME=VALUE".to_owned()),
     }
 }
 
@@ -105,7 +102,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
 /// Fails for anything else, including zero; the message gives an example.
 pub fn duration(text: &str) -> Result<Duration, String> {
     speedwell_model::parse_duration(text)
-        .ok_or_else(|| format!("'{text}' is not a duration such as 500ms, 3s or 2m"))
+        .ok_or_else(|| "expected a duration such as 500ms, 3s or 2m".to_owned())
 }
 
 /// Parses a duration as in [`duration`], or `0`.

@@ -13,10 +13,10 @@ use speedwell_measure::{MeasureRequest, PlanRequest, SessionRequest};
 use speedwell_model::SteadyRule;
 use speedwell_results::store::Store;
 
-/// Measure benchmark files, folders (groups) or whole benchmark folders
+/// Measure benchmark files, groups or whole benchmark folders
 ///
-/// With one variant the result is a table of what each case does; with several it is a comparison
-/// with a verdict for every case.
+/// With a single variant, the result is a table with the figures of each case; with several variants, a comparison with
+/// a verdict for every case.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell run benchmarks/buffers
@@ -33,7 +33,7 @@ pub struct RunArgs {
     pub targets: Vec<String>,
     /// After '--': arguments for every measured program
     ///
-    /// They stand before those of a variant's own.
+    /// They precede the variant's own arguments.
     #[arg(index = 2, last = true, value_name = "ARG")]
     pub arguments: Vec<String>,
     #[command(flatten)]
@@ -46,14 +46,14 @@ pub struct RunArgs {
     pub execution: ExecutionArgs,
     #[command(flatten)]
     pub layout: LayoutArgs,
-    /// After measuring, profile every case of an experiment
+    /// Profile every case of an experiment after measuring
     ///
     /// The profiled runs are not timed.
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test"])]
     pub profile: bool,
-    /// Show it in a browser while it is measured
+    /// Show live results in a browser
     ///
-    /// The page stays until Enter is pressed, or a minute after the last viewer.
+    /// The dashboard is served until you press Enter, or for a minute after the last viewer left.
     #[arg(long, help_heading = "Execution", conflicts_with_all = ["list", "test", "no_save"])]
     pub dashboard: bool,
     #[command(flatten)]
@@ -170,7 +170,7 @@ impl MeasureTask {
             Store::in_memory()
         } else {
             let opened = self.store.open_store();
-            opened.context("cannot keep the session\nhint: --no-save keeps nothing")
+            opened.context("cannot store the session\nhint: --no-save measures without storing")
         }
     }
 

@@ -11,10 +11,10 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Search")]
 pub struct SearchArgs {
-    /// The same as '-c max'
+    /// Same as '-c max'
     #[arg(long, conflicts_with = "concurrency")]
     pub squeeze: bool,
-    /// The highest concurrency that '-c max' tries
+    /// Highest concurrency that '-c max' tries
     #[arg(long, value_name = "N", value_parser = parse::count, long_help = limit_help())]
     pub concurrency_limit: Option<u32>,
     /// Stop '-c max' after N levels without improvement [default: 2]
@@ -44,7 +44,7 @@ impl SearchArgs {
 
 fn limit_help() -> String {
     format!(
-        "The highest concurrency that '-c max' tries [default: {} workers of code, {} connections]",
+        "Highest concurrency that '-c max' tries [default: {} for snippets, {} for connections]",
         SearchArgs::MAX_WORKERS,
         SaturationRules::default().limit
     )
@@ -67,10 +67,11 @@ impl FromStr for Concurrency {
             return Ok(Concurrency::Max);
         }
         let mut levels = Vec::new();
-        for level in text.split(',') {
-            let level = parse::count(level.trim()).map_err(|why| format!("{why}, nor 'max'"))?;
+        for word in text.split(',').map(str::trim) {
+            let level = parse::count(word)
+                .map_err(|why| format!("cannot parse '{word}': {why}, or 'max'"))?;
             if levels.contains(&level) {
-                return Err(format!("{level} stands there twice"));
+                return Err(format!("{level} is given twice"));
             }
             levels.push(level);
         }

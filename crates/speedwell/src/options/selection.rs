@@ -16,18 +16,18 @@ use std::path::Path;
 pub struct SelectionArgs {
     /// Only benchmarks whose 'group/name' matches this pattern
     ///
-    /// Repeatable: any of them.
+    /// Repeatable: benchmarks that match any of the patterns are measured.
     #[arg(short = 'f', long = "filter", value_name = "RE")]
     pub filter: Vec<Regex>,
     /// Leave out benchmarks that match this pattern (repeatable)
     ///
-    /// It is looked for in 'group/name'.
+    /// The pattern is searched in 'group/name'.
     #[arg(short = 'x', long = "exclude", value_name = "RE")]
     pub exclude: Vec<Regex>,
     /// Set a parameter to these values (repeatable)
     ///
-    /// They replace the declared ones. NAME=V[,V...] among the targets means the same. '@FILE' reads lines such as
-    /// 'group/file.js n=1000', as 'speedwell iterations' writes them.
+    /// The values replace the declared ones. NAME=V[,V...] among the targets has the same effect. '@FILE' reads lines
+    /// such as 'group/file.js n=1000', as written by 'speedwell iterations'.
     #[arg(short = 's', long = "set", value_name = "NAME=V[,V...]")]
     pub set: Vec<String>,
     #[command(flatten)]
@@ -110,10 +110,10 @@ pub struct StudyArgs {
     /// Study how the metric depends on this parameter
     #[arg(long, value_name = "NAME")]
     pub x_axis: Option<String>,
-    /// One line for each value of this parameter, or 'variant'
+    /// Draw a line for each value of this parameter, or 'variant'
     #[arg(long, value_name = "NAME", requires = "x_axis")]
     pub by: Option<String>,
-    /// Logarithmic x axis
+    /// Use a logarithmic x axis
     #[arg(long, requires = "x_axis")]
     pub log: bool,
 }

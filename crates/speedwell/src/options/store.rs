@@ -18,9 +18,9 @@ pub fn env_variable(name: &str) -> Option<String> {
 /// Database location.
 #[derive(Debug, Clone, Default, Args)]
 pub struct DatabaseArgs {
-    /// The database: a file, or postgres://HOST/NAME
+    /// Database: a file, or postgres://HOST/NAME
     ///
-    /// [default: $SPEEDWELL_DB, else .speedwell/results.db of the project, else that of the user]
+    /// [default: $SPEEDWELL_DB, else .speedwell/results.db of the project, else the user's database]
     #[arg(long, value_name = "FILE", help_heading = "Store")]
     pub db: Option<PathBuf>,
 }
@@ -32,8 +32,10 @@ impl DatabaseArgs {
     /// Fails if there is no current folder.
     pub fn database_path(&self) -> anyhow::Result<PathBuf> {
         // Not with clap's `env`: the variable must not conflict with options such as --no-save.
-        let chosen = self.db.clone();
-        let chosen = chosen.or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
+        let chosen = self
+            .db
+            .clone()
+            .or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
         Ok(Store::locate(chosen.as_deref(), &std::env::current_dir()?))
     }
 
@@ -50,10 +52,10 @@ impl DatabaseArgs {
 pub struct StoreArgs {
     #[command(flatten)]
     pub database: DatabaseArgs,
-    /// Name this session, for later use as @NAME (repeatable)
+    /// Tag this session, for later use as @NAME (repeatable)
     #[arg(long, value_name = "NAME")]
     pub tag: Vec<String>,
-    /// Keep nothing
+    /// Do not store the session
     #[arg(long, conflicts_with_all = ["db", "tag"])]
     pub no_save: bool,
 }
@@ -62,10 +64,10 @@ pub struct StoreArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Store")]
 pub struct OriginArgs {
-    /// The revision that is measured [default: that of the checkout]
+    /// Measured revision [default: as checked out]
     #[arg(long, value_name = "REVISION")]
     pub revision: Option<String>,
-    /// The branch that it belongs to [default: that of the checkout]
+    /// Branch of the revision [default: as checked out]
     #[arg(long, value_name = "NAME")]
     pub branch: Option<String>,
     #[command(flatten)]
@@ -75,9 +77,9 @@ pub struct OriginArgs {
 /// Name of the machine.
 #[derive(Debug, Clone, Default, Args)]
 pub struct MachineArgs {
-    /// Name of this machine; sessions under one name are of one machine
+    /// Name of this machine; same name means same machine
     ///
-    /// [default: $SPEEDWELL_MACHINE, else its host name and processors]
+    /// [default: $SPEEDWELL_MACHINE, else the host name and processors]
     #[arg(long, value_name = "NAME", help_heading = "Store")]
     machine: Option<String>,
 }
@@ -120,12 +122,12 @@ impl OriginArgs {
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Store")]
 pub struct PushTarget {
-    /// Send the session to this project on a server when it is over
+    /// Push the finished session to this project on a server
     ///
     /// The token is read from SPEEDWELL_TOKEN.
     #[arg(long, value_name = "URL", conflicts_with = "no_save")]
     push: Option<UploadTarget>,
-    /// Exit with status 2 if the session could not be sent
+    /// Exit with status 2 if the session cannot be pushed
     #[arg(long, requires = "push")]
     pub push_required: bool,
 }

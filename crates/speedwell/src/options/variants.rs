@@ -16,25 +16,25 @@ const BASE_REVISION: &str = "@base";
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Variants")]
 pub struct VariantArgs {
-    /// A variant to compare, e.g. 'jit=node --maglev' (repeatable)
+    /// Variant to compare, e.g. 'jit=node --maglev' (repeatable)
     ///
-    /// In full: 'NAME=[VAR=V...] [PROGRAM] [ARG...]', for example 'big=NODE_OPTIONS=--stack-size=2000 node'. A program
-    /// alone, such as 'bun', gives its name to the variant. PROGRAM may be a revision, as in --old. The first variant
+    /// The full form is 'NAME=[VAR=V...] [PROGRAM] [ARG...]', for example 'big=NODE_OPTIONS=--stack-size=2000 node'. A
+    /// program alone, such as 'bun', also names the variant. PROGRAM may be a revision, as in --old. The first variant
     /// is the baseline.
     #[arg(long, value_name = "NAME=COMMAND", conflicts_with_all = ["old", "new"])]
     pub variant: Vec<String>,
-    /// The program of the baseline, or its revision: rev:REV
+    /// Baseline: a program, or a git revision as rev:REV
     ///
-    /// 'rev:REV' takes what the target uses from a revision in git, 'rev:REV:PROGRAM' a program that is built from it.
-    /// 'rev:@base' is where this branch parts from the one it will be merged into.
+    /// 'rev:REV' measures the targets as of a git revision, 'rev:REV:PROGRAM' uses a program built from it. 'rev:@base'
+    /// is the merge base with the branch that this one will be merged into.
     #[arg(long, value_name = "PROGRAM", requires = "new")]
     pub old: Option<PathBuf>,
-    /// The program to compare with it
+    /// Program or revision to compare with the baseline
     #[arg(long, value_name = "PROGRAM", requires = "old")]
     pub new: Option<PathBuf>,
     #[command(flatten)]
     pub build: BuildArgs,
-    /// The reference variant [default: the first]
+    /// Variant to compare the others with [default: the first]
     #[arg(long, value_name = "NAME")]
     pub baseline: Option<String>,
 }
@@ -44,10 +44,10 @@ pub struct VariantArgs {
 pub struct BuildArgs {
     /// Build each revision with this shell command
     ///
-    /// It is executed in a worktree in the cache folder. A build that succeeded is kept.
+    /// The command runs in a worktree in the cache folder. Successful builds are cached.
     #[arg(long, value_name = "COMMAND")]
     pub build: Option<String>,
-    /// Time limit of building a revision
+    /// Time limit for building a revision
     #[arg(long, value_name = "DUR", default_value = "1h", value_parser = parse::duration)]
     pub build_timeout: Duration,
 }
@@ -87,7 +87,7 @@ impl VariantArgs {
             .collect();
         ensure!(
             self.build.build.is_none() || !revisions.is_empty(),
-            "--build builds revisions, and none is measured\nhint: --old rev:main --new rev:HEAD"
+            "--build needs a revision to build\nhint: --old rev:main --new rev:HEAD"
         );
         Ok(VariantRequest {
             given,
@@ -143,7 +143,7 @@ impl TypedRevision {
         let is_broken = typed.is_empty() || program.is_some_and(str::is_empty);
         ensure!(
             !is_broken && !rest.contains(char::is_control),
-            "'{}' is not of the form rev:REVISION[:PROGRAM]\nhint: rev:main, rev:v1.4:build/bench",
+            "cannot parse revision '{}': expected rev:REVISION[:PROGRAM]\nhint: rev:main, rev:v1.4:build/bench",
             word.escape_debug()
         );
         Ok(Some(TypedRevision {
@@ -164,16 +164,19 @@ impl TypedRevision {
 
 /// Parses `NAME=[VAR=V...] [PROGRAM] [ARG...]`, or a program alone.
 fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
-    let form = || format!("'{text}' is not of the form NAME=[VAR=V...] [PROGRAM] [ARG...]");
+    let form =
+        || format!("cannot parse variant '{text}': expected NAME=[VAR=V...] [PROGRAM] [ARG...]");
     let Some((name, rest)) = text.split_once('=') else {
         return program_alone(text).with_context(form);
     };
     if name.is_empty() || name.contains(char::is_whitespace) {
         bail!(form());
     }
-    let words = shell_words::split(rest).with_context(form)?;
+    let mut words = shell_words::split(rest)
+        .with_context(form)?
+        .into_iter()
+        .peekable();
     let mut variant = Variant::plain(name);
-    let mut words = words.into_iter().peekable();
     while let Some((variable, value)) = words.peek().and_then(|word| parse_env_assignment(word)) {
         variant.environment.push((variable, value));
         words.next();
@@ -192,9 +195,11 @@ fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
 /// Parses a program alone; the variant gets the program's name.
 fn program_alone(text: &str) -> anyhow::Result<TypedVariant> {
     let path = Path::new(text);
-    let name = path.file_name().map(|name| name.to_string_lossy());
-    let name = name.filter(|name| !name.contains(char::is_whitespace));
-    let name = name.with_context(|| format!("'{text}' is no name of a program"))?;
+    let name = path
+        .file_name()
+        .map(|name| name.to_string_lossy())
+        .filter(|name| !name.contains(char::is_whitespace))
+        .with_context(|| format!("'{text}' does not name a program"))?;
     with_program(&name, path)
 }
 

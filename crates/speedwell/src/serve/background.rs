@@ -48,8 +48,8 @@ fn summarize_store(path: &Path) -> anyhow::Result<usize> {
         return Ok(0);
     }
     let viewed = Store::open_to_view(path)?;
-    let is_measured = viewed.running_sessions(1)?;
-    let is_measured = is_measured.iter().any(|session| !session.is_killed);
+    let running = viewed.running_sessions(1)?;
+    let is_measured = running.iter().any(|session| !session.is_killed);
     if is_measured || viewed.find_sessions_without_points()?.is_empty() {
         return Ok(0);
     }

@@ -15,27 +15,27 @@ use std::fs::File;
 use std::io::{BufReader, BufWriter, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Write everything to a file: sessions, tokens by their digests, judgements, deletions
+/// Back up sessions, token digests, judgements and deletions to a file
 ///
-/// The file is JSON Lines; 'speedwell serve restore' reads it into a file or into PostgreSQL, wherever it came from. It is
-/// of one moment for each project, also while the server runs. What is being measured on this machine is left out; a session
-/// whose process was killed is written as interrupted.
+/// The file is JSON Lines; 'speedwell serve restore' reads it into a file or into PostgreSQL, whichever it came from.
+/// It is a consistent snapshot of each project, even while the server runs. Sessions that are being measured on this
+/// machine are left out; a session whose process was killed is written as interrupted.
 #[derive(Debug, Args)]
 pub struct BackupArgs {
-    /// The file, which must not be there yet
+    /// File to create; it must not exist yet
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
     store: DatabaseArgs,
 }
 
-/// Read what 'speedwell serve backup' wrote
+/// Restore a file written by 'speedwell serve backup'
 ///
-/// Sessions that are here already stay as they are; deleted ones are not brought back. The whole file is checked before
-/// anything is written.
+/// Existing sessions are not changed, and deleted ones are not restored. The whole file is checked before anything is
+/// written.
 #[derive(Debug, Args)]
 pub struct RestoreArgs {
-    /// The file
+    /// Backup file to read
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
@@ -54,7 +54,7 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
     // not mistaken for a whole one.
     ensure!(
         !args.file.exists(),
-        "'{named}' is there already\nhint: name another file"
+        "'{named}' already exists\nhint: name another file"
     );
     let part = args.file.with_extension("part");
     let file = File::create(&part).with_context(|| format!("cannot write '{}'", part.display()))?;
@@ -63,19 +63,20 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
     let mut sessions = 0;
     let projects = store.list_projects()?;
     for project in &projects {
-        let of = (project.name.as_str(), project.is_public);
+        let header = (project.name.as_str(), project.is_public);
         sessions += match project.number {
-            1 => store.write_backup(of, &mut out)?,
-            _ => Store::open_to_read(&store.project_path(project)?)?.write_backup(of, &mut out)?,
+            1 => store.write_backup(header, &mut out)?,
+            _ => Store::open_to_read(&store.project_path(project)?)?
+                .write_backup(header, &mut out)?,
         };
     }
     end_backup(&mut out, (projects.len(), sessions))?;
     out.flush()?;
     out.get_ref().sync_all()?;
     std::fs::rename(&part, &args.file).with_context(|| format!("cannot write '{named}'"))?;
-    let of = format_count(projects.len(), "project", "projects");
+    let projects = format_count(projects.len(), "project", "projects");
     let sessions = format_count(sessions, "session", "sessions");
-    status::print_note(&format!("wrote {sessions} of {of} to '{named}'"));
+    status::print_note(&format!("wrote {sessions} of {projects} to '{named}'"));
     Ok(CommandStatus::DONE)
 }
 
@@ -101,20 +102,23 @@ pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
     if is_new && restored.is_err() {
         remove_store(&path);
     }
-    let all = restored.with_context(read)?;
+    let totals = restored.with_context(read)?;
     let sessions = |number| format_count(number, "session", "sessions");
-    let mut words = format!("restored {}", sessions(all.sessions));
-    if all.known > 0 {
-        words += &format!("; already here: {}", sessions(all.known));
+    let mut words = format!("restored {}", sessions(totals.sessions));
+    if totals.known > 0 {
+        words += &format!("; already present: {}", sessions(totals.known));
     }
-    if all.deleted > 0 {
-        words += &format!("; deleted here, and still so: {}", sessions(all.deleted));
+    if totals.deleted > 0 {
+        words += &format!(
+            "; not restored, because deleted here: {}",
+            sessions(totals.deleted)
+        );
     }
     status::print_note(&words);
     if !has_end {
         status::print_note(&format!(
-            "'{named}' was written by an older version and has no last line that counts its sessions: compare the number above \
-             with what 'speedwell serve backup' printed"
+            "'{named}' was written by an older version, without a final count of sessions: compare the number above \
+             with the output of 'speedwell serve backup'"
         ));
     }
     Ok(CommandStatus::DONE)
@@ -143,7 +147,7 @@ fn restore_all(
     mut lines: BackupLines<BufReader<&File>>,
 ) -> anyhow::Result<RestoreSummary> {
     let mut first = Store::open(path)?;
-    let mut all = RestoreSummary::default();
+    let mut totals = RestoreSummary::default();
     while let Some((name, is_public)) = lines.next_project()? {
         let done = match name.as_str() {
             "" => restore_project(&mut first, &mut lines)?,
@@ -154,11 +158,11 @@ fn restore_all(
                 restore_project(&mut store, &mut lines)?
             }
         };
-        all.sessions += done.sessions;
-        all.known += done.known;
-        all.deleted += done.deleted;
+        totals.sessions += done.sessions;
+        totals.known += done.known;
+        totals.deleted += done.deleted;
     }
-    Ok(all)
+    Ok(totals)
 }
 
 /// Removes the files of a store that this restore has created. Failures to remove them are ignored:
@@ -193,9 +197,8 @@ pub fn open_project_store(path: &Path, name: Option<&str>) -> anyhow::Result<Sto
     let Some(name) = name else {
         return Ok(first);
     };
-    let project = first.find_project(name)?;
-    let project = project.with_context(|| {
-        format!("there is no project '{name}'\nhint: speedwell serve project list shows all")
+    let project = first.find_project(name)?.with_context(|| {
+        format!("unknown project '{name}'\nhint: speedwell serve project list shows all projects")
     })?;
     Store::open(&first.project_path(&project)?)
 }

@@ -38,7 +38,7 @@ impl DashboardThread {
             ..DashboardArgs::default()
         };
         let ready = ReadyServer::from_args(&args)?;
-        ready.announce_url(false, "while it is measured");
+        ready.announce_url(false, "while measuring");
         let ReadyServer {
             server,
             site,
@@ -47,7 +47,7 @@ impl DashboardThread {
         } = ready;
         let serving = std::thread::spawn(move || {
             if let Err(error) = server.run() {
-                status::print_warning(&format!("The dashboard has ended: {error}."));
+                status::print_warning(&format!("The dashboard stopped: {error}."));
             }
         });
         Ok(DashboardThread {
@@ -65,7 +65,7 @@ impl DashboardThread {
             return;
         }
         status::print_note(
-            "the dashboard is served on until Enter, or for a minute after the last viewer",
+            "the dashboard stays up until you press Enter, or for a minute after the last viewer left",
         );
         let is_over = Arc::new(AtomicBool::new(false));
         if is_attended {

@@ -76,7 +76,10 @@ fn post_all(site: &SiteState, public_url: Option<&str>) {
             link,
         };
         if let Err(why) = teller.post_pending(project.path()) {
-            status::print_warning(&format!("Comments of '{}': {why:#}.", project.name));
+            status::print_warning(&format!(
+                "Cannot comment for project '{}': {why:#}.",
+                project.name
+            ));
         }
     }
 }
@@ -102,7 +105,7 @@ impl CommentPoster<'_> {
             self.site
                 .record_server_action(self.project, "comment", &pull, &result);
             if done.is_err() {
-                status::print_warning(&format!("No comment on {pull}: {result}."));
+                status::print_warning(&format!("Cannot comment on {pull}: {result}."));
             }
             store.finish_comment(&job_after_attempt(job, done.err()))?;
         }
@@ -127,9 +130,9 @@ impl CommentPoster<'_> {
             comment,
             status: Some(self.commit_status(job, answer.as_ref())),
         };
-        let known = revision_parents(store, &job.pull)?;
+        let parents = revision_parents(store, &job.pull)?;
         let outcome =
-            client.post_update(&update, &|one, other| order_revisions(&known, one, other));
+            client.post_update(&update, &|one, other| order_revisions(&parents, one, other));
         let posted = &outcome.comment;
         let is_new = matches!(
             posted,
@@ -227,7 +230,7 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
         .as_ref()
         .and_then(|origin| origin.base.clone());
     let Some(base) = base else {
-        bail!("the session does not say which revision it is based on");
+        bail!("the session does not record its base revision");
     };
     let number = session.number.context("the session has no number")?;
     if store.session_machine(number)?.is_none() {
@@ -245,20 +248,20 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
     };
     let measured = store.select_sessions(&filter, MAX_SESSIONS)?;
     // A session that belongs to a pull request itself may have been measured with other options.
-    let whole = measured
+    let candidates = measured
         .iter()
-        .filter(|one| one.runs > 0 && one.number != number);
-    let found = whole
+        .filter(|session| session.runs > 0 && session.number != number);
+    let newest = candidates
         .clone()
-        .find(|one| (one.origin.as_ref()).is_some_and(|origin| origin.pull.is_none()));
-    let found = found.or_else(|| whole.clone().next());
-    let found = found.with_context(|| {
-        format!(
-            "base {} was not measured on this machine",
-            short_revision(&base)
-        )
-    })?;
-    Ok(found.number)
+        .find(|session| (session.origin.as_ref()).is_some_and(|origin| origin.pull.is_none()))
+        .or_else(|| candidates.clone().next())
+        .with_context(|| {
+            format!(
+                "base {} was not measured on this machine",
+                short_revision(&base)
+            )
+        })?;
+    Ok(newest.number)
 }
 
 /// Returns the parents of each revision of a pull request.
@@ -289,8 +292,8 @@ fn order_revisions(
             }
             if !seen.contains(&revision) {
                 seen.push(revision);
-                let own = parents.get(revision).into_iter().flatten();
-                waiting.extend(own.map(String::as_str));
+                let parents_of_revision = parents.get(revision).into_iter().flatten();
+                waiting.extend(parents_of_revision.map(String::as_str));
             }
         }
         false

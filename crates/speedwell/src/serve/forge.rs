@@ -17,10 +17,10 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf, absolute};
 
-/// Have the server comment on pull requests by itself, when sessions of them are pushed
+/// Let the server comment on pull requests when their sessions are pushed
 ///
-/// After a session of a pull request has arrived, it is compared with one of the revision that the pull request is based on,
-/// measured on the same machine. One comment is kept up to date, and the status 'speedwell/CHECK' of the commit is set.
+/// Each session of a pull request is compared with a session of its base revision from the same machine. A single
+/// comment is kept up to date, and the commit status 'speedwell/CHECK' is set.
 #[derive(Debug, Args)]
 pub struct ForgeArgs {
     #[command(subcommand)]
@@ -30,35 +30,36 @@ pub struct ForgeArgs {
 #[derive(Debug, Subcommand)]
 enum ForgeCommand {
     Set(Box<SetArgs>),
-    /// Show where that is; status 1 where it is nowhere
+    /// Show the repository; exit status 1 if none is set
     Show(ShowArgs),
-    /// End it; what was said stays
+    /// Stop commenting; existing comments remain
     Remove(ShowArgs),
 }
 
-/// Say where the pull requests of a project are
+/// Set the repository whose pull requests get comments
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell serve forge set github:owner/name --token-file /etc/speedwell/github.token --project core
   speedwell serve forge set gitea:https://forge.example/owner/name --token-file forge.token --fail-on worse --threshold 2%")]
 struct SetArgs {
-    /// The repository, e.g. github:OWNER/NAME
+    /// Repository, e.g. github:OWNER/NAME
     ///
-    /// gitlab:GROUP/NAME and gitea:https://HOST/OWNER/NAME are the others; a server of your own is named as for Gitea.
+    /// Other forms are gitlab:GROUP/NAME and gitea:https://HOST/OWNER/NAME. For a self-hosted server, give its URL as
+    /// for Gitea.
     #[arg(value_name = "REPOSITORY")]
     repository: String,
-    /// A file with the token, which is read for each comment
+    /// File with the token, read for each comment
     ///
-    /// Nobody but the server's user may be able to read it.
+    /// Only the server's user may be able to read it.
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,
-    /// What comment and status are called
+    /// Name of the comment and the status
     #[arg(long, value_name = "NAME", default_value = "compare")]
     check: String,
-    /// When the status is a failure: worse, unclear [default: never]
+    /// When the status is failure: worse, unclear [default: never]
     #[arg(long, value_name = "WHEN")]
     fail_on: Option<String>,
-    /// The smallest change that matters, as for 'compare'
+    /// Smallest change that matters, as for 'compare'
     #[arg(long, value_name = "PCT")]
     threshold: Option<String>,
     #[command(flatten)]
@@ -68,7 +69,7 @@ struct SetArgs {
 /// Selects a project.
 #[derive(Debug, Args)]
 struct ShowArgs {
-    /// Which project [default: the first]
+    /// Project name [default: the first]
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
     #[command(flatten)]
@@ -80,8 +81,11 @@ impl ShowArgs {
     fn open_stores(&self) -> anyhow::Result<(Store, Store)> {
         let path = self.store.database_path()?;
         // The first project can also be selected by its name in addresses.
-        let own = project_name(&path);
-        let named = self.project.as_deref().filter(|name| *name != own);
+        let first_project = project_name(&path);
+        let named = self
+            .project
+            .as_deref()
+            .filter(|name| *name != first_project);
         Ok((open_project_store(&path, named)?, Store::open(&path)?))
     }
 }
@@ -100,12 +104,15 @@ pub fn run(args: &ForgeArgs) -> anyhow::Result<CommandStatus> {
 
 fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
     parse_pull_request(&args.repository, "1")?;
-    ensure!(!args.check.trim().is_empty(), "a check needs a name");
+    ensure!(
+        !args.check.trim().is_empty(),
+        "the name of the check is empty"
+    );
     let file = absolute(&args.token_file)?;
     match read_token(&file) {
         Err(why) if file.exists() => return Err(why),
         Err(_) => status::print_warning(&format!(
-            "There is no '{}' yet: nothing is said before the server can read it.",
+            "'{}' does not exist yet: the server cannot comment until it can read it.",
             file.display()
         )),
         Ok(_) => {}
@@ -119,7 +126,7 @@ fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
         repository: args.repository.clone(),
         token_file: file
             .to_str()
-            .context("the name of the token's file is no text")?
+            .context("the path of the token file is not valid UTF-8")?
             .to_owned(),
         check: args.check.clone(),
         options,
@@ -129,7 +136,7 @@ fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
     tables.set_forge(Some(&setting))?;
     record_action(&mut first, "forge set", &setting.repository)?;
     status::print_note(&format!(
-        "the server comments on pull requests of {} when sessions of them are pushed",
+        "the server comments on pull requests of {} when their sessions are pushed",
         setting.repository
     ));
     Ok(CommandStatus::DONE)
@@ -152,7 +159,7 @@ fn remove_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
     };
     tables.set_forge(None)?;
     record_action(&mut first, "forge remove", &setting.repository)?;
-    status::print_note("the server comments there no longer; what it has said stays");
+    status::print_note("the server no longer comments there; existing comments remain");
     Ok(CommandStatus::DONE)
 }
 
@@ -172,7 +179,7 @@ pub fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullRe
     let place = format!("{repository}#{pull}").parse::<PullRequestRef>();
     place.map_err(|why| match why {
         ParsePullRequestError::InvalidForm(_) => anyhow!(
-            "'{repository}' names no repository\nhint: github:OWNER/NAME, gitlab:GROUP/NAME or gitea:https://HOST/OWNER/NAME"
+            "cannot parse repository '{repository}'\nhint: github:OWNER/NAME, gitlab:GROUP/NAME or gitea:https://HOST/OWNER/NAME"
         ),
         ParsePullRequestError::Unencrypted(_) => why.into(),
     })
@@ -189,8 +196,8 @@ pub fn read_token(file: &Path) -> anyhow::Result<ForgeToken> {
         data.permissions().mode() & 0o077 == 0,
         "the token in '{named}' can be read by others\nhint: chmod 600 '{named}'"
     );
-    let text = fs::read_to_string(file);
-    let text = text.with_context(|| format!("cannot read the token in '{named}'"))?;
-    ensure!(!text.trim().is_empty(), "there is no token in '{named}'");
+    let text =
+        fs::read_to_string(file).with_context(|| format!("cannot read the token in '{named}'"))?;
+    ensure!(!text.trim().is_empty(), "'{named}' contains no token");
     Ok(ForgeToken::new(text))
 }

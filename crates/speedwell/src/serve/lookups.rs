@@ -78,9 +78,15 @@ pub(super) fn compare_sources(
 ) -> anyhow::Result<PullAnswer> {
     let labelled: Vec<LabelledSession<'_>> = found
         .iter()
-        .map(|one| (one.label.clone(), &one.session, one.variant.clone()))
+        .map(|source| {
+            (
+                source.label.clone(),
+                &source.session,
+                source.variant.clone(),
+            )
+        })
         .collect();
-    let sessions = found.iter().map(|one| &one.session);
+    let sessions = found.iter().map(|source| &source.session);
     let settings = comparison.analysis_settings(&[], None);
     pull_answer::of_comparison(&labelled, &settings, comparison.fail_on, |findings| {
         mark_known(findings, sessions, store);
@@ -101,9 +107,10 @@ pub fn parse_comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonAr
         .iter()
         .map(|(name, value)| format!("--{name}={value}"));
     let grammar = clap::Command::new("compare").no_binary_name(true);
-    let read = ComparisonArgs::augment_args(grammar).try_get_matches_from(words);
-    let read = read.and_then(|matches| ComparisonArgs::from_arg_matches(&matches));
-    read.map_err(|error| {
+    let parsed = ComparisonArgs::augment_args(grammar)
+        .try_get_matches_from(words)
+        .and_then(|matches| ComparisonArgs::from_arg_matches(&matches));
+    parsed.map_err(|error| {
         let text = error.to_string();
         let first = text.lines().next().unwrap_or_default();
         anyhow!("{}", first.trim_start_matches("error: "))

@@ -28,7 +28,7 @@ use super::options::DashboardArgs;
 use clap::{Args, Subcommand};
 use std::path::Path;
 
-/// Show the sessions of the store, their comparisons and their history in a browser
+/// Show stored sessions, their comparisons and their history in a browser
 #[derive(Debug, Args)]
 #[command(
     args_conflicts_with_subcommands = true,

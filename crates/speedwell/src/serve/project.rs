@@ -10,7 +10,7 @@ use speedwell_results::store::{AuditEntry, SessionFilter, Store, StoredProject};
 use speedwell_web::project_name;
 use std::path::Path;
 
-/// Make projects of a server, and say who may read them
+/// Create projects on a server, and control who may read them
 #[derive(Debug, Args)]
 pub struct ProjectArgs {
     #[command(subcommand)]
@@ -23,20 +23,20 @@ enum ProjectCommand {
     List(ListArgs),
 }
 
-/// Make a project, or change who may read one
+/// Create a project, or change who may read it
 #[derive(Debug, Args)]
 struct AddArgs {
-    /// Up to 64 small letters, digits and hyphens
+    /// Name: up to 64 lowercase letters, digits and hyphens
     #[arg(value_name = "NAME")]
     name: String,
-    /// Everybody who can reach the server may read it
+    /// Let everyone who can reach the server read it
     #[arg(long)]
     public: bool,
     #[command(flatten)]
     store: DatabaseArgs,
 }
 
-/// Show the projects
+/// List the projects
 #[derive(Debug, Args)]
 struct ListArgs {
     #[command(flatten)]
@@ -67,7 +67,7 @@ pub fn ensure_project(store: &mut Store, path: &Path, name: &str) -> anyhow::Res
     }
     store
         .find_project("")?
-        .context("the tables have no first project")
+        .context("the store has no first project")
 }
 
 fn add_project(args: &AddArgs) -> anyhow::Result<CommandStatus> {
@@ -76,8 +76,12 @@ fn add_project(args: &AddArgs) -> anyhow::Result<CommandStatus> {
     let project = ensure_project(&mut store, &path, &args.name)?;
     store.set_project_visibility(&project.name, args.public)?;
     record_action(&mut store, "project add", &args.name)?;
-    let who = if args.public { "everybody" } else { "tokens" };
-    status::print_note(&format!("the project '{}' is read by {who}", args.name));
+    let who = if args.public {
+        "by everyone"
+    } else {
+        "with a token"
+    };
+    status::print_note(&format!("project '{}' is readable {who}", args.name));
     Ok(CommandStatus::DONE)
 }
 
@@ -86,8 +90,8 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
     let store = Store::open_to_read(&path)?;
     let mut projects = Vec::new();
     for project in store.list_projects()? {
-        let own = store.project_path(&project)?;
-        let tables = Store::open_to_read(&own)?;
+        let project_path = store.project_path(&project)?;
+        let tables = Store::open_to_read(&project_path)?;
         let name = match project.number {
             1 => project_name(&path),
             _ => project.name,
@@ -96,7 +100,7 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
             name,
             is_public: project.is_public,
             sessions: tables.count_sessions(&SessionFilter::default())?,
-            bytes: std::fs::metadata(&own).ok().map(|data| data.len()),
+            bytes: std::fs::metadata(&project_path).ok().map(|data| data.len()),
             forge: tables.forge_setting()?.map(|forge| forge.repository),
         });
     }

@@ -15,32 +15,33 @@ const UNDELETE_PERIOD: Duration = Duration::from_secs(7 * 86_400);
 /// Age after which an unfinished upload is dropped.
 const UPLOAD_EXPIRY: Duration = Duration::from_secs(7 * 86_400);
 
-/// Delete sessions that need not be kept: failed ones and those of branches, after some days
+/// Delete old sessions: failed ones, and those of branches
 ///
-/// Nothing is deleted by itself. Tagged sessions, those of the main branch and those that a change is confirmed by are kept
-/// always. Of what is deleted stays that it was, so that a later push of it is refused; for 7 days it can be taken back.
+/// Nothing is deleted automatically. Tagged sessions, sessions of the main branch and sessions that confirm a change
+/// are always kept. The store remembers deleted sessions and refuses later pushes of them; a deletion can be undone for
+/// 7 days.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   speedwell serve prune --failed 90d --branches 30d --dry-run
   speedwell serve prune --project core --failed 90d --main main,release
   speedwell serve prune --undelete 019731f2-...")]
 pub struct PruneArgs {
-    /// Which project [default: the first]
+    /// Project name [default: the first]
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
-    /// Delete interrupted and empty sessions after this time
+    /// Delete interrupted and empty sessions older than this
     #[arg(long, value_name = "TIME", value_parser = days)]
     failed: Option<Duration>,
-    /// Delete sessions of branches, the main ones excepted, after this
+    /// Delete sessions of branches other than --main, older than this
     #[arg(long, value_name = "TIME", value_parser = days)]
     branches: Option<Duration>,
-    /// The branches whose sessions are kept always
+    /// Branches whose sessions are always kept
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_values = ["main", "master"])]
     main: Vec<String>,
-    /// List what would be deleted, and delete nothing
+    /// List what would be deleted, without deleting it
     #[arg(long)]
     dry_run: bool,
-    /// Take the deletion of this session back
+    /// Undo the deletion of this session
     #[arg(long, value_name = "ID", conflicts_with_all = ["failed", "branches", "dry_run"])]
     undelete: Option<String>,
     #[command(flatten)]
@@ -56,7 +57,7 @@ fn days(text: &str) -> Result<Duration, String> {
     match number {
         Some(days) => Ok(Duration::from_secs(u64::from(days) * 86_400)),
         None => {
-            parse::duration(text).map_err(|why| format!("{why}, nor a number of days such as 90d"))
+            parse::duration(text).map_err(|why| format!("{why}, or a number of days such as 90d"))
         }
     }
 }
@@ -69,12 +70,12 @@ pub fn run(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
     let mut store = open_project_store(&args.store.database_path()?, args.project.as_deref())?;
     if let Some(id) = &args.undelete {
         let number = store.restore_deleted(id)?;
-        status::print_note(&format!("session '{id}' is here again, as @{number}"));
+        status::print_note(&format!("restored session '{id}' as @{number}"));
         return Ok(CommandStatus::DONE);
     }
     ensure!(
         args.failed.is_some() || args.branches.is_some(),
-        "nothing is to be deleted\nhint: --failed 90d, --branches 30d; --dry-run lists what that means"
+        "no sessions selected to delete\nhint: use --failed 90d or --branches 30d; --dry-run lists the sessions"
     );
     let now = unix_time_ms();
     let before = |age: Option<Duration>| age.map(|age| now - age.as_millis() as i64);
@@ -83,10 +84,10 @@ pub fn run(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
         branches_since: before(args.branches),
         main: &args.main,
     };
-    let all = store.expired_sessions(&keep)?;
+    let expired = store.expired_sessions(&keep)?;
     if args.dry_run {
         let sessions: Vec<SessionOverview> =
-            all.iter().map(|(session, _)| session.clone()).collect();
+            expired.iter().map(|(session, _)| session.clone()).collect();
         let page = report::SessionsPage {
             sessions: &sessions,
             number: 1,
@@ -96,24 +97,20 @@ pub fn run(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
         args.output.print_document(&report::list_sessions(&page))?;
         return Ok(CommandStatus::DONE);
     }
-    for (session, why) in &all {
+    for (session, why) in &expired {
         store.delete_session(session.number, "command line", why, now)?;
     }
     let old = store.purge_deleted_before(now - UNDELETE_PERIOD.as_millis() as i64)?;
     let dropped = store.discard_uploads_before(now - UPLOAD_EXPIRY.as_millis() as i64)?;
     status::print_note(&format!(
         "deleted {}",
-        format_count(all.len(), "session", "sessions")
+        format_count(expired.len(), "session", "sessions")
     ));
     if old > 0 {
-        status::print_note(&format!(
-            "{old} earlier deletions can no longer be taken back"
-        ));
+        status::print_note(&format!("{old} earlier deletions can no longer be undone"));
     }
     if dropped > 0 {
-        status::print_note(&format!(
-            "{dropped} sessions that never arrived were dropped"
-        ));
+        status::print_note(&format!("dropped {dropped} incomplete uploads"));
     }
     Ok(CommandStatus::DONE)
 }

@@ -91,7 +91,7 @@ impl ReadyServer {
         };
         ensure!(
             options.has_token || args.behind_proxy.is_none(),
-            "others come in through the proxy, so nothing is served there before there is a token\n{}",
+            "the proxy lets others reach this server, so it needs a token first\n{}",
             how_to_add(&path)
         );
         let server =
@@ -113,11 +113,11 @@ impl ReadyServer {
             "the dashboard of {} is at {url}{behind} {until}",
             display_store(&self.path)
         ));
-        let with_key = self.site.access.startup_key();
-        let with_key = with_key.map(|key| format!("{url}login?key={key}"));
-        match (with_key, opens) {
+        let key = self.site.access.startup_key();
+        let login_url = key.map(|key| format!("{url}login?key={key}"));
+        match (login_url, opens) {
             (Some(address), false) => status::print_note(&format!(
-                "whoever may also change things opens {address} (it works once)"
+                "to log in with write access, open {address} (works once)"
             )),
             (address, true) => open_browser(address.as_deref().unwrap_or(url), url),
             (None, false) => {}
@@ -180,7 +180,7 @@ impl ListenPlan {
                 Some(path) => ListenAddress::Unix(path.into()),
                 None => ListenAddress::Address(place.parse().map_err(|_| {
                     anyhow!(
-                        "'{place}' is no address to listen at\n\
+                        "cannot parse listen address '{place}'\n\
                          hint: write it as 0.0.0.0:443, [::]:443 or unix:/run/speedwell.socket"
                     )
                 })?),
@@ -196,11 +196,14 @@ impl ListenPlan {
         }
         ensure!(
             is_local || args.public_url.is_some(),
-            "others can only ask for a name that this server knows\n\
-             hint: say under which it is reached: --public-url https://perf.example"
+            "a server for others must know its public name\n\
+             hint: --public-url https://perf.example"
         );
-        let proxy = args.behind_proxy.as_deref();
-        let proxy = proxy.map(|proxy| parse_proxy(proxy, &listen)).transpose()?;
+        let proxy = args
+            .behind_proxy
+            .as_deref()
+            .map(|proxy| parse_proxy(proxy, &listen))
+            .transpose()?;
         Ok(ListenPlan {
             listen,
             proxy,
@@ -254,9 +257,9 @@ impl ListenPlan {
     /// Describes the listening address, if it differs from the URL for users.
     fn listen_note(&self, addresses: &[BoundAddress]) -> String {
         match (addresses.first(), &self.public) {
-            (Some(BoundAddress::Tcp(address)), Some(_)) => format!(", listening at {address},"),
+            (Some(BoundAddress::Tcp(address)), Some(_)) => format!(", listening on {address},"),
             (Some(BoundAddress::Unix(path)), Some(_)) => {
-                format!(", listening at '{}',", path.display())
+                format!(", listening on '{}',", path.display())
             }
             _ => String::new(),
         }
@@ -287,8 +290,8 @@ fn reject_public_name(url: &str, listen: &ListenAddress) -> anyhow::Result<()> {
         _ => "127.0.0.1",
     };
     bail!(
-        "requests for '{name}' come from others, and here all who can connect count as users of this machine\n\
-         hint: --behind-proxy {proxy} if a proxy with TLS passes them on; without one: \
+        "requests for '{name}' come from others, but everyone who can connect here counts as a user of this machine\n\
+         hint: --behind-proxy {proxy} if a TLS proxy forwards them; without one: \
          --bind 0.0.0.0:443 --cert FILE --key FILE"
     )
 }
@@ -302,24 +305,24 @@ fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedPro
     if proxy == "unix" {
         ensure!(
             is_socket,
-            "--behind-proxy unix is for a proxy that connects to a socket\n\
-             hint: --bind unix:/run/speedwell.socket, or the address of the proxy after --behind-proxy"
+            "--behind-proxy unix needs a Unix socket to listen on\n\
+             hint: --bind unix:/run/speedwell.socket, or give the proxy's address to --behind-proxy"
         );
         return Ok(TrustedProxy::Unix);
     }
     let address: IpAddr = proxy.parse().map_err(|_| {
-        anyhow!("cannot parse the address of the proxy '{proxy}'\nhint: write it as 10.0.0.7, or 'unix' behind a socket")
+        anyhow!("cannot parse proxy address '{proxy}'\nhint: write it as 10.0.0.7, or 'unix' for a Unix socket")
     })?;
     let address = address.to_canonical();
     let is_broadcast = address == IpAddr::V4(Ipv4Addr::BROADCAST);
     ensure!(
         !(address.is_unspecified() || address.is_multicast() || is_broadcast),
-        "'{proxy}' is not the address of one machine, so no proxy connects from it\n\
-         hint: --behind-proxy 10.0.0.7, with the address that the proxy connects from"
+        "'{proxy}' is not the address of a single machine\n\
+         hint: give the address that the proxy connects from, e.g. --behind-proxy 10.0.0.7"
     );
     ensure!(
         !is_socket,
-        "a proxy at '{proxy}' does not connect to a socket\nhint: --behind-proxy unix"
+        "a proxy at '{proxy}' cannot connect to a Unix socket\nhint: --behind-proxy unix"
     );
     let is_here = match listen {
         ListenAddress::Address(at) => at.ip().to_canonical().is_loopback(),
@@ -328,21 +331,19 @@ fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedPro
     ensure!(
         !is_here || address.is_loopback(),
         "a proxy at '{proxy}' cannot connect to this machine's own addresses\n\
-         hint: --bind ADDRESS:PORT with an address that it reaches, or --behind-proxy 127.0.0.1"
+         hint: --bind ADDRESS:PORT with an address that it can reach, or --behind-proxy 127.0.0.1"
     );
     Ok(TrustedProxy::Address(address))
 }
 
 fn asset_addresses(files: &AssetTable) -> anyhow::Result<AssetAddresses> {
     let [style, early_script, script] = asset_files().map(|(name, _)| files.asset_path(name));
-    let known = |path: Option<&str>| {
-        let path = path.context("a file of the pages has no address")?;
-        anyhow::Ok(path.to_owned())
-    };
+    let to_address =
+        |path: Option<&str>| path.map(str::to_owned).context("a page asset has no path");
     Ok(AssetAddresses {
-        style: known(style)?,
-        early_script: known(early_script)?,
-        script: known(script)?,
+        style: to_address(style)?,
+        early_script: to_address(early_script)?,
+        script: to_address(script)?,
     })
 }
 
@@ -356,7 +357,7 @@ fn open_browser(address: &str, url: &str) {
         .spawn();
     if begun.is_err() {
         status::print_warning(&format!(
-            "No browser could be opened, because there is no xdg-open; the address is {url}."
+            "Cannot open a browser, because xdg-open is missing; the address is {url}."
         ));
     }
 }

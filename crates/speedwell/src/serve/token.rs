@@ -11,7 +11,7 @@ use speedwell_results::store::{Store, StoredToken, TokenScope};
 use speedwell_serve::token::AccessToken;
 use std::time::Duration;
 
-/// Make, list and revoke the tokens of a server
+/// Create, list and revoke tokens of a server
 #[derive(Debug, Args)]
 pub struct TokenArgs {
     #[command(subcommand)]
@@ -25,32 +25,32 @@ enum TokenCommand {
     Revoke(RevokeArgs),
 }
 
-/// Make a token; it is printed once and stored nowhere
+/// Create a token; it is printed once and never stored
 #[derive(Debug, Args)]
 struct AddArgs {
-    /// What people call it
+    /// Name of the token
     #[arg(value_name = "NAME")]
     name: String,
-    /// What it allows: read, push, judge, admin (repeatable)
+    /// Allowed actions: read, push, judge, admin (repeatable)
     #[arg(long, value_name = "SCOPE", required = true, value_delimiter = ',')]
     scope: Vec<ScopeName>,
-    /// Only in this project, which is made if needed [default: all]
+    /// Only for this project, created if needed [default: all]
     #[arg(long, value_name = "NAME")]
     project: Option<String>,
-    /// Only push sessions of this branch (repeatable) [default: all]
+    /// Allow pushes only for this branch (repeatable) [default: all]
     #[arg(long, value_name = "NAME")]
     branch: Vec<String>,
-    /// Only push sessions of this machine (repeatable) [default: all]
+    /// Allow pushes only for this machine (repeatable) [default: all]
     #[arg(long, value_name = "NAME")]
     machine: Vec<String>,
-    /// For how long, such as 365d or 12h [default: until it is revoked]
+    /// Lifetime, such as 365d or 12h [default: until revoked]
     #[arg(long, value_name = "DURATION", value_parser = lifetime)]
     expires: Option<Duration>,
     #[command(flatten)]
     store: DatabaseArgs,
 }
 
-/// Show the tokens, of which nothing shown is secret
+/// List the tokens, without their secrets
 #[derive(Debug, Args)]
 struct ListArgs {
     #[command(flatten)]
@@ -59,10 +59,10 @@ struct ListArgs {
     store: DatabaseArgs,
 }
 
-/// End a token, and all logins with it
+/// Revoke a token, and all logins with it
 #[derive(Debug, Args)]
 struct RevokeArgs {
-    /// Its id or its name
+    /// Id or name of the token
     #[arg(value_name = "TOKEN")]
     token: String,
     #[command(flatten)]
@@ -71,11 +71,11 @@ struct RevokeArgs {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum ScopeName {
-    /// To read
+    /// Read
     Read,
-    /// To push, and to read what was pushed
+    /// Push, and read what was pushed
     Push,
-    /// To judge changes, and to read
+    /// Judge changes, and read
     Judge,
     /// Everything
     Admin,
@@ -100,7 +100,7 @@ fn lifetime(text: &str) -> Result<Duration, String> {
     match days {
         Some(days) if days > 0 => Ok(Duration::from_secs(u64::from(days) * 86_400)),
         _ => {
-            parse::duration(text).map_err(|why| format!("{why}, nor a number of days such as 365d"))
+            parse::duration(text).map_err(|why| format!("{why}, or a number of days such as 365d"))
         }
     }
 }
@@ -118,7 +118,10 @@ pub fn run(args: &TokenArgs) -> anyhow::Result<CommandStatus> {
 }
 
 fn add_token(args: &AddArgs) -> anyhow::Result<CommandStatus> {
-    ensure!(!args.name.trim().is_empty(), "a token needs a name");
+    ensure!(
+        !args.name.trim().is_empty(),
+        "the name of the token is empty"
+    );
     let path = args.store.database_path()?;
     let mut store = Store::open(&path)?;
     let mut scopes: Vec<TokenScope> = Vec::new();
@@ -148,9 +151,7 @@ fn add_token(args: &AddArgs) -> anyhow::Result<CommandStatus> {
     })?;
     record_action(&mut store, "token add", token.id())?;
     status::write_stdout(format!("{}\n", token.expose()))?;
-    status::print_note(
-        "this is the only time that the token is shown; who has it may do what it allows",
-    );
+    status::print_note("the token is shown only once; anyone who has it can use it");
     Ok(CommandStatus::DONE)
 }
 
@@ -165,7 +166,7 @@ fn revoke_token(args: &RevokeArgs) -> anyhow::Result<CommandStatus> {
     let mut store = Store::open(&args.store.database_path()?)?;
     for id in store.revoke_tokens(&args.token, unix_time_ms())? {
         record_action(&mut store, "token revoke", &id)?;
-        status::print_note(&format!("the token {id} is revoked"));
+        status::print_note(&format!("revoked the token {id}"));
     }
     Ok(CommandStatus::DONE)
 }

@@ -220,7 +220,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &StorePlace) {
         }
     };
     both_say("no open change in 1 series");
-    both_say("or more would show some 20 points later");
+    both_say("or more would show after about 20 points");
     let settings = dashboard
         .get_when_ready_with("/settings.json", &ours)
         .json();
@@ -476,7 +476,8 @@ fn others_are_not_served_without_tls_and_a_token() {
     serve(&public).expect_stderr(&["without TLS", "before there is a token"]);
     token(&project, &["--scope", "read"]);
     serve(&public).expect_stderr(&["nothing is served there without TLS"]);
-    serve(&["--bind", "everywhere"]).expect_stderr(&["is no address to listen at", "unix:"]);
+    serve(&["--bind", "everywhere"])
+        .expect_stderr(&["cannot parse listen address 'everywhere'", "unix:"]);
     serve(&["--bind", "127.0.0.1:0", "--behind-proxy", "here"]).expect_stderr(&["--public-url"]);
 }
 
@@ -516,7 +517,7 @@ fn a_name_that_others_use_is_served_only_with_what_keeps_them_out() {
         proxied(
             "0.0.0.0:0",
             everybody,
-            &["is not the address of one machine", "hint: "],
+            &["is not the address of a single machine", "hint: "],
         );
     }
     proxied("0.0.0.0:0", "unix", &["hint: --bind unix:"]);

@@ -154,7 +154,7 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
         .expect_stderr(&["wrote 17 sessions of 2 projects"]);
     on(&here, &["serve", "backup", "one.backup"])
         .expect_status(2)
-        .expect_stderr(&["is there already"]);
+        .expect_stderr(&["already exists"]);
     on(&server, &["serve", "restore", "one.backup"])
         .expect_status(0)
         .expect_stderr(&["restored 17 sessions"]);
@@ -204,7 +204,7 @@ fn a_server_moves_from_a_file_to_postgresql_and_back_and_nothing_is_another() {
     // Restoring again does not change existing sessions.
     on(&back, &["serve", "restore", "one.backup"])
         .expect_status(0)
-        .expect_stderr(&["restored 0 sessions; already here: 17 sessions"]);
+        .expect_stderr(&["restored 0 sessions; already present: 17 sessions"]);
     on(&back, &["serve", "restore", "/dev/null"])
         .expect_status(2)
         .expect_stderr(&["it is no backup"]);
@@ -409,7 +409,7 @@ fn what_need_not_be_kept_is_listed_deleted_and_taken_back(place: &StorePlace) {
 
     run(&[])
         .expect_status(2)
-        .expect_stderr(&["nothing is to be deleted"]);
+        .expect_stderr(&["no sessions selected to delete"]);
     let rules = ["--failed", "90d", "--branches", "30d"];
     let listed = run(&[&rules[..], &["--dry-run", "--format", "csv"]].concat()).expect_status(0);
     assert!(

@@ -97,7 +97,7 @@ fn the_revision_is_found_though_every_fifth_build_fails_and_the_checkout_stays_a
         .expect_status(0);
     let sentence = format!("{} made it slower: +", repository.short_id(23));
     let parent = format!("confirming {0} against", repository.short_id(23));
-    let passed = format!("{} cannot be built: passed over", repository.short_id(24));
+    let passed = format!("cannot build {}; skipping it", repository.short_id(24));
     let answer = answer.expect_stdout(&[&sentence, "number 23", "confirmed", "nothing to link"]);
     answer.expect_stderr(&[&parent, &passed]);
     assert_eq!(state(), before);
@@ -179,7 +179,7 @@ fn after_ctrl_c_and_at_the_end_of_the_budget_what_is_left_is_shown_and_can_be_re
         .with_signal(&words, "INT", "45")
         .expect_status(130);
     answer
-        .expect_stdout(&["not found yet: with 95 % the change is in one of"])
+        .expect_stdout(&["not found yet: with 95 % confidence, the change is in one of"])
         .expect_stderr(&["resume with: speedwell bisect --resume @1"]);
     let refused = repository
         .run(&["run", "--resume", "@latest"])
@@ -187,7 +187,7 @@ fn after_ctrl_c_and_at_the_end_of_the_budget_what_is_left_is_shown_and_can_be_re
     refused.expect_stderr(&["speedwell bisect --resume @1"]);
     let late = repository.run(&["bisect", "--resume", "@latest", "--budget", "1ms"]);
     late.expect_status(1)
-        .expect_stderr(&["the time of --budget is over", "--resume @1"]);
+        .expect_stderr(&["the time budget is used up (--budget)", "--resume @1"]);
     let rest = ["bisect", "--resume", "@1", "--budget", "1h"];
     let sentence = format!("{} made it slower", repository.short_id(23));
     repository
@@ -275,31 +275,34 @@ fn what_is_no_line_is_refused_with_both_ends_and_the_way_out() {
     };
     refused(
         "c1",
-        &["'c1' is not of the form GOOD..BAD", "hint: v1.4..HEAD"],
+        &[
+            "cannot parse range 'c1': expected GOOD..BAD",
+            "hint: for example v1.4..HEAD",
+        ],
     );
-    refused("c1...c3", &["not of the form GOOD..BAD"]);
+    refused("c1...c3", &["expected GOOD..BAD"]);
     refused("c2..c2", &["'c2' and 'c2' are the same revision"]);
     refused(
         "c3..c1",
-        &["'c1' comes before 'c3'", "the other way round: c1..c3"],
+        &["'c1' is an ancestor of 'c3'", "swap the ends: c1..c3"],
     );
     refused(
         "side..c4",
-        &["'side' and 'c4' are on different lines", "..c4 is one line"],
+        &[
+            "'side' and 'c4' are on different lines",
+            "..c4 is a single line",
+        ],
     );
     refused(
         "c1..mian",
         &["in the range 'c1..mian'", "did you mean 'main'?"],
     );
-    refused(
-        "c1..--all",
-        &["in the range", "git knows no revision '--all'"],
-    );
+    refused("c1..--all", &["in the range", "unknown revision '--all'"]);
     refused("c1..c4", &["cannot build revision 'c4'", "nothing to link"]);
     let several = repository.bisect("c1..c3", &["--runs", "5"]);
     several
         .expect_status(2)
-        .expect_stderr(&["decides itself how many runs"]);
+        .expect_stderr(&["determines the number of runs itself"]);
     assert_eq!(
         repository
             .run(&["history", "--format", "csv"])

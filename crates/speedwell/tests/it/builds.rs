@@ -150,7 +150,7 @@ fn doctor_says_in_a_line_whether_layout_matters() {
     project
         .run(&["doctor", "--builds"])
         .expect_status(2)
-        .expect_stderr(&["nothing to build"]);
+        .expect_stderr(&["no target given to build"]);
 }
 
 #[test]
@@ -227,15 +227,15 @@ fn what_has_no_builds_is_refused_with_what_can_be_varied() {
         ),
         (
             &["run", "g/builds.fake", "--builds", "1"],
-            "one build has one layout",
+            "a single build has a single layout",
         ),
         (
             &["run", "g/builds.fake", "--layout", "sections"],
-            "needs builds that differ in them",
+            "needs several builds",
         ),
         (
             &["run", "g/builds.fake", "--builds", "8", "--layout", "env"],
-            "which '--layout' leaves out",
+            "'--layout' leaves 'sections' out",
         ),
     ];
     for (words, reason) in refusals {
@@ -245,7 +245,7 @@ fn what_has_no_builds_is_refused_with_what_can_be_varied() {
     let paired = [&TWO[..], &["--order", "paired", "--builds", "8"]].concat();
     run(&project, &paired)
         .expect_status(2)
-        .expect_stderr(&["every pair has builds of its own", "hint: --builds 32"]);
+        .expect_stderr(&["needs separate builds for every pair", "hint: --builds 32"]);
 }
 
 #[test]

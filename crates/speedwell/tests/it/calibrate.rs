@@ -225,7 +225,7 @@ fn an_interrupted_calibration_reports_its_complete_comparisons_and_can_go_on() {
     answer
         .expect_status(130)
         .expect_stderr(&["speedwell doctor --calibrate --resume @1"])
-        .expect_stdout(&["interrupted", "0 false alarms in ", "do not vary enough"]);
+        .expect_stdout(&["interrupted", "0 false alarms in ", "vary too little"]);
     project
         .run(&["doctor", "--calibrate", "--resume", "@1", "-r", "8"])
         .expect_status(0)
@@ -240,14 +240,17 @@ fn words_that_make_no_calibration_are_refused() {
     };
     refused(&["doctor", "even.fake"], "--calibrate");
     refused(&["doctor", "-r", "10"], "--calibrate");
-    refused(&["doctor", "--calibrate"], "nothing to calibrate with");
+    refused(
+        &["doctor", "--calibrate"],
+        "no target given for the calibration",
+    );
     refused(
         &["doctor", "--calibrate", "even.fake", "-r", "7"],
-        "below 8 runs a side",
+        "needs at least 8 runs per side",
     );
     refused(
         &["doctor", "--calibrate", "even.fake", "--order", "alternate"],
-        "in randomised blocks",
+        "uses randomised blocks",
     );
     project
         .run(&[
@@ -263,7 +266,7 @@ fn words_that_make_no_calibration_are_refused() {
         .expect_status(0);
     refused(
         &["doctor", "--calibrate", "--resume", "@1"],
-        "@1 compares different things",
+        "@1 is not a calibration",
     );
 }
 
@@ -283,7 +286,7 @@ fn a_machine_is_tuned_between_two_calibrations_and_put_back() {
     ];
     let tuned = [&words[..], &["--tuned", "--root", "machine"]].concat();
     project.run(&tuned).expect_status(0).expect_stdout(&[
-        "tuned, runs of the same thing differ as before, as far as can be seen in 1 case.",
+        "after tuning, runs of the same thing differ as before, as far as 1 case can show.",
         "set: swap, timers",
         "before: ",
         "after: ",

@@ -553,7 +553,7 @@ fn check_main_recipe(
     keep: &dyn Fn(&str),
 ) {
     // A young repository can merge, and its job reports that nothing was searched.
-    recipe().expect(0, "nothing could be compared: no series has points enough");
+    recipe().expect(0, "nothing could be compared: no series has enough points");
     let exported = kept();
     keep(&sessions(service, &exported, false));
     recipe().expect(0, "");
@@ -807,7 +807,10 @@ fn a_shallow_checkout_is_refused_with_the_way_out() {
     let workflow = &blocks("yaml", "pull-requests: write")[0];
     let workflow = yaml(&workflow.replace("fetch-depth: 0", "fetch-depth: 1"));
     let outcome = service.workflow(&workflow, CiTrigger::PullRequest);
-    outcome.expect(2, "there is no branch 'main' here\nhint: git fetch --unshallow origin main:refs/remotes/origin/main");
+    outcome.expect(
+        2,
+        "no branch 'main' here\nhint: git fetch --unshallow origin main:refs/remotes/origin/main",
+    );
 }
 
 #[test]

@@ -225,11 +225,11 @@ fn without_a_job_the_request_is_named_or_nothing_is_sent() {
     assert!(printed.stdout.starts_with("**"), "{}", printed.stdout);
     run(&["comment", "results.csv"])
         .expect_status(2)
-        .expect_stderr(&["which pull request?", "hint: --on github:OWNER/NAME#12"]);
+        .expect_stderr(&["no pull request given", "--on github:OWNER/NAME#12"]);
     run(&["comment", "results.csv", "--on", "github:owner/name#12"])
         .expect_status(2)
         .expect_stderr(&[
-            "there is no token for owner/name#12",
+            "no token for owner/name#12",
             "GITHUB_TOKEN or GH_TOKEN",
             "--token-file",
         ]);

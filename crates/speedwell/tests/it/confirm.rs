@@ -60,7 +60,7 @@ fn what_is_not_there_is_refuted_and_one_program_is_not_measured() {
     let Some(same) = repository("100", "") else {
         return;
     };
-    let sentence = "refuted: both programs are the same file; look at data, machine or environment";
+    let sentence = "refuted: both programs are the same file; check data, machine and environment";
     confirm(&same, &[])
         .expect_status(1)
         .expect_stdout(&[sentence]);
@@ -281,10 +281,13 @@ fn what_cannot_be_confirmed_is_refused_with_the_way_out() {
     );
     refused(
         &["confirm", "./bench"],
-        &["'./bench' is no number of a change", "--old rev:OLD"],
+        &[
+            "cannot parse './bench': expected the number of a change",
+            "--old rev:OLD",
+        ],
     );
     let runs = confirm(&repository, &["--runs", "3"]).expect_status(2);
-    runs.expect_stderr(&["decides itself how many runs", "leave out --runs"]);
+    runs.expect_stderr(&["determines the number of runs itself", "leave out --runs"]);
     let order = confirm(&repository, &["--order", "alternate"]).expect_status(2);
     order.expect_stderr(&["randomised blocks"]);
 }

@@ -47,7 +47,7 @@ impl TestDashboard {
         let mut said = String::new();
         let mut stderr = BufReader::new(child.stderr.take().unwrap());
         stderr.read_line(&mut said).unwrap();
-        let place = said.split_once("listening at ");
+        let place = said.split_once("listening on ");
         let place = place.or_else(|| said.split_once("http://"));
         let (_, address) = place.unwrap_or_else(|| panic!("no address: {said}"));
         let address = address.split(['/', ',']).next().unwrap().to_owned();

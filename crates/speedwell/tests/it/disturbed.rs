@@ -138,14 +138,11 @@ fn rules_that_make_no_sense_are_refused_with_the_reason() {
     let project = project(ONE_SIDE);
     for (words, reason) in [
         (&["--reject", "time>3"][..], "'time', which is measured"),
-        (
-            &["--reject", "wait>5%"],
-            "a share of the time that is measured",
-        ),
+        (&["--reject", "wait>5%"], "a share of the measured time"),
         (&["--reject", "stael>1%"], "did you mean 'steal'?"),
         (
             &["--reject", RULE, "--order", "alternate"],
-            "none without '--order blocks'",
+            "needs '--order blocks'",
         ),
     ] {
         let refused = measure(&project, words);
@@ -180,7 +177,7 @@ fn a_calibration_says_how_many_runs_each_rule_would_reject() {
         "2",
     ];
     project.run(&words).expect_status(0).expect_stdout(&[
-        "--reject would put aside of these runs:",
+        "Share of these runs that --reject would discard:",
         "involuntary>50/s 38 %",
     ]);
     let refused = project.run(&[&words[..], &["--reject", RULE]].concat());

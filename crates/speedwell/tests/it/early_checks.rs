@@ -58,16 +58,13 @@ fn a_report_that_cannot_be_made_is_refused_before_the_first_run() {
     };
     check(&["--x-axis", "m"], "no parameter 'm'");
     check(&["--x-axis", "n", "--by", "m"], "no parameter 'm'");
-    check(
-        &["--sort", "size"],
-        "there is no column 'size' to sort by (known: ",
-    );
+    check(&["--sort", "size"], "unknown sort column 'size' (known: ");
     check(
         &[&["--sort", "-candidat"], &two[..]].concat(),
-        "there is no column 'candidat'",
+        "unknown sort column 'candidat'",
     );
     check(&["--chart", "forest"], "there is nothing to compare");
-    check(&["--chart", "flame"], "flame graphs are drawn of profiles");
+    check(&["--chart", "flame"], "flame graphs need profiles");
     check(
         &["--chart", "line"],
         "a line chart needs a parameter study (--x-axis NAME)",
@@ -87,7 +84,7 @@ fn a_report_that_cannot_be_made_is_refused_before_the_first_run() {
     }
     let words = ["load", "http://127.0.0.1:1/", "--chart", "box"];
     let answer = project.run(&words).expect_status(2);
-    answer.expect_stderr(&["--chart shows runs"]);
+    answer.expect_stderr(&["--chart needs several runs"]);
     expect_nothing_measured(&project);
 }
 
@@ -99,7 +96,7 @@ fn an_experiment_has_no_chart_that_it_does_not_record() {
     let project = TempProject::new().with("x.toml", text);
     for (chart, why) in [
         ("flame", "hint: measure with --profile"),
-        ("box", "an experiment has charts of its own"),
+        ("box", "an experiment defines its own charts"),
     ] {
         let answer = project.run(&["run", "x.toml", "--chart", chart]);
         answer.expect_status(2).expect_stderr(&[why]);
@@ -174,7 +171,9 @@ fn a_baseline_among_results_must_exist_and_is_put_first() {
         .expect_status(0)
         .expect_stdout(&["@1 is faster than @2"]);
     let answer = project.run(&["report", "--baseline", "x"]);
-    answer.expect_status(2).expect_stderr(&["no variant 'x'"]);
+    answer
+        .expect_status(2)
+        .expect_stderr(&["unknown variant 'x'"]);
 }
 
 #[test]
@@ -398,7 +397,7 @@ fn a_benchmark_that_is_edited_while_it_is_measured_has_no_more_runs() {
         .with("lib/work.js", "");
     for file in ["g/self.js", "g/other.js"] {
         let answer = project.run(&["run", file, "--runs", "6"]).expect_status(2);
-        answer.expect_stdout(&["was changed while it was measured"]);
+        answer.expect_stdout(&["changed during the measurement"]);
         let data = project.run(&["report", "--export", "jsonl"]).stdout;
         let runs = data.lines().filter(|line| line.contains(r#"{"run":"#));
         assert_eq!(runs.count(), 1, "{data}");
@@ -410,7 +409,7 @@ fn a_program_that_changes_while_it_is_measured_has_no_more_runs() {
     let project = TempProject::new().with_program("tool", "#!/bin/sh\necho '# more' >> \"$0\"\n");
     let words = ["eval", "sh", "./tool", "--runs", "6"];
     let answer = project.run(&words).expect_status(2);
-    answer.expect_stdout(&["tool' was changed while it was measured"]);
+    answer.expect_stdout(&["tool' changed during the measurement"]);
     assert_eq!(project.stored_runs(), 1);
 }
 
@@ -536,7 +535,7 @@ fn a_program_built_in_a_worktree_that_changes_while_it_is_measured_has_no_more_r
     ];
     let answer = repository.run(&words.concat()).expect_status(2);
     let words: Vec<&str> = answer.stdout.split_whitespace().collect();
-    let why = "bench' was changed while it was measured: later runs would be of other code";
+    let why = "bench' changed during the measurement: later runs would measure different code";
     assert!(words.join(" ").contains(why), "{answer:#?}");
     let data = repository.run(&["report", "--export", "jsonl"]).stdout;
     let runs: Vec<serde_json::Value> = data

@@ -87,7 +87,7 @@ fn any_code_may_be_the_baseline_by_its_name() {
     }
     with("z")
         .expect_status(2)
-        .expect_stderr(&["no variant is named 'z'", "hint: they are x, y"]);
+        .expect_stderr(&["no variant is named 'z'", "hint: the variants are x, y"]);
 }
 
 #[test]
@@ -365,7 +365,7 @@ fn wrong_words_are_refused_before_anything_is_measured() {
     refused(&["sh", " "], &["snippet number 1 is empty"]);
     refused(
         &["python", "1", "--prepare", "2"],
-        &["--prepare is for 'sh'"],
+        &["--prepare needs 'sh'"],
     );
     refused(&["cpp", "1", "2", "--shared"], &["compiled", "--shared"]);
     refused(&["c", "1", "--shared"], &["compiled", "--shared"]);
@@ -530,7 +530,10 @@ fn runs_are_bounded_and_bounds_that_decide_nothing_are_refused() {
     }
     let pair = ["eval", "sh", "true", ":"];
     for (words, part) in [
-        (&["--max-runs", "7"][..], "too few for a comparison"),
+        (
+            &["--max-runs", "7"][..],
+            "too few: a comparison needs at least",
+        ),
         (&["--min-runs", "20", "--max-runs", "10"], "is more than"),
     ] {
         project
@@ -545,12 +548,15 @@ fn parameters_that_cannot_be_are_refused() {
     let project = TempProject::new();
     for (words, part) in [
         (&["-P", "n", "3", "1"][..], "is empty"),
-        (&["-P", "n", "1", "x"], "not a decimal number"),
-        (&["-P", "n", "1", "2", "-D", "0"], "leads nowhere"),
+        (&["-P", "n", "1", "x"], "expected a decimal number"),
+        (
+            &["-P", "n", "1", "2", "-D", "0"],
+            "expected a number greater than 0",
+        ),
         (&["-L", "n", "1", "-L", "n", "2"], "given twice"),
         (&["-L", "concurrency", "1"], "cannot be the name"),
         (&["-L", "a=b", "1"], "cannot be the name"),
-        (&["-L", "n", "1", "-f", "n=2"], "no case is left of 1"),
+        (&["-L", "n", "1", "-f", "n=2"], "0 of 1 cases are selected"),
     ] {
         let words = [&["eval", "sh", "true"], words].concat();
         project.run(&words).expect_status(2).expect_stderr(&[part]);

@@ -35,7 +35,7 @@ fn what_the_tables_of_an_experiment_share_is_said_once() {
     let refused = project.run(&[&words[..], &["--sort=typo"]].concat());
     refused
         .expect_status(2)
-        .expect_stderr(&["there is no column 'typo' to sort by"]);
+        .expect_stderr(&["unknown sort column 'typo'"]);
     let report = project.run(&words).expect_status(0).stdout;
     assert_eq!(report.matches("Method: ").count(), 1, "{report}");
     let one = project.run(&["report", "@latest[slow]"]).expect_status(0);

@@ -27,7 +27,7 @@ fn in_runs(project: &TempProject, key: &str) -> BTreeSet<String> {
 
 /// Returns whether a requirement of the example is missing here.
 fn cannot_run(answer: &CommandResult) -> bool {
-    let is_missing = answer.stderr.contains("needs what is not here");
+    let is_missing = answer.stderr.contains("are not met:");
     if is_missing {
         eprintln!("skipped: {}", answer.stderr.trim());
     }

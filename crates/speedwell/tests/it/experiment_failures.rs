@@ -130,7 +130,7 @@ target.command = ["true"]
     let project = TempProject::new().with("deaf.toml", text);
     let answer = project.run(&["run", "deaf.toml", "--runs=1"]);
     answer.expect_status(2).expect_stdout(&[
-        "deaf/deaf (only): failed at 'ready': not within 0.2 s: nobody listens at port",
+        "deaf/deaf (only): failed at 'ready': not ready within 0.2 s: nothing listens on port",
         "deaf/fine",
     ]);
 }

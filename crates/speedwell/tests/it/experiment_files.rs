@@ -35,21 +35,21 @@ fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
     told(
         starting_group("", "timeot = \"1s\"\n"),
         unknown(
-            "line 12: [group.target] has a key 'timeot' that is not known",
+            "line 12: [group.target] has an unknown key 'timeot'",
             "timeout",
         ),
     );
     told(
         starting_group("", "").replace("command = [", "comand = ["),
         unknown(
-            "line 11: [group.target] has a key 'comand' that is not known",
+            "line 11: [group.target] has an unknown key 'comand'",
             "command",
         ),
     );
     told(
         starting_group("metrics = [\"wal_time\"]", ""),
         unknown(
-            "line 9: there is no metric 'wal_time' in the group 'go'",
+            "line 9: the group 'go' has no metric 'wal_time'",
             "wall_time",
         ),
     );
@@ -57,14 +57,14 @@ fn a_mistake_is_told_with_its_line_and_what_was_probably_meant() {
     told(
         starting_group("", claim),
         unknown(
-            "line 14: there is no variant 'nwe'\n  time(nwe) > time(old)\n       ^",
+            "line 14: unknown variant 'nwe'\n  time(nwe) > time(old)\n       ^",
             "new",
         ),
     );
     let gate = "[compare]\ngate = { og = \"time < +5%\" }\n";
     told(
         starting_group("", gate),
-        unknown("line 13: there is no group 'og'", "go"),
+        unknown("line 13: unknown group 'og'", "go"),
     );
 }
 
@@ -90,11 +90,12 @@ fn all_that_is_missing_is_named_at_once() {
     expect_rejected(
         &starting_group("", requires),
         &[
-            "'wrong' needs what is not here:",
-            "frobnicate: 'frobnicate' cannot be started",
+            "requirements of 'wrong' are not met:",
+            "frobnicate: cannot start 'frobnicate'",
             "(there is a package 'frobnicate')",
             "ancient: version 3.1.4 is older than 3.10",
-            "packages: there is no package.json in",
+            "packages: '",
+            "has no package.json",
         ],
     );
     let project = TempProject::new().with("wrong.toml", &starting_group("", requires));

@@ -161,7 +161,7 @@ fn a_port_that_somebody_has_is_told_with_its_holder() {
     expect_failure(
         &order,
         "port",
-        &[&port.to_string(), "in use already", "process"],
+        &[&port.to_string(), "already in use by", "process"],
     );
 }
 
@@ -185,14 +185,17 @@ fn a_server_that_is_not_ready_is_told_with_the_reason() {
         |words: &[&str]| with_value(run_request(words), "work/ready/within_ms", json!(6_000));
     let three = |words: &[&str]| with_value(hasty(words), "work/children", json!(3));
     let hopeless = [
-        (hasty(&["starts=60"]), ["not within 6 s", "nobody listens"]),
+        (
+            hasty(&["starts=60"]),
+            ["not ready within 6 s", "nothing listens"],
+        ),
         (
             hasty(&["status=503"]),
-            ["not within 6 s", "answers 503 instead of 200"],
+            ["not ready within 6 s", "answers 503 instead of 200"],
         ),
         (
             three(&["children=2"]),
-            ["not within 6 s", "it has 2 children instead of 3"],
+            ["not ready within 6 s", "it has 2 children instead of 3"],
         ),
     ];
     std::thread::scope(|scope| {
@@ -367,7 +370,7 @@ fn a_child_that_ends_under_load_is_noticed() {
     expect_failure(
         &run_request(&["children=2", "loses=100"]),
         "alive",
-        &["1 of its children ended", "0 new"],
+        &["1 of its children exited", "0 new"],
     );
 }
 
@@ -402,7 +405,7 @@ fn what_a_server_leaves_behind_is_ended_and_told() {
     let done = perform_run(&run_request(&["orphan=1"]));
     assert_eq!(done["failure"], Value::Null, "{done:#}");
     let notes = done["notes"].to_string();
-    let told = "It left processes behind, which were ended: 'python3'.";
+    let told = "It left processes running, which were stopped: 'python3'.";
     assert!(notes.contains(told), "{notes}");
 }
 

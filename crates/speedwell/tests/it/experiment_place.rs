@@ -273,7 +273,7 @@ fn a_service_that_fails_is_named_with_its_machine() {
             ("urlopen('http", "exit('http"),
             ("within = \"60s\"", "within = \"1s\""),
         ],
-        &["ready", db, "not within 1 s"],
+        &["ready", db, "not ready within 1 s"],
     );
     let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");
     expect_failure(&[dies], &["alive", db, "it ended by itself"]);
@@ -294,7 +294,7 @@ fn a_target_that_fails_is_named_with_its_machine() {
         "http = \"/\", within = \"60s\"",
         "http = \"/\", status = 299, within = \"1s\"",
     )];
-    expect_failure(&never, &["ready", target, "not within 1 s"]);
+    expect_failure(&never, &["ready", target, "not ready within 1 s"]);
     expect_failure(
         &[("body = \"stored\"", "body = \"lost\"")],
         &["verify", target, "does not contain 'lost'"],
@@ -344,7 +344,7 @@ fn machines_are_had_all_or_none() {
         &[("\"store\"", "\"stroe\"")],
         &[
             "for 'db'",
-            "no machine or label 'stroe'",
+            "unknown machine or label 'stroe'",
             "did you mean 'store'?",
         ],
     );

@@ -72,7 +72,7 @@ fn expect_an_end_by_cancel(project: &TempProject, machines: &[&str]) -> Vec<Stri
     expect_end_of(&own);
     assert_eq!(parts(project).0, rows("interrupted"));
     let refused = fleet(project, "cancel").expect_status(2);
-    refused.expect_stderr(&["there is nothing to cancel"]);
+    refused.expect_stderr(&["nothing to cancel"]);
     let collected = fleet(project, "collect").expect_status(130);
     collected.expect_stderr(&["speedwell run --resume @1"]);
     fleet(project, "clean").expect_status(0);

@@ -72,7 +72,7 @@ fn parts_on_machines_of_slurm_do_the_same() {
     project
         .run(&["fleet", "cancel", "@1"])
         .expect_status(2)
-        .expect_stderr(&["there is nothing to cancel"]);
+        .expect_stderr(&["nothing to cancel"]);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn a_part_that_fails_on_a_machine_of_slurm_is_named_with_it() {
     );
     fails(
         &[("on = \"store\"", "on = \"stroe\"")],
-        &["for 'db'", "no machine or label 'stroe'"],
+        &["for 'db'", "unknown machine or label 'stroe'"],
     );
     fails(
         &[("on = \"store\"", "on = \"load\"")],

@@ -191,7 +191,7 @@ when = ["http"]
     let report: Value = answer.json();
     let said = |note: &&Value| {
         note.as_str()
-            .is_some_and(|note| note.contains("it was sent"))
+            .is_some_and(|note| note.contains("the server received"))
     };
     let notes = report["notes"].as_array().unwrap();
     assert_eq!(
@@ -221,8 +221,8 @@ fn without_perf_a_command_of_node_is_recorded_by_v8_and_that_is_said() {
     let answer = CommandResult::from(command.env("PATH", path).output().unwrap()).expect_status(0);
     enters_by_audit(&profiled(&answer), "v8");
     answer.expect_stdout(&[
-        "V8's profiler was used because there is no perf in PATH.",
-        "V8's profiler sees JavaScript functions only",
+        "V8's profiler was used because perf is not in PATH.",
+        "V8's profiler sees only JavaScript functions",
     ]);
 }
 
@@ -265,9 +265,8 @@ fn a_file_that_asks_for_perf_is_not_served_by_another_tool() {
     let mut answer =
         CommandResult::from(command.env("PATH", path).output().unwrap()).expect_status(0);
     answer.stdout = unwrapped(&answer.stdout);
-    answer.expect_stdout(&[
-        "There is no profile: the run failed at 'profile': there is no perf in PATH.",
-    ]);
+    answer
+        .expect_stdout(&["There is no profile: the run failed at 'profile': perf is not in PATH."]);
 }
 
 #[test]
@@ -293,7 +292,7 @@ fn benchmark_files_are_refused_before_anything_is_measured() {
     let answer = project
         .run(&["run", "a.fake", "--profile"])
         .expect_status(2);
-    answer.expect_stderr(&["--profile records the commands and servers of an experiment"]);
+    answer.expect_stderr(&["--profile needs an experiment"]);
     let history = project.run(&["history"]);
     assert!(!history.stdout.contains("a.fake"), "{history:?}");
 }

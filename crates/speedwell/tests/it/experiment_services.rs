@@ -75,7 +75,7 @@ fn a_shared_service_that_fails_is_named_with_its_machine() {
             ("urlopen('http", "exit('http"),
             ("within = \"60s\"", "within = \"1s\""),
         ],
-        &["ready", db, "not within 1 s"],
+        &["ready", db, "not ready within 1 s"],
     );
     let dies = ("\"PIDS\"]\nready", "\"PIDS\", \"dies=9\"]\nready");
     expect_failure(

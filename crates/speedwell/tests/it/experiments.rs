@@ -163,8 +163,8 @@ fn a_broken_gate_is_exit_status_1() {
     let broken = |at: usize| found["gates"][at]["broken"].as_bool();
     assert_eq!((broken(0), broken(1)), (Some(true), Some(false)));
     slow.run(&["report"]).expect_status(1).expect_stdout(&[
-        "Gates: 1 of 2 kept, 1 broken, 0 not decided by the data.",
-        "'slow' does not keep 'cost < +20%' in costs/print: +49.",
+        "Gates: 1 of 2 kept, 1 broken, 0 undecided.",
+        "'slow' breaks the gate 'cost < +20%' in costs/print: +49.",
     ]);
     let fast = cost_project(&[("old", "1000"), ("fast", "600")], gate);
     assert_eq!(measured(&fast, 0)["gates"][0]["kept"], true);
@@ -275,6 +275,6 @@ fn a_filter_that_leaves_nothing_over_is_refused_and_says_what_there_is() {
         project
             .run(&words)
             .expect_status(2)
-            .expect_stderr(&["leave no benchmark over", "hint: there are 'costs/"]);
+            .expect_stderr(&["no benchmark matches", "hint: the files have 'costs/"]);
     }
 }

@@ -233,7 +233,7 @@ fn a_machine_that_gives_nothing_loses_its_cases_to_the_others() {
     let (_, runs) = session(&project);
     assert_eq!(runs.len(), 36, "{answer:?}");
     // Names determine which machine gets which case; this one gets at least one of the three.
-    answer.expect_stderr(&["lab-2: the worker ended", "begin again on lab-1"]);
+    answer.expect_stderr(&["lab-2: the worker exited", "are restarted on lab-1"]);
 }
 
 /// Returns whether a spool below this folder has a closed block.
@@ -272,7 +272,7 @@ fn a_machine_whose_disk_is_full_loses_its_cases_to_the_others() {
     }
     disk.fill();
     let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(0);
-    answer.expect_stderr(&["lab-2: ", "begin again on lab-1"]);
+    answer.expect_stderr(&["lab-2: ", "are restarted on lab-1"]);
     let (_, runs) = session(&project);
     assert_eq!(runs.len(), 96);
 }
@@ -318,17 +318,17 @@ fn what_cannot_be_had_is_said_before_anything_is_measured() {
     refused(
         &["--on", "lob"],
         &[
-            "there is no machine or label 'lob'",
+            "unknown machine or label 'lob'",
             "hint: did you mean 'lab'?",
         ],
     );
     refused(
         &["--on", "lab & !lab"],
-        &["no machine has these labels together"],
+        &["no machine matches these labels"],
     );
     refused(
         &["--on", "lab", "--machines", "4"],
-        &["3 of the 3 machines", "4 are needed"],
+        &["3 of the 3 matching machines", "4 are needed"],
     );
     refused(&["--on", "lab &"], &["in --on 'lab &'"]);
     refused(&["--each"], &["--on"]);

@@ -64,7 +64,7 @@ fn machines_by_ssh_are_listed_chosen_and_checked() {
     assert!(
         unknown
             .stderr
-            .contains("no machine or label 'zen5'\nhint: did you mean 'zen4'?"),
+            .contains("unknown machine or label 'zen5'\nhint: did you mean 'zen4'?"),
         "{unknown:?}"
     );
 
@@ -77,7 +77,7 @@ fn machines_by_ssh_are_listed_chosen_and_checked() {
         "they are one host: {ids:?}"
     );
     assert!(
-        column(&json, "remarks")[1].contains("it has the number of m1"),
+        column(&json, "remarks")[1].contains("same /etc/machine-id as m1"),
         "{json:#}"
     );
     assert!(column(&json, "class")[0].contains("GiB"), "{json:#}");

@@ -191,21 +191,21 @@ fn a_worker_that_was_taken_for_dead_is_refused() {
     let second = second.unwrap();
     signal(second, Signal::STOP);
     signal(first, Signal::CONT);
-    wait_until(|| said.has("is refused"));
+    wait_until(|| said.has("Rejected block"));
     assert_eq!(closed_blocks(&project, 0), [&before[..], &[block]].concat());
     signal(second, Signal::CONT);
     let status = child.wait().unwrap();
     let said = said.whole_output();
     assert!(status.success(), "{said}");
     let refused = format!(
-        "Block {} of case {} came from lab-1 by attempt 0 after another one had taken over: it is refused.",
+        "Rejected block {} of case {} from lab-1: attempt 0 had been replaced by another one.",
         block.1, block.0
     );
     assert!(
         said.contains(&refused) && said.contains("(attempt 1)"),
         "{said}"
     );
-    assert_eq!(said.matches("is refused").count(), 1, "{said}");
+    assert_eq!(said.matches("Rejected block").count(), 1, "{said}");
     let found = session(&project);
     let alone = TempProject::new().with("g/slow.fake", BENCHMARK);
     alone.run(&MEASURE).expect_status(0);

@@ -297,12 +297,12 @@ fn why_work_waits_in_the_queue_is_said_once() {
     };
     let other = other_job(&slurm, "n2");
     let mut child = start_measuring(&project, Some(&slurm), &["--on", "n2"]);
-    let said = expect_waiting(&mut child, "waiting in the queue of Slurm: n2 (");
+    let said = expect_waiting(&mut child, "waiting in the Slurm queue: n2 (");
     // Wait for at least one more poll of Slurm.
     std::thread::sleep(Duration::from_secs(6));
     slurm.run_program("scancel", &[&other]);
     expect_all(&project, answer(child));
     let rest: Vec<String> = said.iter().collect();
-    let again = |line: &&String| line.contains("in the queue of Slurm: n2 (");
+    let again = |line: &&String| line.contains("in the Slurm queue: n2 (");
     assert_eq!(rest.iter().filter(again).count(), 0, "{rest:#?}");
 }

@@ -254,7 +254,7 @@ fn kill_and_compare(slurm: &SlurmCluster, undisturbed: &TempProject, kills: u32,
             }
         }
         let found = session(&project);
-        let is_moved = said.contains("begin again on");
+        let is_moved = said.contains("are restarted on");
         if is_moved {
             assert_eq!(by_block(&found), by_block(&alone), "{victim:?}: {said}");
         } else {

@@ -47,7 +47,7 @@ fn one_variant_is_refused_before_anything_is_measured() {
     let refused = project
         .run(&["run", "g", "--fail-on", "worse"])
         .expect_status(2);
-    refused.expect_stderr(&["could never fail", "one variant only", "hint: "]);
+    refused.expect_stderr(&["could never fail", "there is only one variant", "hint: "]);
     let refused = project
         .run(&["eval", "sh", ":", "--fail-on", "worse"])
         .expect_status(2);
@@ -102,6 +102,17 @@ fn twelve_runs_against_seven_are_judged_and_one_against_one_is_not() {
         &["--metric", "bytes_per_op", "--fail-on", "worse"],
     );
     fewer.expect_status(1);
+}
+
+#[test]
+fn exact_sizes_that_differ_keep_all_their_digits() {
+    let by_size = ["--metric", "bytes_per_op", "--fail-on", "worse"];
+    let found = compare(
+        &go_output(6, "9304 B/op"),
+        &go_output(6, "9312 B/op"),
+        &by_size,
+    );
+    found.expect_stdout(&["bytes_per_op in B", "9,304", "9,312"]);
 }
 
 #[test]
@@ -180,7 +191,7 @@ fn a_load_refuses_a_percentile_that_its_requests_cannot_show() {
         "p99.99>1s",
     ];
     let refused = project.run(&words).expect_status(2);
-    refused.expect_stderr(&["cannot be judged by 5 requests", "hint: -n 10000 or more"]);
+    refused.expect_stderr(&["cannot be judged with 5 requests", "hint: -n 10000 or more"]);
 }
 
 #[test]

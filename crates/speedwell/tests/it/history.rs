@@ -195,7 +195,7 @@ fn the_line_is_remembered_where_there_is_no_repository_and_adopts_what_was_rewri
     let unknown = repository.run(&list_sessions(&["--branch", "nowhere"]));
     unknown
         .expect_status(2)
-        .expect_stderr(&["there is no branch 'nowhere' here", "'main', 'rewritten'"]);
+        .expect_stderr(&["no branch 'nowhere' here", "'main', 'rewritten'"]);
 }
 
 #[test]
@@ -313,7 +313,7 @@ fn a_renamed_benchmark_keeps_its_history_and_a_rename_can_be_taken_back() {
     let rename = |words: &[&str]| repository.run(&[&["history", "rename"][..], words].concat());
     rename(&["g/nothing.fake", "g/parser.fake"])
         .expect_status(2)
-        .expect_stderr(&["no benchmark and no case in the history is called 'g/nothing.fake'"]);
+        .expect_stderr(&["no benchmark or case in the history is named 'g/nothing.fake'"]);
     rename(&["g/parse.fake", "g/parser.fake"]).expect_status(0);
     assert_eq!(points(), 41);
     let found = changes(repository.run(&list_sessions(&[])));
@@ -507,7 +507,7 @@ fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
     answer
         .expect_status(0)
         .expect_stdout(&["3 of 9 revisions have a point, 3 measured now, 1 failed"])
-        .expect_stderr(&["no compiler in", "cannot be measured: passed over"]);
+        .expect_stderr(&["no compiler in", "cannot measure", "; skipping it"]);
     assert_eq!(points(&repository), (subjects(&[1, 7, 9]), 2));
     let ids = [0, 8, 4, 2].map(|back| repository.commit_id(&format!("main~{back}")));
     assert_eq!(
@@ -523,7 +523,7 @@ fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
     assert_eq!(repository.log().len(), 5);
     let all = backfill(&repository, &["main~8..main", "--points", "9"]);
     all.expect_status(1)
-        .expect_stderr(&["the line has 9 revisions, and 8 of them have a point"]);
+        .expect_stderr(&["8 of the 9 revisions have a point"]);
 
     let listed = repository
         .run(&["history", "--format", "json"])
@@ -572,7 +572,9 @@ fn after_ctrl_c_in_a_build_the_same_command_continues() {
     let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(130);
     answer
         .expect_stdout(&["2 of 9 revisions have a point, 2 measured now"])
-        .expect_stderr(&["interrupted: what was measured is kept; the same command continues"]);
+        .expect_stderr(&[
+            "interrupted: completed runs are stored; run the same command to continue",
+        ]);
     std::fs::remove_file(flag).unwrap();
     let answer = repository.run(&words).expect_status(0);
     answer.expect_stdout(&["3 of 9 revisions have a point, 1 measured now"]);
@@ -613,13 +615,13 @@ fn a_range_that_is_none_is_refused_before_anything_is_built() {
     repository.check_out("main~3").create_branch("side");
     repository.commit_all("beside");
     for (range, reason) in [
-        ("main", "is not of the form A..B"),
+        ("main", "expected A..B"),
         (
             "side..main",
-            "'side' is not on the line of first parents that leads to 'main'",
+            "'side' is not a first-parent ancestor of 'main'",
         ),
-        ("main..main~2", "'main' is not on the line"),
-        ("nowhere..main", "git knows no revision 'nowhere'"),
+        ("main..main~2", "'main' is not a first-parent ancestor"),
+        ("nowhere..main", "unknown revision 'nowhere'"),
     ] {
         let answer = backfill(&repository, &[range, "--points", "3"]);
         answer.expect_status(2).expect_stderr(&[reason]);
@@ -630,7 +632,7 @@ fn a_range_that_is_none_is_refused_before_anything_is_built() {
         &["main~2..main", "--points", "3", "--budget", "1ns"],
     );
     late.expect_status(1)
-        .expect_stderr(&["the time of --budget is over; the same command continues"]);
+        .expect_stderr(&["the time budget is used up; run the same command to continue"]);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn relative_to_a_variant_of_the_same_session_a_machine_that_became_slower_is_no_
     repository
         .run(&["history", "trend", "--relative", "v9"])
         .expect_status(2)
-        .expect_stderr(&["no session has 'v9' beside another variant"]);
+        .expect_stderr(&["no session measured 'v9' together with another variant"]);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_changed_benchmark_begins_a_course_of_its_own_unless_it_is_the_same_work() {
     );
     let trend = repository.run(&["history", "trend"]).expect_status(0);
     let slower = repository.commit_id(&format!("main~{}", COMMITS - SLOWER));
-    let note = format!("The benchmark itself was changed at {}", &slower[..10]);
+    let note = format!("The benchmark itself changed at {}", &slower[..10]);
     trend.expect_stdout(&[&note, "(--same-work"]);
     assert_eq!(
         changes(repository.run(&list_sessions(&["--same-work"]))).len(),
@@ -140,8 +140,8 @@ fn what_makes_points_hard_to_compare_is_said() {
     };
     let listed = repository.run(&["history", "changes"]).expect_status(0);
     listed.expect_stdout(&[
-        "'g/parse.fake n=1' has two courses: 'throughput' was measured in 'B/s'",
-        "'ci' is the name of different machines (2 x C, 2 x D)",
+        "'g/parse.fake n=1' has two series: 'throughput' was first measured in 'B/s'",
+        "Different machines are named 'ci' (2 x C, 2 x D)",
     ]);
 }
 

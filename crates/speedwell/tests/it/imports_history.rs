@@ -72,8 +72,8 @@ fn a_folder_of_asv_is_a_session_for_each_commit_and_environment() {
     // As counted by a Python program that reads the files like asv.
     import_twice(&project, &["asv", "--branch", "main"], 38).expect_stderr(&[
         "'asv': 38 sessions (@1 to @38), 23 cases, 422 points, 2 skipped, 45 failed",
-        "aaaaaaaa-py2.7-Cython-numpy1.8.json': the file was left out: key must be a string at line 2",
-        "bbbbbbbb-py2.7-Cython-numpy1.8.json': the file was left out: the key 'commit_hash' is missing",
+        "aaaaaaaa-py2.7-Cython-numpy1.8.json': skipped the file: key must be a string at line 2",
+        "bbbbbbbb-py2.7-Cython-numpy1.8.json': skipped the file: the key 'commit_hash' is missing",
         "of the machine 'not-cheetah', not of 'cheetah'",
         "more or less of 'value' is better, so that a change of it has no verdict",
         "22b920c6-py2.7-Cython-numpy1.8.json': the results of a benchmark were left out, because its text was",
@@ -330,7 +330,7 @@ fn an_answer_of_bencher_needs_a_direction() {
     project
         .run(&other)
         .expect_status(0)
-        .expect_stderr(&["is another one in sessions that are already"]);
+        .expect_stderr(&["differs in sessions that are already"]);
 }
 
 #[test]
@@ -390,8 +390,8 @@ fn one_revision_is_not_taken_for_many() {
         .run(&["import", "data.js", "--revision", "v1"])
         .expect_status(2);
     refused.expect_stderr(&[
-        "'data.js' holds 2 sessions with revisions of their own, and --revision would make them one",
-        "hint: leave --revision out",
+        "'data.js' contains 2 sessions with their own revisions, which --revision would merge",
+        "hint: leave out --revision",
     ]);
     assert!(!project.path(".speedwell/results.db").exists());
 }
@@ -487,7 +487,7 @@ fn damaged_folders_of_asv_are_refused() {
     let machine = text("asv/cheetah/machine.json");
     let project = TempProject::new().with("r/m/machine.json", &machine);
     let empty = project.run(&["import", "r"]).expect_status(2);
-    empty.expect_stderr(&["there are no results of asv in 'r'"]);
+    empty.expect_stderr(&["found no asv results in 'r'"]);
     let project = TempProject::new().with("r/m/machine.json", &machine[..20]);
     let broken = project.run(&["import", "r"]).expect_status(2);
     broken.expect_stderr(&["cannot read 'r/m/machine.json'", "is the file cut short?"]);

@@ -143,16 +143,16 @@ fn times_are_taken_beside_the_count_where_they_are_asked_for() {
 fn what_cannot_be_counted_is_refused_with_the_reason() {
     let project = TempProject::new().with("g/x.fake", "case k=1\na 1\n");
     for (words, reason) in [
-        (&["eval", "java", "1 + 1"][..], "compiles while it runs"),
-        (&["eval", "erlang", "1 + 1."], "compiles while it runs"),
+        (&["eval", "java", "1 + 1"][..], "compiles at run time"),
+        (&["eval", "erlang", "1 + 1."], "compiles at run time"),
         (&["eval", "sh", "true"], "a shell starts other processes"),
         (&["eval", "c", "1", "-c", "2"], "one thread at a time"),
-        (&["eval", "c", "1", "--clock", "cpu"], "are for times"),
+        (&["eval", "c", "1", "--clock", "cpu"], "apply only to times"),
         (
             &["eval", "c", "1", "--reject", "steal>1%"],
-            "--reject is for times",
+            "--reject applies only to times",
         ),
-        (&["run", "g/x.fake"], "no program is behind"),
+        (&["run", "g/x.fake"], "its numbers are made up"),
     ] {
         let refused = project.run(&[words, &["--metric", "instructions"]].concat());
         refused.expect_status(2).expect_stderr(&[reason]);

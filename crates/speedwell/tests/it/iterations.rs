@@ -166,13 +166,17 @@ fn files_without_the_parameter_are_named() {
     let project = project();
     iterations(&project, &["g/plain.fake"])
         .expect_status(2)
-        .expect_stderr(&["'g/plain.fake' has no parameter 'n' but kind\nhint: --parameter names"]);
+        .expect_stderr(&[
+            "'g/plain.fake' has no parameter 'n', only kind\nhint: --parameter names",
+        ]);
     iterations(&project, &["g/plain.fake", "g/steady.fake"])
         .expect_status(0)
-        .expect_stderr(&["warning: 'g/plain.fake' has no parameter 'n' but kind; it is left out."]);
+        .expect_stderr(&[
+            "warning: 'g/plain.fake' has no parameter 'n', only kind; it is left out.",
+        ]);
     iterations(&project, &["g/steady.fake", "n=5"])
         .expect_status(2)
-        .expect_stderr(&["'n' is what is searched for"]);
+        .expect_stderr(&["'n' is the parameter to search"]);
     iterations(&project, &["g/steady.fake", "--runs", "1"]).expect_status(2);
 }
 
@@ -193,7 +197,7 @@ fn a_file_of_values_that_cannot_be_read_or_understood_is_refused() {
     run("@bad.set").expect_status(2).expect_stderr(&[
         "in --set",
         "'bad.set'",
-        "line 2, 'g/steady.fake 20', is not of the form",
+        "cannot parse line 2, 'g/steady.fake 20'",
     ]);
     run("@none.set")
         .expect_status(2)

@@ -76,7 +76,7 @@ fn a_large_session_is_reported_and_exported_in_parts_and_compared_by_chosen_case
     ] {
         let said = [
             "200001 runs of session @1",
-            "hint: choose cases by @1::REGEX",
+            "hint: select cases with @1::REGEX",
         ];
         project.run(words).expect_status(2).expect_stderr(&said);
     }
@@ -93,7 +93,7 @@ fn a_large_session_is_reported_and_exported_in_parts_and_compared_by_chosen_case
     project
         .run(&["report", "-f", "nothing"])
         .expect_status(2)
-        .expect_stderr(&["leave no case of it"]);
+        .expect_stderr(&["no case is left after"]);
     expect_pushed(&project, &exported.stdout);
 }
 

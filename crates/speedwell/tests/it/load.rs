@@ -202,7 +202,10 @@ fn what_is_not_answered_well_is_not_loaded() {
     let (project, server) = (TempProject::new(), WebServer::start());
     load(&project, &server.url("/missing"), &["-n", "10"])
         .expect_status(2)
-        .expect_stderr(&["answered 404, which is no success", "--expect-status 404"]);
+        .expect_stderr(&[
+            "answered 404, which is not a success status",
+            "--expect-status 404",
+        ]);
     assert_eq!(server.count(), 1);
     load(
         &project,
@@ -210,7 +213,7 @@ fn what_is_not_answered_well_is_not_loaded() {
         &["-n", "10", "--expect-body", "goodbye"],
     )
     .expect_status(2)
-    .expect_stderr(&["answered 200 with 12 bytes of body, which is not what is expected"]);
+    .expect_stderr(&["answered 200 with an unexpected body of 12 bytes"]);
     let words = ["-n", "10", "--expect-status", "404"];
     load(&project, &server.url("/missing"), &words).expect_status(0);
     let port = crate::web_server::free_port();
@@ -336,34 +339,37 @@ fn a_gate_fails_when_its_condition_is_so() {
 fn options_that_contradict_each_other_are_refused_with_a_hint() {
     let project = TempProject::new();
     let refused: [(&[&str], &str); 20] = [
-        (&["-c", "50", "-n", "10"], "hint: -c 10, or a greater -n"),
+        (
+            &["-c", "50", "-n", "10"],
+            "hint: use -c 10, or a greater -n",
+        ),
         (&["--poisson"], "hint: add --rate N"),
         (&["--max-connections", "9"], "hint: add --rate N"),
         (
             &["--rate", "5", "--think", "1s"],
-            "requests do not wait for answers",
+            "requests do not wait for responses",
         ),
-        (&["--insecure"], "hint: https://"),
+        (&["--insecure"], "hint: use https://"),
         (&["--streams", "4"], "--http2"),
         (&["--pipeline", "4", "--http2"], "cannot be used with"),
-        (&["--pipeline", "40"], "hint: -c 40 or more"),
+        (&["--pipeline", "40"], "hint: use -c 40 or more"),
         (&["--threads", "40"], "cannot be divided among 40 threads"),
-        (&["--rate", "fast"], "is not a rate such as 500"),
-        (&["--ramp", "5"], "is not a stage such as 0-1000:30s"),
+        (&["--rate", "fast"], "cannot parse rate 'fast'"),
+        (&["--ramp", "5"], "cannot parse stage '5'"),
         (&["--requests", "1000"], "the number of requests is -n"),
         (
             &["--serve", "a", "--serve", "b"],
             "once for all, or once for each",
         ),
         (&["-u", "anna"], "NAME:PASSWORD"),
-        (&["--sort", "typo"], "there is no column 'typo' to sort by"),
+        (&["--sort", "typo"], "unknown sort column 'typo'"),
         (
             &["-c", "max", "--sort", "sent_share"],
-            "no column 'sent_share'",
+            "unknown sort column 'sent_share'",
         ),
         (
             &["--rate", "max", "--sort", "standing"],
-            "no column 'standing'",
+            "unknown sort column 'standing'",
         ),
         (&["-o", "missing/x.html"], "cannot write 'missing/x.html'"),
         (&["--chart", "typo"], "unknown chart 'typo'"),
@@ -376,9 +382,9 @@ fn options_that_contradict_each_other_are_refused_with_a_hint() {
     }
     load(&project, "ftp://h/", &[])
         .expect_status(2)
-        .expect_stderr(&["neither http nor https"]);
+        .expect_stderr(&["expected http or https"]);
     let refused = ["--proxy", "http://127.0.0.1:3128"];
     load(&project, "https://127.0.0.1/", &refused)
         .expect_status(2)
-        .expect_stderr(&["cannot be loaded through a proxy"]);
+        .expect_stderr(&["through a proxy: with TLS"]);
 }

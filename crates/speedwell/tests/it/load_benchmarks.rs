@@ -87,10 +87,7 @@ fn what_is_expected_is_checked_before_another_tool_sends_the_load() {
     let other_body = ab.replace("hello\" }", "goodbye\" }");
     let (_, answer) = run(&other_body, &[]).unwrap();
     let refused = told(answer.expect_status(2));
-    assert!(
-        refused.contains("which is not what is expected"),
-        "{refused}"
-    );
+    assert!(refused.contains("with an unexpected body of"), "{refused}");
     let both = ab.replace("status = 200", "status = [200, 404]");
     let (_, answer) = run(&both, &[]).unwrap();
     let refused = told(answer.expect_status(2));

@@ -253,7 +253,7 @@ fn a_machine_that_cannot_send_is_named_before_anything_is_sent() {
     let answer = project
         .run(&words(&url, "--from load -d @body"))
         .expect_status(2);
-    answer.expect_stderr(&["--data @FILE is of this machine"]);
+    answer.expect_stderr(&["--data @FILE refers to this machine"]);
 }
 
 /// A proxy between both ends of a connection: the clock at the other end is five seconds fast.

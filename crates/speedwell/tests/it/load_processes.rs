@@ -167,14 +167,14 @@ fn what_a_tool_cannot_do_is_refused_by_name() {
     let refused: [(&[&str], &str); 5] = [
         (
             &["wrk", "-n", "5"],
-            "wrk cannot do --count: it ends by time only",
+            "wrk does not support --count: it ends by time only",
         ),
-        (&["h2load", "--rate", "5"], "h2load cannot do --rate"),
+        (&["h2load", "--rate", "5"], "h2load does not support --rate"),
         (
             &["ab", "--threads", "2", "--rate", "5"],
-            "ab cannot do --rate, --threads",
+            "ab does not support --rate, --threads",
         ),
-        (&["ab", "--hdr", "x"], "ab cannot do --hdr"),
+        (&["ab", "--hdr", "x"], "ab does not support --hdr"),
         (&["wrk", "-t", "1.5s"], "wrk counts --time in whole seconds"),
     ];
     for (words, part) in refused {

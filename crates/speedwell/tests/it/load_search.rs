@@ -205,16 +205,19 @@ fn a_server_that_fails_under_pressure_ends_the_climb() {
 fn options_that_contradict_a_search_are_refused() {
     let project = TempProject::new();
     let refused = [
-        ("-c max --rate 100", "the server does not decide"),
-        ("-c 1,2 --ramp 0-10:1s", "the server does not decide"),
-        ("-c max -n 100", "--count has no meaning"),
+        ("-c max --rate 100", "send requests on a schedule"),
+        ("-c 1,2 --ramp 0-10:1s", "send requests on a schedule"),
+        ("-c max -n 100", "--count has no effect"),
         ("-c 4 --patience 3", "hint: -c max"),
-        ("--rate max -c 1,2", "cannot be looked for at once"),
-        ("--rate max -r 3", "--runs has no meaning"),
-        ("--rate max --ramp 5:1s", "--ramp has no place"),
+        (
+            "--rate max -c 1,2",
+            "cannot be combined with several levels",
+        ),
+        ("--rate max -r 3", "--runs has no effect"),
+        ("--rate max --ramp 5:1s", "cannot be combined with --ramp"),
         ("-c max --client ab", "builtin client"),
-        ("-c 2,2", "stands there twice"),
-        ("-c most", "nor 'max'"),
+        ("-c 2,2", "is given twice"),
+        ("-c most", "or 'max'"),
         ("--squeeze -c 3", "cannot be used with"),
         (
             "-c max --threads 4 --concurrency-limit 2",
@@ -241,6 +244,6 @@ fn a_load_at_a_rate_and_a_search_cannot_be_compared() {
     let answer = project
         .run(&["compare", "@prev", "@latest"])
         .expect_status(2);
-    let told = "cannot compare unlike loads: '@prev' is a load at the rate 200/s, '@latest' is a search or list of";
+    let told = "cannot compare different kinds of load: '@prev' is a load at the rate 200/s, '@latest' is a search or list of";
     assert!(answer.stderr.contains(told), "{answer:#?}");
 }

@@ -93,7 +93,7 @@ fn a_port_that_is_in_use_is_refused_before_anything_is_started() {
     let port = other.local_addr().unwrap().port();
     load(&project, port, "/", &["--serve", "touch started; sleep 60"])
         .expect_status(2)
-        .expect_stderr(&["is in use already, by '", "hint: end it"]);
+        .expect_stderr(&["is already in use by '", "hint: stop it"]);
     assert!(!project.path("started").exists());
 }
 
@@ -110,6 +110,6 @@ fn another_process_that_answers_is_not_taken_for_the_server() {
     });
     load(&project, port, "/", &["--serve", "touch started; sleep 60"])
         .expect_status(2)
-        .expect_stderr(&["but not from a process that 'touch started; sleep 60' started"]);
+        .expect_stderr(&[", which 'touch started; sleep 60' did not start"]);
     other.join().unwrap();
 }

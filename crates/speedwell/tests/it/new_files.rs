@@ -162,14 +162,14 @@ fn what_cannot_be_loaded_or_is_there_already_is_refused() {
     };
     loaded("./lost.js")
         .expect_status(2)
-        .expect_stderr(&["there is no file './lost.js'"]);
+        .expect_stderr(&["cannot find the module './lost.js'"]);
     loaded("./mod.rb")
         .expect_status(2)
-        .expect_stderr(&["not known how './mod.rb' is loaded"]);
+        .expect_stderr(&["cannot load the module './mod.rb'"]);
     let refused = project
         .run(&["new", "topology", "--no-look"])
         .expect_status(2);
-    refused.expect_stderr(&["'topology.toml' is there already", "hint: --force"]);
+    refused.expect_stderr(&["'topology.toml' already exists", "hint: --force"]);
     assert!(!project.path("server.js").exists());
     assert_eq!(
         std::fs::read_to_string(project.path("topology.toml")).unwrap(),
@@ -182,7 +182,7 @@ fn what_cannot_be_loaded_or_is_there_already_is_refused() {
     let one = project
         .run(&["new", "servers", "--no-look", "--server", "a=b"])
         .expect_status(2);
-    one.expect_stderr(&["one server cannot be compared"]);
+    one.expect_stderr(&["a single server cannot be compared"]);
 }
 
 #[test]

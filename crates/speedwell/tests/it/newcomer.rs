@@ -31,7 +31,7 @@ fn the_obvious_wrong_word_is_answered_with_the_right_one() {
     say(&["run", "ls -l /"]).expect_stderr(&["speedwell eval sh 'ls -l /'"]);
     say(&["run", "./tool"]).expect_stderr(&["not a benchmark file", "speedwell eval sh ./tool"]);
     say(&["compare", "b/copy.js", "b/other.js"]).expect_stderr(&[
-        "'b/copy.js' is something to be measured, not a result",
+        "'b/copy.js' is a benchmark, not a result",
         "compare --old PROGRAM --new PROGRAM b/copy.js",
         "speedwell run b/copy.js b/other.js",
     ]);
@@ -40,7 +40,7 @@ fn the_obvious_wrong_word_is_answered_with_the_right_one() {
         "was not built with google/benchmark",
         "speedwell eval sh ./tool",
     ]);
-    say(&["compare", "b", "b"]).expect_stderr(&["'b' is something to be measured", "run b b"]);
+    say(&["compare", "b", "b"]).expect_stderr(&["'b' is a benchmark, not a result", "run b b"]);
     say(&["compare", "befor.json", "before.json"]).expect_stderr(&["did you mean 'before.json'?"]);
     say(&["as", "compare"]).expect_stderr(&["compare.js"]);
     say(&["history", "tred"]).expect_stderr(&["'trend'"]);
@@ -58,7 +58,7 @@ fn a_name_that_is_not_utf8_is_named() {
     command.arg(std::ffi::OsStr::from_bytes(b"bad\xff.js"));
     CommandResult::from(command.output().unwrap())
         .expect_status(2)
-        .expect_stderr(&[r#"the argument "bad\xFF.js" is not UTF-8"#]);
+        .expect_stderr(&[r#"argument "bad\xFF.js" is not valid UTF-8"#]);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_load_is_not_resumed_and_the_reason_is_given() {
         .run(&["run", "--resume", "@latest"])
         .expect_status(2)
         .expect_stderr(&[
-            "session @1 was not measured in runs that could be continued later",
+            "session @1 cannot be resumed: it was not measured in separate runs",
             &format!("load {url} -n 5"),
         ]);
 }

@@ -198,7 +198,7 @@ fn a_load_has_no_pairs() {
     ];
     let refused = project.run(&[&words[..], &PAIRS[..]].concat());
     refused.expect_status(2).expect_stderr(&[
-        "has a server, whose processor time is not",
+        "has a server, which uses processor time of its own",
         "hint: --order blocks",
     ]);
 }

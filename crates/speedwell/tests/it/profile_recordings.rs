@@ -201,7 +201,7 @@ fn javascript_functions_are_seen_beside_native_ones_and_nothing_is_left_behind()
 fn without_perf_javascript_is_still_seen_and_the_reason_told() {
     let Some(node) = node() else { return };
     let folder = folder("work.js", SCRIPT);
-    let recorder = ProfileRecorder::without_perf("there is no perf in PATH");
+    let recorder = ProfileRecorder::without_perf("perf is not in PATH");
     let spec = in_folder(&folder, node).args(["work.js"]);
     let profile = recorder.record(spec, Duration::ZERO).unwrap().profile;
     assert_eq!(
@@ -209,15 +209,10 @@ fn without_perf_javascript_is_still_seen_and_the_reason_told() {
         (ProfileTool::V8, WeightUnit::Microseconds)
     );
     assert!(share(&profile, "fib work.js:2") > 0.2, "{profile}");
-    assert!(
-        profile
-            .remarks
-            .join(" ")
-            .contains("there is no perf in PATH")
-    );
+    assert!(profile.remarks.join(" ").contains("perf is not in PATH"));
     let native = in_folder(&folder, "/bin/true");
     let reason = recorder.record(native, Duration::ZERO).unwrap_err();
-    assert_eq!(format!("{reason:#}"), "there is no perf in PATH");
+    assert_eq!(format!("{reason:#}"), "perf is not in PATH");
 }
 
 /// Waits until a server has used this much processor time, however long that takes.

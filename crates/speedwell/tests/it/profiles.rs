@@ -247,9 +247,9 @@ fn what_cannot_be_compared_is_told_with_its_reason() {
     };
     refused(
         &["a.folded", "b.csv"],
-        "'a.folded' is a profile and 'b.csv' is none",
+        "'a.folded' is a profile but 'b.csv' is not",
     );
-    refused(&["a.folded"], "two at a time, and 1 were given");
+    refused(&["a.folded"], "cannot compare 1 profiles: expected two");
     refused(
         &["a.folded", "perf.data"],
         "hint: make it text first: perf script -i",

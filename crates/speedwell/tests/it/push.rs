@@ -215,7 +215,10 @@ fn nothing_is_lost_while_the_server_is_away(place: &StorePlace) {
     server
         .run(&project, &["push", "--wait", "1ms"])
         .expect_status(2)
-        .expect_stderr(&["@2 could not be sent", "hint: it stays in the outbox"]);
+        .expect_stderr(&[
+            "@2 could not be sent",
+            "hint: unsent sessions stay in the outbox",
+        ]);
     // A CI job that ends writes unsent sessions to a file.
     server
         .run(&project, &["push", "--wait", "1ms", "--spool", "out.jsonl"])
@@ -231,7 +234,7 @@ fn nothing_is_lost_while_the_server_is_away(place: &StorePlace) {
     server
         .run(&project, &["push", "--wait", "1m"])
         .expect_status(0)
-        .expect_stderr(&["sent @1", "sent @2", "which had it"]);
+        .expect_stderr(&["sent @1", "sent @2", "which already had it"]);
     assert_eq!(
         core(place)
             .count_sessions(&SessionFilter::default())
@@ -265,7 +268,7 @@ fn files_of_other_tools_are_pushed(place: &StorePlace) {
         .expect_stderr(&["neither a session nor a file"]);
     push(&["push", "google.json"])
         .expect_status(2)
-        .expect_stderr(&["where to?"]);
+        .expect_stderr(&["no server given"]);
 }
 
 fn a_large_session_goes_in_parts_over_a_line_that_breaks(place: &StorePlace) {
@@ -435,7 +438,7 @@ fn what_differs_is_refused_and_nothing_is_replaced(place: &StorePlace) {
     let push = |words: &[&str]| server.run(&project, words);
     push(&["push", "other.jsonl", "--to", &server.url()])
         .expect_status(2)
-        .expect_stderr(&["does not take @1", "another session '0197-d1ff' is here"]);
+        .expect_stderr(&["rejected @1", "another session '0197-d1ff' is here"]);
     push(&["push", "--list"])
         .expect_status(0)
         .expect_stdout(&["refused", "another session"]);
@@ -577,7 +580,7 @@ fn an_authority_of_ones_own_is_trusted_where_it_is_named() {
     assert!(
         unknown
             .stderr
-            .contains("an authority that this machine does not know; --ca FILE"),
+            .contains("this machine does not know its issuer; --ca FILE"),
         "{unknown:?}"
     );
     push(&["--ca", "key.pem"])

@@ -241,7 +241,7 @@ fn a_server_that_asks_to_be_left_alone_is() {
     project
         .run(&words)
         .expect_status(2)
-        .expect_stderr(&["could not be sent", "it stays in the outbox"]);
+        .expect_stderr(&["could not be sent", "unsent sessions stay in the outbox"]);
     let mut last = TcpStream::connect(url[7..].trim_end_matches("/core")).unwrap();
     last.write_all(b"STOP").unwrap();
     assert_eq!(asked.join().unwrap(), 1);

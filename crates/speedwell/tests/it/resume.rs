@@ -150,8 +150,8 @@ fn a_search_for_the_best_concurrency_cannot_be_resumed() {
             .run(&[command, "--resume", "@1"])
             .expect_status(2)
             .expect_stderr(&[
-                "session @1 searched for the best concurrency",
-                "cannot be resumed\nhint: start it again",
+                "session @1 cannot be resumed: a concurrency search",
+                "from earlier ones\nhint: start it again",
             ]);
     }
 }

@@ -83,7 +83,7 @@ fn every_revision_measures_the_artifact_that_its_own_build_made() {
     ]);
     answer
         .expect_status(2)
-        .expect_stderr(&["has no program 'out.jar'", "--build COMMAND makes it"]);
+        .expect_stderr(&["has no program 'out.jar'", "--build COMMAND builds it"]);
 }
 
 #[test]
@@ -172,7 +172,7 @@ fn code_of_the_checkout_that_both_sides_load_is_named_and_there_is_no_verdict() 
     ];
     let answer = repository.run(&words).expect_status(2);
     let answer = answer.expect_stdout(&["both sides load lib/k.js of the checkout"]);
-    answer.expect_stderr(&["load lib/k.js of the checkout and not of its revision"]);
+    answer.expect_stderr(&["load lib/k.js from the checkout instead of its revision"]);
 }
 
 /// Compares two revisions, of whose code nothing is measured, and has a gate judge them.
@@ -391,7 +391,10 @@ fn packages_that_a_worktree_lacks_are_one_line_before_anything_is_measured() {
         "bench/y.js",
     ];
     let answer = repository.run(&words).expect_status(2);
-    let answer = answer.expect_stderr(&["has no 'node_modules'", "hint: --build 'npm ci'"]);
+    let answer = answer.expect_stderr(&[
+        "are not installed: no 'node_modules'",
+        "hint: --build 'npm ci'",
+    ]);
     assert!(repository.log().is_empty(), "{answer:?}");
 }
 
@@ -535,7 +538,7 @@ fn a_short_line_is_filled_when_every_revision_has_a_point() {
     let answer = repository
         .run(&[&words, &BENCH[..]].concat())
         .expect_status(0);
-    answer.expect_stderr(&["the line has 2 revisions, and 2 of them have a point"]);
+    answer.expect_stderr(&["2 of the 2 revisions have a point"]);
 }
 
 /// A benchmark with this many steps.

@@ -123,37 +123,34 @@ fn what_is_no_revision_is_refused_with_the_nearest_name() {
     };
     refused(
         "rev:mian",
-        &["git knows no revision 'mian'", "hint: did you mean 'main'?"],
+        &["unknown revision 'mian'", "hint: did you mean 'main'?"],
     );
     refused(
         "rev:0123456789",
-        &[
-            "git knows no revision '0123456789'",
-            "hint: a branch, a tag",
-        ],
+        &["unknown revision '0123456789'", "hint: a branch, a tag"],
     );
     for option in ["-x", "--help", "--output=/tmp/x", "--all"] {
-        refused(&format!("rev:{option}"), &["git knows no revision '-"]);
+        refused(&format!("rev:{option}"), &["unknown revision '-"]);
     }
     refused(
         "rev:",
-        &["'rev:' is not of the form rev:REVISION[:PROGRAM]"],
+        &["cannot parse revision 'rev:': expected rev:REVISION[:PROGRAM]"],
     );
-    refused("rev:main:", &["not of the form"]);
+    refused("rev:main:", &["expected rev:REVISION[:PROGRAM]"]);
     refused("rev:main:cost", &["has no program 'cost'"]);
     refused(
         "rev:main",
         &[
             "revision 'main'",
             "no program './bench'",
-            "hint: --build COMMAND makes it",
+            "hint: --build COMMAND builds it",
         ],
     );
-    refused("rev:main^{tree}", &["git knows no revision"]);
+    refused("rev:main^{tree}", &["unknown revision"]);
     let answer = repository.run(&["run", "--build", "make", "./bench"]);
     answer
         .expect_status(2)
-        .expect_stderr(&["--build builds revisions", "--old rev:main"]);
+        .expect_stderr(&["--build needs a revision", "--old rev:main"]);
     let answer = repository.run(&["compare", "rev:main", "rev:HEAD"]);
     answer
         .expect_status(2)
@@ -170,13 +167,16 @@ fn outside_of_a_repository_and_in_a_shallow_one_the_way_out_is_named() {
         "compare", "--old", "rev:main", "--new", "rev:HEAD", "./bench",
     ];
     let answer = outside.run(&words).expect_status(2);
-    answer.expect_stderr(&["revision 'main'", "is in no checkout of a git repository"]);
+    answer.expect_stderr(&[
+        "revision 'main'",
+        "is not in a checkout of a git repository",
+    ]);
     let mut without_git = repository.command(&words);
     let answer = CommandResult::from(without_git.env("PATH", "/nonexistent").output().unwrap());
     let answer = answer
         .expect_status(2)
         .expect_stderr(&["cannot start 'git'"]);
-    assert!(!answer.stderr.contains("no checkout"), "{answer:?}");
+    assert!(!answer.stderr.contains("not in a checkout"), "{answer:?}");
     let origin = format!("file://{}", repository.project.path("").display());
     let clone = repository.outside("clone");
     let cloned = [
@@ -223,7 +223,7 @@ fn a_failed_build_shows_what_it_said_last_and_is_tried_again() {
     let built = compare(&repository, &["--build", "true", "./bench"]).expect_status(2);
     built.expect_stderr(&[
         "no program './bench'",
-        "'true' succeeded, but did not make it",
+        "'true' succeeded, but did not build it",
     ]);
 }
 
@@ -239,7 +239,7 @@ fn a_build_that_hangs_is_ended_with_everything_it_started() {
     );
     answer
         .expect_status(2)
-        .expect_stderr(&["was ended after 1 s (--build-timeout)"]);
+        .expect_stderr(&["timed out after 1 s (--build-timeout)"]);
     let pid: i32 = repository.log()[0].parse().unwrap();
     assert!(
         test_kill_process(Pid::from_raw(pid).unwrap()).is_err(),
@@ -430,7 +430,7 @@ fn what_is_the_same_on_both_sides_is_called_an_a_a_comparison() {
     let answer = same("rev:HEAD", "rev:HEAD");
     let short = repository.short_id("HEAD");
     let names = format!(
-        "'HEAD ({short})' and 'HEAD ({short}) #2' are the same files, built alike: this is"
+        "'HEAD ({short})' and 'HEAD ({short}) #2' have the same files and the same build: this is"
     );
     answer.expect_stderr(&[&names, "A/A comparison"]);
     same("rev:HEAD~1", "rev:HEAD")
@@ -454,7 +454,7 @@ fn what_is_not_committed_is_said_to_take_no_part() {
     let repository = repository.with("cost", "7");
     let answer = compare(&repository, &BENCH).expect_status(0);
     answer.expect_stderr(&[
-        "Changes that are not committed take no part, except in benchmark files that are targets: 'HEAD' is the last commit.",
+        "Uncommitted changes are ignored, except in benchmark files given as targets: 'HEAD' is the last commit.",
     ]);
 }
 
@@ -527,7 +527,7 @@ fn a_benchmark_file_imports_the_code_of_each_revision() {
         &own.to_string_lossy(),
     ];
     let answer = repository.run(&words).expect_status(2);
-    answer.expect_stderr(&["is outside of the repository", "'rev:library:PROGRAM'"]);
+    answer.expect_stderr(&["is outside the repository", "'rev:library:PROGRAM'"]);
 }
 
 #[test]

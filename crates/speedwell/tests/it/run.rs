@@ -182,7 +182,7 @@ fn mistakes_are_told_with_what_where_and_how() {
     );
     told(
         &["run", "bench", "len=abc"],
-        &["'len' is a number, but 'abc' is not one"],
+        &["'len' to 'abc': expected a number"],
     );
     told(
         &["run", "bench", "--filter", "xyz"],
@@ -230,17 +230,17 @@ fn the_first_use_on_a_machine_unpacks_the_harness_once_for_all_threads() {
 fn options_that_reach_nothing_are_told() {
     let project = TempProject::new().with("g/b.fake", "case n=1\n* 10 11 12\n");
     let answer = project.run(&["run", "g", "--samples", "9", "--runs", "2"]);
-    let expected = ["'g/b.fake' decides itself", "--samples"];
+    let expected = ["'g/b.fake' controls its own measurements", "--samples"];
     answer.expect_status(0).expect_stderr(&expected);
     let quiet = project.run(&["run", "g", "--runs", "2"]).expect_status(0);
-    assert!(!quiet.stderr.contains("decides itself"), "{quiet:#?}");
+    assert!(!quiet.stderr.contains("controls its own"), "{quiet:#?}");
 }
 
 #[test]
 fn what_a_report_would_refuse_is_refused_before_anything_is_measured() {
     let project = project();
     for (words, part) in [
-        (["--sort", "typo"], "there is no column 'typo' to sort by"),
+        (["--sort", "typo"], "unknown sort column 'typo'"),
         (["--chart", "line"], "a line chart needs a parameter study"),
         (["--chart", "typo"], "unknown chart 'typo'"),
         (["--unit", "typo"], "'typo'"),
@@ -261,11 +261,11 @@ fn what_a_report_would_refuse_is_refused_before_anything_is_measured() {
     project
         .run(&["eval", "sh", "true", "--sort", "typo"])
         .expect_status(2)
-        .expect_stderr(&["there is no column 'typo' to sort by"]);
+        .expect_stderr(&["unknown sort column 'typo'"]);
     project
         .run(&["eval", "sh", "true", "--squeeze", "--sort", "typo"])
         .expect_status(2)
-        .expect_stderr(&["there is no column 'typo' to sort by"]);
+        .expect_stderr(&["unknown sort column 'typo'"]);
     project
         .run(&["run", "bench/strings", "--sort", "-median", "-o", "x.md"])
         .expect_status(0);
@@ -331,8 +331,8 @@ fn names_of_parameters_that_could_not_be_read_back_are_refused_where_they_are_fo
         .expect_status(2)
         .expect_stdout(&["g/good.fake a b=1"])
         .expect_stderr(&[
-            "'g/tab.fake' has a parameter 'a\\tb': a name may not hold tabs, line ends or other control \
-             characters; rename it where it is declared",
+            "'g/tab.fake' has an invalid parameter 'a\\tb': a name must not contain tabs, newlines or other \
+             control characters; rename it in its declaration",
         ]);
     assert!(!answer.stdout.contains("tab.fake"), "{answer:#?}");
     let csv = "\"filename\", \"a=b\", \"rate\", \"time\"\n\"x.js\", 5, 1, 1\n";
@@ -341,7 +341,7 @@ fn names_of_parameters_that_could_not_be_read_back_are_refused_where_they_are_fo
         .run(&["report", "scatter.csv"])
         .expect_status(2)
         .expect_stderr(&[
-            "'x.js' has a parameter 'a=b': a name may not hold '='",
+            "'x.js' has a parameter 'a=b': a name must not contain '='",
             "\nhint: rename it in the file",
         ]);
 }

@@ -120,8 +120,8 @@ fn what_a_runtime_lacks_fails_there_and_nowhere_else() {
     let words: Vec<&str> = answer.stdout.split_whitespace().collect();
     let said = words.join(" ");
     for text in [
-        "flags of Node.js, which Bun does not have: '--expose-gc'",
-        "flags of Node.js, which Deno does not have: '--expose-gc'",
+        "Node.js flags that Bun lacks: '--expose-gc'",
+        "Node.js flags that Deno lacks: '--expose-gc'",
         "to repeat it: ",
     ] {
         assert!(said.contains(text), "no {text:?} in {said}");

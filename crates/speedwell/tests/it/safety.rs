@@ -169,7 +169,7 @@ fn a_planted_harness_is_not_executed() {
     }
     run()
         .expect_status(0)
-        .expect_stderr(&["is not used, because"]);
+        .expect_stderr(&["could plant code in it"]);
     assert!(!marker.exists(), "code of somebody else was executed");
 }
 
@@ -259,8 +259,7 @@ fn a_full_disk_ends_the_measuring_and_what_was_kept_is_shown() {
         .current_dir(project.path(""));
     let answer = CommandResult::from(command.output().unwrap());
     let answer = answer.expect_status(2);
-    let told =
-        "what was measured until then is kept, resume with: speedwell run --resume @1 --db own.db";
+    let told = "completed runs are stored; resume with: speedwell run --resume @1 --db own.db";
     let answer = answer.expect_stderr(&["cannot keep slot", told]);
     answer.expect_stdout(&["n=0"]);
     let listed = project.run(&["history", "--db", "own.db"]).expect_status(0);
@@ -286,8 +285,8 @@ fn figures_that_nothing_can_have_are_failures_that_say_so() {
     let run = |figure: &str| with_command(&format!("echo took {figure} ms")).run(&ONE_RUN);
     run("5").expect_status(0);
     for (figure, why) in [
-        ("-5", "no time is below zero"),
-        ("1e308", "its figure is too large to be one"),
+        ("-5", "reported a negative time"),
+        ("1e308", "its value is not finite"),
     ] {
         run(figure).expect_status(2).expect_stdout(&[why]);
     }
@@ -297,7 +296,7 @@ fn figures_that_nothing_can_have_are_failures_that_say_so() {
 fn every_process_that_a_command_leaves_behind_is_ended_and_named() {
     let left = "for n in $(seq 50); do sleep 4321.125 >/dev/null 2>&1 & done; echo took 5 ms";
     let answer = with_command(left).run(&ONE_RUN).expect_status(0);
-    answer.expect_stdout(&["It left processes behind, which were ended: '"]);
+    answer.expect_stdout(&["It left processes running, which were stopped: '"]);
     assert!(!still_running("4321.125"));
 }
 
@@ -315,7 +314,7 @@ fn what_a_hook_of_eval_starts_stays_until_the_end_and_what_runs_leave_behind_doe
         "2",
     ]);
     let answer = answer.expect_status(0);
-    answer.expect_stdout(&["It left processes behind, which were ended: '"]);
+    answer.expect_stdout(&["It left processes running, which were stopped: '"]);
     assert_eq!(project.stored_runs(), 2);
     assert!(!still_running("4321.25") && !still_running("4321.375"));
 }

@@ -369,7 +369,7 @@ fn a_project_without_a_session_says_how_to_get_one_and_gets_no_file(place: &Stor
     let name = dashboard.project();
     for page in ["", "sessions", "benchmarks"] {
         let page = dashboard.get(&format!("/{name}/{page}"));
-        page.expect(200, &["no session yet", "speedwell run bench/"]);
+        page.expect(200, &["no sessions yet", "speedwell run bench/"]);
     }
     for page in [
         "trend",

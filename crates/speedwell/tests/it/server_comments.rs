@@ -197,7 +197,7 @@ fn a_forge_that_refuses_or_leads_elsewhere_gets_nothing_and_the_page_says_so(pla
         answer.body.to_string()
     };
     assert!(
-        page().contains("leads elsewhere, and the token stays here"),
+        page().contains("is a redirect, which is not followed"),
         "{}",
         page()
     );
@@ -238,8 +238,8 @@ fn only_a_place_that_keeps_the_token_secret_can_be_named() {
     let project = TempProject::new().with("forge.token", "secret\n");
     for (repository, words) in [
         ("gitea:http://forge.example/o/n", "is not encrypted"),
-        ("forge.example/o/n", "names no repository"),
-        ("github:o/n#12", "names no repository"),
+        ("forge.example/o/n", "cannot parse repository"),
+        ("github:o/n#12", "cannot parse repository"),
     ] {
         let set = [
             "serve",

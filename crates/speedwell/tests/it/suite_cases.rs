@@ -141,7 +141,7 @@ fn a_listing_that_fails_is_shown_with_its_name_its_words_and_its_command() {
     let words = ["run", "mine:./tool", "--list", "--", "--deep"];
     let answer = project.run(&words).expect_status(2);
     answer.expect_stderr(&[
-        "'tool' exited with status 3 and said:\n  no library x",
+        "'tool' exited with status 3 and printed:\n  no library x",
         "hint: repeat it with: ",
         "/tool --deep",
     ]);
@@ -161,7 +161,7 @@ fn a_version_that_is_too_old_is_named_before_anything_is_listed() {
     let words = ["run", "mine:./tool", "--list"];
     let answer = project.run(&words).expect_status(2);
     answer.expect_stderr(&[
-        "'tool' needs mine 3 or newer, and this is mine 2.11.9",
+        "'tool' needs mine 3 or newer, but found mine 2.11.9",
         "hint: install mine of today",
     ]);
     let project = project.with("speedwell.toml", &table("3.0.0"));
@@ -185,7 +185,7 @@ fn all_packages_of_go_below_a_folder_are_spelled_as_go_does() {
         "{listed:#?}"
     );
     let answer = project.run(&["run", "./plain/..."]).expect_status(2);
-    answer.expect_stderr(&["no package of Go with benchmarks in './plain/...'"]);
+    answer.expect_stderr(&["no Go package with benchmarks in './plain/...'"]);
 }
 
 #[test]

@@ -207,6 +207,21 @@ fn a_mark_says_what_it_is_and_leads_to_its_session() {
         said.contains("change 16 of </title><b>the parser") && said.ends_with("1 run, @17"),
         "{said}"
     );
+    // A finger that misses the mark by some pixels sees its words and a link to its session.
+    page.evaluate_script(&format!(
+        "(() => {{
+            const mark = document.querySelector('{mark}');
+            const {{ x, y, width, height }} = mark.getBoundingClientRect();
+            const [clientX, clientY] = [x + width / 2 + 3, y + height / 2 + 12];
+            const touch = {{ bubbles: true, pointerType: 'touch', clientX, clientY }};
+            mark.closest('svg').dispatchEvent(new PointerEvent('click', touch));
+        }})()"
+    ));
+    let tip = page.evaluate_script("document.querySelector('.tip:not([hidden])')?.textContent");
+    let tip = tip.as_str().unwrap();
+    assert!(tip.contains("1 run") && tip.ends_with("@17"), "{tip}");
+    let link = page.evaluate_script("document.querySelector('.tip a').pathname");
+    assert_eq!(link, format!("/{name}/@17"));
     let loads = page.loads;
     page.click(mark);
     page.wait_for_load(loads);

@@ -215,13 +215,13 @@ fn settings_stay_until_they_are_reset_and_nobody_else_may_tune_meanwhile() {
     assert!(left <= 7_200_000, "two hours at most: {left}");
     let tuner = journal["tuner"]["pid"].as_i64().unwrap();
     machine.tune(&["timers"]).expect_status(2).expect_stderr(&[
-        &format!("tuned already by process {tuner} (speedwell tune governor swap)"),
+        &format!("already tuned by process {tuner} (speedwell tune governor swap)"),
         "hint: sudo speedwell tune reset",
     ]);
     machine
         .tune(&["reset"])
         .expect_status(0)
-        .expect_stdout(&["put back: 3 settings"]);
+        .expect_stdout(&["restored: 3 settings"]);
     wait_for(process_of(&journal, "guard"));
     assert_eq!(machine.settings(), before);
     machine
@@ -240,8 +240,8 @@ fn what_somebody_changed_meanwhile_is_left_alone_and_said() {
         .expect_status(0)
         .expect_stdout(&["changed since"]);
     machine.tune(&["reset"]).expect_status(0).expect_stdout(&[
-        "put back: 1 setting",
-        "'/proc/sys/vm/swappiness' is left alone: somebody changed it to '10'.",
+        "restored: 1 setting",
+        "'/proc/sys/vm/swappiness' is left alone: it was since changed to '10'.",
     ]);
     assert_eq!(machine.read_setting("/proc/sys/vm/swappiness"), "10");
     assert_eq!(
@@ -350,7 +350,7 @@ fn after_its_time_the_guard_puts_everything_back_beside_the_command() {
     assert_eq!(machine.settings(), before);
     // Its stdin is closed now, so the command exits.
     let answer = CommandResult::from(tuner.wait_with_output().unwrap());
-    answer.expect_stderr(&["The settings were put back before the command had ended."]);
+    answer.expect_stderr(&["The settings were restored before the command ended."]);
 }
 
 #[test]
@@ -387,7 +387,7 @@ fn wrong_words_are_answered_with_what_would_be_right() {
     };
     wrong(
         &["tubro"],
-        &["there is no knob 'tubro'", "hint: did you mean 'turbo'?"],
+        &["unknown knob 'tubro'", "hint: did you mean 'turbo'?"],
     );
     wrong(&["x"], &["hint: the knobs are governor, turbo"]);
     wrong(&["irq"], &["'irq' needs --cpus CPUS"]);
@@ -443,7 +443,7 @@ fn without_root_nothing_is_tried_and_the_line_with_sudo_is_shown() {
         Ok(output) => {
             CommandResult::from(output)
                 .expect_status(2)
-                .expect_stderr(&["by root only", "hint: sudo speedwell tune"]);
+                .expect_stderr(&["only root can change", "hint: sudo speedwell tune"]);
         }
     }
 }

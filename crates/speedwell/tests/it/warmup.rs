@@ -149,7 +149,7 @@ fn what_has_a_loop_of_its_own_is_refused_with_the_other_way() {
     let project = TempProject::new().with("g/a.js", file);
     let refused = project.run(&["warmup", "g/a.js"]).expect_status(2);
     refused.expect_stderr(&[
-        "has a loop of its own",
+        "has its own loop",
         "hint: speedwell warmup --code node 'CODE'",
     ]);
 }
@@ -161,7 +161,7 @@ fn mistakes_are_refused_before_anything_is_measured() {
     };
     refused(
         &["--steady", "100%"],
-        "the steady part cannot be all of a process",
+        "the steady part must be less than a whole process",
     );
     refused(
         &[
@@ -175,12 +175,12 @@ fn mistakes_are_refused_before_anything_is_measured() {
         "hint: leave out --order",
     );
     let short = [&OLD_AND_NEW[..], &["--iterations", "1000"]].concat();
-    refused(&short, "is too short to find a change in it");
+    refused(&short, "is too short to detect a change");
     refused(
         &["--iterations", "9", "--time", "3s"],
         "cannot be used with",
     );
-    refused(&["--sort", "nothing"], "there is no column 'nothing'");
+    refused(&["--sort", "nothing"], "unknown sort column 'nothing'");
 }
 
 #[test]

@@ -35,7 +35,7 @@ impl fmt::Display for SignedRankError {
             SignedRankError::NotPositive { index } => {
                 write!(f, "a value of pair {index} is not a positive finite number")
             }
-            SignedRankError::NoPair => f.write_str("there is no pair"),
+            SignedRankError::NoPair => f.write_str("no pairs"),
         }
     }
 }

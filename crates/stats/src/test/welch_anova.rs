@@ -45,8 +45,9 @@ pub fn welch_anova(groups: &[&[f64]]) -> Result<WelchAnova, WelchError> {
         return Err(WelchError::Constant);
     }
     // Only the ratios of weights matter; the reciprocals of tiny variances would overflow.
-    let smallest = (summaries.iter()).map(|(_, squared_error, _)| *squared_error);
-    let smallest = smallest.fold(f64::INFINITY, f64::min);
+    let smallest = (summaries.iter())
+        .map(|(_, squared_error, _)| *squared_error)
+        .fold(f64::INFINITY, f64::min);
     let weight = |squared_error: f64| smallest / squared_error;
     let total: f64 = summaries.iter().map(|&(_, e, _)| weight(e)).sum();
     let shares = || summaries.iter().map(|&(_, e, _)| weight(e) / total);
@@ -57,10 +58,10 @@ pub fn welch_anova(groups: &[&[f64]]) -> Result<WelchAnova, WelchError> {
     let scatter: f64 = (summaries.iter())
         .map(|&(mean, squared_error, _)| (mean - centre).powi(2) / squared_error)
         .sum();
-    let lost: f64 = (summaries.iter().zip(shares()))
+    let lost = (summaries.iter().zip(shares()))
         .map(|(&(_, _, freedom), share)| (1.0 - share).powi(2) / freedom)
-        .sum();
-    let lost = lost / (k * k - 1.0);
+        .sum::<f64>()
+        / (k * k - 1.0);
     let f = scatter / ((k - 1.0) * (1.0 + 2.0 * (k - 2.0) * lost));
     let (between_df, within_df) = (k - 1.0, 1.0 / (3.0 * lost));
     Ok(WelchAnova {

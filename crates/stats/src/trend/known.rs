@@ -42,9 +42,12 @@ impl<T: Copy> StretchCache<T> {
         at: usize,
         find: impl FnOnce() -> T,
     ) -> T {
-        let mut known = self.earlier.iter().chain(&self.now);
-        let known = known.find(|(range, border, _)| *range == stretch && *border == at);
-        let found = known.map_or_else(find, |(_, _, found)| *found);
+        let found = self
+            .earlier
+            .iter()
+            .chain(&self.now)
+            .find(|(range, border, _)| *range == stretch && *border == at)
+            .map_or_else(find, |(_, _, found)| *found);
         self.now.push((stretch, at, found));
         found
     }

@@ -33,7 +33,8 @@ impl fmt::Display for TooManyNonPositive {
         let TooManyNonPositive { left_out, points } = self;
         write!(
             f,
-            "{left_out} of {points} values are negative or not finite; a trend is searched when at most one in ten is"
+            "{left_out} of {points} values are negative or not finite; a trend search allows at \
+             most one in ten"
         )
     }
 }
@@ -85,7 +86,7 @@ impl TrendSeries {
     }
 
     fn number_of(&mut self, machine: u32) -> u32 {
-        let number = self.known.iter().position(|&known| known == machine);
+        let number = self.known.iter().position(|&other| other == machine);
         number.unwrap_or_else(|| {
             self.known.push(machine);
             self.known.len() - 1

@@ -141,10 +141,10 @@ pub(super) fn estimate_size(series: &TrendSeries, levels: Range<usize>, at: usiz
         .sum::<f64>();
     // Distances from the estimate to an end combine like standard deviations.
     let distance = |end: fn(&Interval) -> f64| {
-        let of = |shift: &&ShiftEstimate| {
+        let square = |shift: &&ShiftEstimate| {
             (weight(shift) / weights * (end(&shift.interval) - shift.estimate)).powi(2)
         };
-        bounded.iter().map(of).sum::<f64>().sqrt()
+        bounded.iter().map(square).sum::<f64>().sqrt()
     };
     let interval = Interval {
         low: estimate - distance(|interval| interval.low),
@@ -171,9 +171,9 @@ pub fn machine_swap(series: &TrendSeries) -> Option<usize> {
         .iter()
         .take(MAX_DISTANCE)
         .for_each(|&machine| new[machine as usize] += 1);
-    let is_foreign = |own: &[usize], other: &[usize]| {
-        let counts = own.iter().zip(other).filter(|(_, other)| **other == 0);
-        2 * counts.map(|(own, _)| own).sum::<usize>() > own.iter().sum()
+    let is_foreign = |side: &[usize], other: &[usize]| {
+        let counts = side.iter().zip(other).filter(|(_, other)| **other == 0);
+        2 * counts.map(|(count, _)| count).sum::<usize>() > side.iter().sum()
     };
     let mut swap = None;
     for at in 1..(series.len() + 1).saturating_sub(MIN_SIDE) {

@@ -34,7 +34,7 @@ impl Experiment {
     ) -> Result<RunAssignment> {
         let name = &group.name;
         if group.kind == GroupKind::Function {
-            bail!("'{name}' consists of benchmark files, which have a harness");
+            bail!("'{name}' consists of benchmark files, which a harness runs");
         }
         let variant = &self.variants[super::variant::find_variant(&self.variants, variant)?];
         if group.kind == GroupKind::Load {
@@ -43,8 +43,8 @@ impl Experiment {
             return self.load_assignment(group, case, &variant, None);
         }
         let sections = group.sections_of(case);
-        let known = self.run_placeholders(group, case, variant, seed, &sections)?;
-        let filled = known.fill_node(&variant.patch, &variant.place)?;
+        let placeholders = self.run_placeholders(group, case, variant, seed, &sections)?;
+        let filled = placeholders.fill_node(&variant.patch, &variant.place)?;
         let patch_part = FilePart::new(&variant.place, &filled);
         let patch: PatchKeys = patch_part.read_part()?;
         let context = target::TargetContext {
@@ -59,7 +59,7 @@ impl Experiment {
             line: group.line,
             content: NodeContent::Table(sections),
         };
-        let filled_group = known.fill_node(&unfilled, &group.place)?;
+        let filled_group = placeholders.fill_node(&unfilled, &group.place)?;
         let part = FilePart::new(&group.place, &filled_group);
         let Some(target_part) = part.part("target") else {
             return Err(part.missing_key("target", "[group.target] with command = [...]"));
@@ -86,7 +86,7 @@ impl Experiment {
             also: group.also.clone(),
             processors: self.shares,
             profile: None,
-            services: self.backing_services(&known)?,
+            services: self.backing_services(&placeholders)?,
             kept: Vec::new(),
             ports: self.place.as_ref().and_then(|place| place.ports),
             placement: (self.placement.as_ref()).map(|own| Box::new(own.for_a_run())),
@@ -103,37 +103,37 @@ impl Experiment {
         seed: u64,
         sections: &NodeTable,
     ) -> Result<PlaceholderMap> {
-        let mut known = self.general.clone();
-        known.define_value("seed", seed.to_string());
-        known.defer_value("port");
-        known.defer_value("host");
-        known.set_owner(format!(
+        let mut defined = self.general.clone();
+        defined.define_value("seed", seed.to_string());
+        defined.defer_value("port");
+        defined.defer_value("host");
+        defined.set_owner(format!(
             " in the group '{}' under the variant '{}'",
             group.name, variant.name
         ));
         for (name, value) in &case.values {
-            known.define_value(name, value.plain());
+            defined.define_value(name, value.plain());
         }
-        variant.define_placeholders(&mut known)?;
+        variant.define_placeholders(&mut defined)?;
         let program = variant
             .patch
             .as_table()
             .and_then(|patch| patch.get("program"));
         if let Some((program, line)) = program.and_then(|node| Some((node.as_text()?, node.line))) {
             let program =
-                known.fill_placeholders(program, line, &variant.place.child_key("program"))?;
-            known.define_value("program", program);
+                defined.fill_placeholders(program, line, &variant.place.child_key("program"))?;
+            defined.define_value("program", program);
         }
         // If nothing else defines `{path}`, it is the path of the load, so that readiness checks
         // can use it, too.
-        if known
+        if defined
             .fill_placeholders("{path}", None, &group.place)
             .is_err()
-            && let Some(path) = load_path(sections, &known, &group.place)?
+            && let Some(path) = load_path(sections, &defined, &group.place)?
         {
-            known.define_value("path", path);
+            defined.define_value("path", path);
         }
-        Ok(known)
+        Ok(defined)
     }
 
     /// Returns the variant in the form used by harnesses of benchmark files. `current` looks up our
@@ -148,8 +148,8 @@ impl Experiment {
     ) -> Result<speedwell_model::Variant> {
         let variant = &self.variants[super::variant::find_variant(&self.variants, variant)?];
         let mut found = self.declared_variant(variant, current)?;
-        let usual = || self.program.clone().map(Into::into);
-        found.program = found.program.or_else(usual);
+        let default_program = || self.program.clone().map(Into::into);
+        found.program = found.program.or_else(default_program);
         Ok(found)
     }
 
@@ -162,15 +162,15 @@ impl Experiment {
         variant: &ExperimentVariant,
         current: &dyn Fn(&str) -> Option<String>,
     ) -> Result<speedwell_model::Variant> {
-        let mut known = self.general.clone();
-        known.set_owner(format!(" under the variant '{}'", variant.name));
-        variant.define_placeholders(&mut known)?;
-        let filled = known.fill_node(&variant.patch, &variant.place)?;
+        let mut defined = self.general.clone();
+        defined.set_owner(format!(" under the variant '{}'", variant.name));
+        variant.define_placeholders(&mut defined)?;
+        let filled = defined.fill_node(&variant.patch, &variant.place)?;
         let part = FilePart::new(&variant.place, &filled);
         if let Some(key) = ["command", "cwd"].iter().find(|key| part.has(key)) {
-            let message = format!("'{key}' of the variant '{}' has no meaning", variant.name);
+            let message = format!("'{key}' of the variant '{}' does not apply", variant.name);
             let hint = "program = \"node\"";
-            let message = format!("{message} for benchmark files and loads\nhint: {hint}");
+            let message = format!("{message} to benchmark files and loads\nhint: {hint}");
             return Err(part.error_at_key(key, message));
         }
         let patch: PatchKeys = part.read_part()?;
@@ -218,8 +218,8 @@ impl Experiment {
             content: NodeContent::Table(sections),
         };
         self.check_server(&FilePart::new(&group.place, &node), variant, program)?;
-        let known = self.load_placeholders(group, case, variant, program)?;
-        let filled = known.fill_node(&node, &group.place)?;
+        let defined = self.load_placeholders(group, case, variant, program)?;
+        let filled = defined.fill_node(&node, &group.place)?;
         let part = FilePart::new(&group.place, &filled);
         let spec = part
             .read_part::<BenchmarkKeys>()?
@@ -263,20 +263,22 @@ impl Experiment {
         variant: &speedwell_model::Variant,
         program: Option<&Path>,
     ) -> Result<PlaceholderMap> {
-        let mut known = self.general.clone();
-        known.defer_value("port");
-        known.set_owner(format!(" in [benchmark.{}]", group.name));
+        let mut defined = self.general.clone();
+        defined.defer_value("port");
+        defined.set_owner(format!(" in [benchmark.{}]", group.name));
         for (name, value) in &case.values {
-            known.define_value(name, value.plain());
+            defined.define_value(name, value.plain());
         }
         if let Some(declared) = self.find_declared(&variant.name) {
-            declared.define_placeholders(&mut known)?;
+            declared.define_placeholders(&mut defined)?;
         }
         match program {
-            Some(program) => known.define_value("program", shell_line(program, &variant.arguments)),
-            None => known.defer_value("program"),
+            Some(program) => {
+                defined.define_value("program", shell_line(program, &variant.arguments))
+            }
+            None => defined.defer_value("program"),
         }
-        Ok(known)
+        Ok(defined)
     }
 
     /// Rejects a variant whose changes have no effect: it would be compared with itself.
@@ -287,14 +289,14 @@ impl Experiment {
         program: Option<&Path>,
     ) -> Result<()> {
         let name = &variant.name;
-        let usual = self.program.as_ref().map(Path::new);
-        let has_own = variant.program.is_some() && variant.program.as_deref() != usual;
+        let default_program = self.program.as_ref().map(Path::new);
+        let has_own = variant.program.is_some() && variant.program.as_deref() != default_program;
         let is_named = has_own || !variant.arguments.is_empty();
         let Some(serve) = part.get("serve").and_then(TreeNode::as_text) else {
             ensure!(
                 !is_named && variant.environment.is_empty(),
-                "the variant '{name}' changes the server, but {} starts none\nhint: 'serve' is the command that \
-                 starts it",
+                "the variant '{name}' changes the server, but {} does not start one\n\
+                 hint: 'serve' is the command that starts it",
                 part.heading()
             );
             return Ok(());
@@ -304,13 +306,14 @@ impl Experiment {
             .any(|name| name == "program");
         ensure!(
             !is_named || starts_it,
-            "the variant '{name}' names a program or arguments, but 'serve' does not start '{{program}}'"
+            "the variant '{name}' sets a program or arguments, but 'serve' does not use \
+             '{{program}}'"
         );
-        let is_known = program.is_none() || variant.program.is_some() || usual.is_some();
+        let is_known = program.is_none() || variant.program.is_some() || default_program.is_some();
         ensure!(
             !starts_it || is_known,
-            "nothing says what '{{program}}' is\nhint: program = \"node\" at the top of the file, or in \
-             the variant"
+            "'{{program}}' is not defined\n\
+             hint: set program = \"node\" at the top of the file, or in the variant"
         );
         Ok(())
     }
@@ -318,9 +321,9 @@ impl Experiment {
 
 /// Returns program and arguments of a variant as a shell command line.
 fn shell_line(program: &Path, arguments: &[String]) -> String {
-    let program = program.to_string_lossy();
-    let arguments = arguments.iter().map(String::as_str);
-    shell_words::join(std::iter::once(&*program).chain(arguments))
+    let first = program.to_string_lossy();
+    let others = arguments.iter().map(String::as_str);
+    shell_words::join(std::iter::once(&*first).chain(others))
 }
 
 /// Resolves a change to a variable and its complete value.
@@ -350,9 +353,10 @@ fn resolve_change(
 
 /// Whether the command to execute has the placeholder `{program}`.
 fn has_program(sections: &NodeTable, variant: &ExperimentVariant) -> bool {
-    let of = |table: Option<&NodeTable>| table.and_then(|table| table.get("command")).cloned();
-    let command = of(variant.patch.as_table());
-    let command = command.or_else(|| of(sections.get("target").and_then(TreeNode::as_table)));
+    let command_in =
+        |table: Option<&NodeTable>| table.and_then(|table| table.get("command")).cloned();
+    let command = command_in(variant.patch.as_table())
+        .or_else(|| command_in(sections.get("target").and_then(TreeNode::as_table)));
     let mut found = false;
     let mut look = |text: &str| {
         found |= placeholders::placeholder_names(text)
@@ -370,9 +374,9 @@ fn refuse_server_keys(target: &FilePart, group: &BenchmarkGroup) -> Result<()> {
     let Some(key) = SERVER_KEYS.iter().find(|key| target.has(key)) else {
         return Ok(());
     };
-    let message = format!("'{key}' has no meaning for a command");
+    let message = format!("'{key}' does not apply to a command");
     let hint = format!(
-        "the group '{}' has kind = \"server\" if it serves",
+        "if the group '{}' is a server, set kind = \"server\"",
         group.name
     );
     Err(target.error_at_key(key, format!("{message}\nhint: {hint}")))
@@ -389,15 +393,15 @@ fn load_path(
         let node = load.and_then(|load| load.get(key))?;
         Some((node.as_text()?, node.line))
     };
-    let place = place.child_key("load");
+    let load_place = place.child_key("load");
     if let Some((path, line)) = text("path") {
         return known
-            .fill_placeholders(path, line, &place.child_key("path"))
+            .fill_placeholders(path, line, &load_place.child_key("path"))
             .map(Some);
     }
     let Some((url, line)) = text("url") else {
         return Ok(load.map(|_| "/".to_owned()));
     };
-    let url = known.fill_placeholders(url, line, &place.child_key("url"))?;
+    let url = known.fill_placeholders(url, line, &load_place.child_key("url"))?;
     Ok(load::path_of(&url).map(str::to_owned))
 }

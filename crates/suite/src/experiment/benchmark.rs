@@ -113,7 +113,7 @@ checked! {
     struct PositiveRate(f64) from PlainValue as { "type": "number", "exclusiveMinimum": 0 },
     |value| {
         let number = value.0.as_number().filter(|number| *number > 0.0);
-        number.ok_or("is not a number above 0 or a list of such numbers".to_owned())
+        number.ok_or("must be a number above 0 or a list of such numbers".to_owned())
     }
 }
 
@@ -129,8 +129,8 @@ pub fn resolve_benchmark(
     }
     let client = keys.client;
     let parameters = load_parameters(keys, part, settings)?;
-    let rows = Case::cartesian_product(&parameters);
-    let rows = rows.map_err(|error| part.error_at_key("parameters", error))?;
+    let rows = Case::cartesian_product(&parameters)
+        .map_err(|error| part.error_at_key("parameters", error))?;
     let name = part.place.last_key();
     let cases = rows.into_iter().map(|mut values| {
         // Figures of different clients are different measurements.
@@ -158,10 +158,10 @@ fn load_parameters(
     let mut found: GroupParameters = Vec::new();
     for (name, OneOrMany(values)) in keys.parameters {
         if RESERVED_PARAMETERS.contains(&name.as_str()) {
-            let own = part.part("parameters").unwrap_or_else(|| part.clone());
-            let message = format!("{} cannot have a parameter '{name}'", own.heading());
-            let why = "that name has a meaning of its own";
-            return Err(own.error_at_key(&name, format!("{message}: {why}")));
+            let table = part.part("parameters").unwrap_or_else(|| part.clone());
+            let message = format!("{} cannot have a parameter '{name}'", table.heading());
+            let why = "that name is reserved";
+            return Err(table.error_at_key(&name, format!("{message}: {why}")));
         }
         found.push((name, values.into_iter().map(|value| value.0).collect()));
     }
@@ -172,12 +172,11 @@ fn load_parameters(
             .collect()
     };
     let rate: Option<Vec<ParameterValue>> = keys.rate.map(numbers);
-    let concurrency: Option<Vec<ParameterValue>> = keys.concurrency.map(numbers);
-    let usual = || {
+    let default = || {
         rate.is_none()
             .then(|| vec![ParameterValue::Number(f64::from(DEFAULT_CONCURRENCY))])
     };
-    let concurrency = concurrency.or_else(usual);
+    let concurrency = keys.concurrency.map(numbers).or_else(default);
     found.extend(rate.map(|values| ("rate".to_owned(), values)));
     found.extend(concurrency.map(|values| ("concurrency".to_owned(), values)));
     for (name, values) in &mut found {
@@ -196,7 +195,8 @@ impl BenchmarkKeys {
         let is_whole =
             |number: f64| number.fract() == 0.0 && (1.0..=f64::from(u32::MAX)).contains(&number);
         if let Some(number) = concurrency.filter(|number| !is_whole(*number)) {
-            let message = format!("a concurrency is a whole number of at least 1, not {number}");
+            let message =
+                format!("the concurrency must be a whole number of at least 1, not {number}");
             return Err(part.error_at_key("concurrency", message));
         }
         let statuses = self.expect.status.0.into_iter();
@@ -291,13 +291,16 @@ mod tests {
         let wrong = GOOD.replace("concurrency", "concurency");
         assert_eq!(
             message_of(&wrong),
-            "line 11: [benchmark.hello] has a key 'concurency' that is not known\nhint: did you mean \
-             'concurrency'?"
+            "line 11: [benchmark.hello] has an unknown key 'concurency'\nhint: did you mean 'concurrency'?"
         );
         assert!(
-            message_of(&GOOD.replace("env =", "environ =")).contains("[variant.slow] has a key")
+            message_of(&GOOD.replace("env =", "environ ="))
+                .contains("[variant.slow] has an unknown key")
         );
-        assert!(message_of(&format!("colour = 1\n{GOOD}")).contains("the file has a key 'colour'"));
+        assert!(
+            message_of(&format!("colour = 1\n{GOOD}"))
+                .contains("the file has an unknown key 'colour'")
+        );
         let inner = GOOD.replace("body =", "bodi =");
         assert!(message_of(&inner).contains("[benchmark.hello.expect]"));
     }
@@ -316,8 +319,8 @@ mod tests {
     #[test]
     fn what_has_no_meaning_is_refused() {
         let one = |wrong: &str| message_of(&GOOD.replace("duration = \"500ms\"", wrong));
-        assert!(one("duration = \"5 parsecs\"").contains("not a duration"));
-        assert!(one("duration = \"1s\"\nrequests = 5").contains("either"));
+        assert!(one("duration = \"5 parsecs\"").contains("cannot parse duration '5 parsecs'"));
+        assert!(one("duration = \"1s\"\nrequests = 5").contains("cannot have both"));
         assert!(one("rate = true").contains("'rate'"));
         assert!(message_of(&GOOD.replace("\"load\"", "\"laod\"")).contains("did you mean 'load'?"));
         assert!(
@@ -327,11 +330,12 @@ mod tests {
         assert!(message_of("[benchmark.a]\nkind = \"load\"").contains("no key 'url'"));
         let unserved = GOOD.replace("serve =", "# serve =");
         assert!(
-            message_of(&unserved).contains("changes the server, but [benchmark.hello] starts none")
+            message_of(&unserved)
+                .contains("changes the server, but [benchmark.hello] does not start one")
         );
         let named = GOOD.replace("env = { SLOW = \"1\" }", "args = [\"--slow\"]");
         let named = named.replace("{program} server", "node server");
-        assert!(message_of(&named).contains("does not start '{program}'"));
+        assert!(message_of(&named).contains("does not use '{program}'"));
         let proven = GOOD.replace("env = {", "assert = { stderr = \"slow\" }\n        env = {");
         assert!(message_of(&proven).contains("no group checks the 'assert' of the variant 'slow'"));
     }

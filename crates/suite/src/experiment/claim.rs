@@ -45,7 +45,7 @@ pub fn resolve_claims(
     params: &[(String, ParameterValue)],
 ) -> Result<Vec<ReportClaim>> {
     let parts = top.list_items("claim");
-    let one = |(keys, part): (&ClaimKeys, &FilePart)| {
+    let resolve = |(keys, part): (&ClaimKeys, &FilePart)| {
         let text = keys.expr.clone();
         let wrong = |mistake: ExpressionError| part.error_at_key("expr", mistake);
         let expression = ClaimExpression::parse_claim(&text).map_err(wrong)?;
@@ -57,7 +57,7 @@ pub fn resolve_claims(
             text,
         })
     };
-    claims.iter().zip(&parts).map(one).collect()
+    claims.iter().zip(&parts).map(resolve).collect()
 }
 
 fn check_names(
@@ -65,20 +65,23 @@ fn check_names(
     text: &str,
     params: &[(String, ParameterValue)],
 ) -> Result<(), ExpressionError> {
-    let known: Vec<String> = params.iter().map(|(name, _)| name.clone()).collect();
-    let known: Vec<String> = known.into_iter().chain(["cpus".to_owned()]).collect();
+    let names: Vec<String> = params
+        .iter()
+        .map(|(name, _)| name.clone())
+        .chain(["cpus".to_owned()])
+        .collect();
     for name in claim.parameter_names() {
         let value = params.iter().find(|(known, _)| known == name);
         let is_text = value.is_some_and(|(_, value)| value.as_number().is_none());
-        if !known.iter().any(|known| known == name) {
+        if !names.contains(name) {
             let hint = format!(
-                "{}; a metric is followed by a variant in brackets",
-                nearest_hint(name, &known)
+                "{}; a metric is followed by a variant in parentheses",
+                nearest_hint(name, &names)
             );
             return Err(ExpressionError::about_name(
                 text,
                 name,
-                format!("there is no parameter '{name}'"),
+                format!("unknown parameter '{name}'"),
                 hint,
             ));
         }
@@ -88,7 +91,7 @@ fn check_names(
                 text,
                 name,
                 message,
-                "[params] has its value".to_owned(),
+                "its value is set in [params]".to_owned(),
             ));
         }
     }
@@ -106,12 +109,12 @@ fn claim_rows(
     let terms = claim.terms();
     for term in &terms {
         if variant::find_variant(variants, &term.variant).is_err() {
-            let known: Vec<String> = variants
+            let names: Vec<String> = variants
                 .iter()
                 .map(|variant| variant.name.clone())
                 .collect();
-            let hint = nearest_hint(&term.variant, &known);
-            let message = format!("there is no variant '{}'", term.variant);
+            let hint = nearest_hint(&term.variant, &names);
+            let message = format!("unknown variant '{}'", term.variant);
             return Err(ExpressionError::about_name(
                 text,
                 &term.variant,
@@ -162,8 +165,8 @@ fn check_units(
     match claim.quantities().into_iter().find(is_alone) {
         Some((number, unit)) => {
             let part = format!("{number}{}", unit.name);
-            let message = format!("'{part}' has a unit that no figure here has");
-            let hint = "a figure such as cpu_cores is a plain number".to_owned();
+            let message = format!("'{part}' has a unit that no metric here has");
+            let hint = "metrics such as cpu_cores are plain numbers".to_owned();
             Err(ExpressionError::about_name(text, &part, message, hint))
         }
         None => Ok(()),
@@ -171,7 +174,7 @@ fn check_units(
 }
 
 fn differing_cases_error(text: &str, term: &MetricTerm) -> ExpressionError {
-    let message = format!("'{term}' means other cases than what it is compared with");
+    let message = format!("'{term}' covers different cases than the other side of the comparison");
     let hint = "name the group or case: time[promises, test=fibonacci](new)".to_owned();
     ExpressionError::about_name(text, &term.metric, message, hint)
 }

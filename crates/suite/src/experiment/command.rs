@@ -24,7 +24,7 @@ checked! {
     pub struct SplitLine(Vec<String>) from String as { "type": "string" },
     |line| {
         let words = shell_words::split(&line).unwrap_or_default();
-        let wrong = || format!(": '{line}' is not a command");
+        let wrong = || format!(": cannot parse command '{line}'");
         (!words.is_empty()).then_some(words).ok_or_else(wrong)
     }
 }
@@ -94,10 +94,10 @@ pub fn environment_changes(
     environment: &EnvironmentKeys,
     part: &FilePart,
 ) -> Result<Vec<EnvVarChange>> {
-    let one = |(name, variable): (&String, &VariableValue)| {
+    let resolve = |(name, variable): (&String, &VariableValue)| {
         let env = part.part("env").unwrap_or_else(|| part.clone());
         if name.is_empty() || name.contains(['=', '\0']) {
-            let message = format!("'{name}' cannot be the name of a variable");
+            let message = format!("'{name}' is not a valid variable name");
             return Err(env.error_at_key(name, message));
         }
         let name = name.clone();
@@ -117,5 +117,5 @@ pub fn environment_changes(
             }
         })
     };
-    environment.iter().map(one).collect()
+    environment.iter().map(resolve).collect()
 }

@@ -54,17 +54,17 @@ impl ComparePlan {
 
     /// Returns all pairs of baseline and candidate.
     pub fn all_pairs(&self) -> Vec<(String, String)> {
-        let own = self
+        let with_baseline = self
             .candidates
             .iter()
             .map(|name| (self.baseline.clone(), name.clone()));
-        let mut all: Vec<(String, String)> = own.collect();
+        let mut pairs: Vec<(String, String)> = with_baseline.collect();
         for pair in &self.pairs {
-            if !all.contains(pair) {
-                all.push(pair.clone());
+            if !pairs.contains(pair) {
+                pairs.push(pair.clone());
             }
         }
-        all
+        pairs
     }
 }
 
@@ -96,7 +96,7 @@ checked! {
     },
     |names| match <[String; 2]>::try_from(names) {
         Ok([one, other]) if one != other => Ok((one, other)),
-        _ => Err("is not a list of pairs\nhint: pairs = [[\"old\", \"new\"]]".to_owned()),
+        _ => Err("must be a list of pairs\nhint: pairs = [[\"old\", \"new\"]]".to_owned()),
     }
 }
 
@@ -142,8 +142,10 @@ pub fn resolve_compare(
         }
         pairs = check_pairs(&keys.pairs, &part, variants)?;
     }
-    let others = variants.iter().map(|variant| &variant.name);
-    let others = others.filter(|name| **name != baseline);
+    let others = variants
+        .iter()
+        .map(|variant| &variant.name)
+        .filter(|name| **name != baseline);
     let candidates = match &keys.candidates {
         Some(listed) => listed.0.clone(),
         None if pairs.is_empty() => others.cloned().collect(),
@@ -192,7 +194,7 @@ pub fn resolve_gates(
             for (name, text) in texts {
                 let Some(group) = groups.iter().find(|group| group.name == *name) else {
                     let hint = nearest_hint(name, &names);
-                    let message = format!("there is no group '{name}'\nhint: {hint}");
+                    let message = format!("unknown group '{name}'\nhint: {hint}");
                     return Err(inner.error_at_key(name, message));
                 };
                 found.extend(parse_gates(&inner, name, text, groups, Some(group))?);

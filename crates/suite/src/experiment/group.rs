@@ -174,9 +174,9 @@ checked! {
         "enum": metric::ALSO_METRICS.map(|(name, _)| name)
     },
     |name| {
-        let known = metric::ALSO_METRICS.map(|(known, _)| known.to_owned());
-        let wrong = unknown_name(&name, &known);
-        known.contains(&name).then_some(name).ok_or(wrong)
+        let names = metric::ALSO_METRICS.map(|(name, _)| name.to_owned());
+        let wrong = unknown_name(&name, &names);
+        names.contains(&name).then_some(name).ok_or(wrong)
     }
 }
 
@@ -278,7 +278,7 @@ fn read_sections(part: &FilePart, kind: GroupKind) -> Result<NodeTable> {
         };
         if !allowed.contains(&section) {
             let message = format!(
-                "a group of the kind '{}' has no '{section}'",
+                "a group of kind '{}' cannot have '{section}'",
                 choice_name(&kind)
             );
             return Err(part.error_at_key(section, message));
@@ -292,7 +292,7 @@ fn read_sections(part: &FilePart, kind: GroupKind) -> Result<NodeTable> {
 fn check_table(part: &FilePart, section: &str, node: &TreeNode) -> Result<()> {
     match node.as_table() {
         Some(_) => Ok(()),
-        None => Err(part.value_error(section, "is not a table")),
+        None => Err(part.value_error(section, "must be a table")),
     }
 }
 
@@ -318,7 +318,7 @@ fn resolve_files(
         }
         (Some(_), kind) => {
             let message = format!(
-                "a group of the kind '{}' has no 'files'",
+                "a group of kind '{}' cannot have 'files'",
                 choice_name(&kind)
             );
             Err(part.error_at_key("files", format!("{message}\nhint: kind = \"function\"")))

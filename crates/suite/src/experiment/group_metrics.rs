@@ -17,16 +17,19 @@ impl BenchmarkGroup {
     /// Decides the metrics, now that those reported by the target itself are known.
     pub(super) fn decide_metrics(&mut self, own: &[Metric], part: &FilePart) -> Result<()> {
         self.target_metrics = own.iter().map(|metric| metric.name.clone()).collect();
-        let also = self.also.iter().filter_map(|name| also_metric(name));
-        let also: Vec<Metric> = also.collect();
+        let also: Vec<Metric> = self
+            .also
+            .iter()
+            .filter_map(|name| also_metric(name))
+            .collect();
         let metric = |name: &str| {
-            let own = own.iter().chain(&also).find(|metric| metric.name == name);
+            let declared = own.iter().chain(&also).find(|metric| metric.name == name);
             let of_kind = || find_metric(self.kind, &stored_name(self.kind, name, false));
-            own.cloned().or_else(of_kind)
+            declared.cloned().or_else(of_kind)
         };
-        let usual = || -> Vec<String> {
-            let own = own.iter().chain(&also).map(|metric| metric.name.clone());
-            let first = match (self.kind, own.clone().next()) {
+        let default_names = || -> Vec<String> {
+            let declared = own.iter().chain(&also).map(|metric| metric.name.clone());
+            let first = match (self.kind, declared.clone().next()) {
                 (GroupKind::Server | GroupKind::Load, _) => {
                     vec![
                         "throughput",
@@ -38,20 +41,25 @@ impl BenchmarkGroup {
                 (GroupKind::Command, None) => vec!["wall_time"],
                 _ => Vec::new(),
             };
-            first.into_iter().map(str::to_owned).chain(own).collect()
+            first
+                .into_iter()
+                .map(str::to_owned)
+                .chain(declared)
+                .collect()
         };
-        let wanted = self.wanted.as_ref();
-        let wanted = wanted.map_or_else(usual, |wanted| self.current_names(wanted));
+        let wanted = match &self.wanted {
+            Some(names) => self.current_names(names),
+            None => default_names(),
+        };
         let mut found: Vec<Metric> = Vec::new();
         for name in &wanted {
             match metric(name) {
                 Some(metric) => found.push(metric),
                 None if self.kind == GroupKind::Function => {}
                 None => {
-                    let known = self.known_metrics(own);
-                    let hint = nearest_hint(name, &known);
-                    let message =
-                        format!("there is no metric '{name}' in the group '{}'", self.name);
+                    let names = self.known_metrics(own);
+                    let hint = nearest_hint(name, &names);
+                    let message = format!("the group '{}' has no metric '{name}'", self.name);
                     return Err(part.error_at_key("metrics", format!("{message}\nhint: {hint}")));
                 }
             }
@@ -68,19 +76,20 @@ impl BenchmarkGroup {
     }
 
     fn known_metrics(&self, own: &[Metric]) -> Vec<String> {
-        let own = own.iter().map(|metric| metric.name.clone());
-        own.chain(self.also.iter().cloned())
+        own.iter()
+            .map(|metric| metric.name.clone())
+            .chain(self.also.iter().cloned())
             .chain(metric_names(self.kind))
             .collect()
     }
 
     /// Returns the metric with that name, reported or not.
     pub fn find_metric(&self, name: &str) -> Option<Metric> {
-        let today = self.current_name(name);
-        let today = today.as_deref().unwrap_or(name);
-        let own = self.metrics.iter().find(|metric| metric.name == today);
-        let known = || find_metric(self.kind, &self.stored_name_of(name));
-        let metric = own.cloned().or_else(known)?;
+        let renamed = self.current_name(name);
+        let today = renamed.as_deref().unwrap_or(name);
+        let reported = self.metrics.iter().find(|metric| metric.name == today);
+        let of_kind = || find_metric(self.kind, &self.stored_name_of(name));
+        let metric = reported.cloned().or_else(of_kind)?;
         let is_own = self.target_metrics.contains(&metric.name);
         Some(if is_in_milliseconds(name) && !is_own {
             Metric::new(name, "ms", metric.better)
@@ -164,8 +173,10 @@ impl Experiment {
             };
             if name == "throughput" {
                 bail!(
-                    "'throughput' counted bytes in files before schema 2, and counts requests everywhere else\n\
-                     hint: schema = 2 at the top of the file; bytes are 'bytes_per_second', requests 'throughput'"
+                    "'throughput' counts bytes in files before schema 2, and requests everywhere \
+                     else\n\
+                     hint: set schema = 2 at the top of the file; 'bytes_per_second' counts \
+                     bytes, 'throughput' requests"
                 );
             }
             found.push((name, today));
@@ -175,14 +186,14 @@ impl Experiment {
         found.extend(has_connections.then_some(connections));
         let mut listed: Vec<String> = Vec::new();
         for (name, today) in found {
-            let one = format!("'{name}' is '{today}'");
-            if !listed.contains(&one) {
-                listed.push(one);
+            let shown = format!("'{name}' is now '{today}'");
+            if !listed.contains(&shown) {
+                listed.push(shown);
             }
         }
         let list = listed.join(", ");
         Ok((!listed.is_empty())
-            .then(|| format!("The file has older names that are understood: {list} today.")))
+            .then(|| format!("The file has older names, which still work: {list}.")))
     }
 
     /// Returns every metric that the file names, with each group that it refers to.

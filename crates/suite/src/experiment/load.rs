@@ -99,7 +99,7 @@ checked! {
     /// A body that is not a file reference.
     pub struct InlineBody(String) from String as { "type": "string", "pattern": "^[^@]|^$" },
     |body| {
-        let wrong = "begins with '@'\nhint: body_file names a file".to_owned();
+        let wrong = "must not begin with '@'\nhint: for a file, use body_file".to_owned();
         (!body.starts_with('@')).then_some(body).ok_or(wrong)
     }
 }
@@ -146,17 +146,20 @@ impl TryFrom<WarmupTable> for WarmupEnd {
     fn try_from(keys: WarmupTable) -> Result<WarmupEnd, String> {
         let at_most = keys.at_most.map(|time| time.0);
         if at_most.is_some() && keys.until.is_none() {
-            return Err(": 'at_most' belongs to until = \"steady\"".to_owned());
+            return Err(": 'at_most' requires until = \"steady\"".to_owned());
         }
         match (keys.requests, keys.duration, keys.until) {
             (Some(count), None, None) => Ok(WarmupEnd(LoadWarmup::Requests(count.0))),
-            (None, Some(time), None) => Ok(WarmupEnd(LoadWarmup::DurationMs(as_milliseconds(time.0)))),
+            (None, Some(time), None) => {
+                Ok(WarmupEnd(LoadWarmup::DurationMs(as_milliseconds(time.0))))
+            }
             (None, None, Some(SteadyWord::Steady)) => {
                 let limit = as_milliseconds(at_most.unwrap_or(DEFAULT_STEADY_LIMIT));
                 Ok(WarmupEnd(LoadWarmup::SteadyMs(limit)))
             }
-            _ => Err(": a warm-up has exactly one end\n\
-                 hint: { requests = 5000 }, { duration = \"2s\" } or { until = \"steady\", at_most = \"30s\" }"
+            _ => Err(": a warm-up must have exactly one end\n\
+                      hint: { requests = 5000 }, { duration = \"2s\" } or { until = \"steady\", \
+                      at_most = \"30s\" }"
                 .to_owned()),
         }
     }
@@ -168,13 +171,11 @@ impl LoadKeys {
         let (time, count) = load_end(self.duration, self.requests, part)?;
         if time.is_none() && count.is_none() {
             return Err(part.wrong_table(
-                "does not say when it ends\nhint: requests = 8000, or duration = \"10s\"",
+                "must have 'requests' or 'duration'\nhint: requests = 8000, or duration = \"10s\"",
             ));
         }
         if self.rate.is_some_and(|rate| rate.0 <= 0.0) {
-            return Err(
-                part.error_at_key("rate", "a rate is a number of requests a second above 0")
-            );
+            return Err(part.error_at_key("rate", "the rate must be above 0 requests per second"));
         }
         let pipelining = self.pipelining.map_or(1, |count| count.0);
         let concurrency = match (self.concurrency, self.connections) {
@@ -213,10 +214,7 @@ impl LoadKeys {
 }
 
 fn not_both(part: &FilePart, one: &str, other: &str) -> anyhow::Error {
-    let message = format!(
-        "{} has either '{one}' or '{other}', not both",
-        part.heading()
-    );
+    let message = format!("{} cannot have both '{one}' and '{other}'", part.heading());
     part.error_at_key(other, message)
 }
 
@@ -246,13 +244,13 @@ fn target_url(url: Option<String>, path: Option<UrlPath>, part: &FilePart) -> Re
         (Some(_), Some(_)) => Err(not_both(part, "url", "path")),
         (Some(url), None) if path_of(&url).is_none() => {
             let hint = "http://127.0.0.1:{port}/";
-            let message = format!("cannot be '{url}', which is not an address\nhint: {hint}");
+            let message = format!("is not a valid URL: '{url}'\nhint: {hint}");
             Err(part.value_error("url", message))
         }
         (Some(url), None) => Ok(url),
         (None, path) => {
-            let path = path.as_ref().map_or("/", |path| path.0.as_str());
-            Ok(format!("http://127.0.0.1:{{port}}{path}"))
+            let own_path = path.as_ref().map_or("/", |path| path.0.as_str());
+            Ok(format!("http://127.0.0.1:{{port}}{own_path}"))
         }
     }
 }

@@ -92,10 +92,10 @@ fn is_loaded(kind: GroupKind) -> bool {
 
 /// Returns the metric with that name, if every group of the kind has it.
 pub fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
-    let known = kind_metrics(kind).find(|(known, ..)| *known == name);
+    let of_kind = kind_metrics(kind).find(|(known, ..)| *known == name);
     let latency =
         || (is_loaded(kind) && is_latency(name)).then_some(("ns", MetricDirection::Lower));
-    let (unit, better) = known
+    let (unit, better) = of_kind
         .map(|(_, unit, better)| (unit, better))
         .or_else(latency)?;
     Some(Metric::new(name, unit, better))
@@ -105,7 +105,7 @@ pub fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
 /// spelling. `is_old`: `throughput` counts bytes, as in earlier files.
 pub fn stored_name(kind: GroupKind, name: &str, is_old: bool) -> String {
     let plain = name.strip_suffix(":u").unwrap_or(name);
-    let known = match (is_loaded(kind), plain) {
+    let current = match (is_loaded(kind), plain) {
         (true, "rps") => "throughput",
         (true, "throughput") if is_old => "bytes_per_second",
         (true, "ready_ms") => "server_ready",
@@ -114,7 +114,7 @@ pub fn stored_name(kind: GroupKind, name: &str, is_old: bool) -> String {
         (false, "time") if kind == GroupKind::Command => "wall_time",
         _ => return plain.replace('.', "_"),
     };
-    known.to_owned()
+    current.to_owned()
 }
 
 /// Returns the current name for an older one; `None` if the name is current.
@@ -154,10 +154,13 @@ fn is_latency(name: &str) -> bool {
 
 /// Returns names to list in a hint.
 pub fn metric_names(kind: GroupKind) -> Vec<String> {
-    let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"];
-    let latencies = latencies.into_iter().filter(|_| is_loaded(kind));
-    let own = kind_metrics(kind).map(|(name, ..)| name.to_owned());
-    own.chain(latencies.map(|which| format!("latency_{which}")))
+    let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"]
+        .into_iter()
+        .filter(|_| is_loaded(kind))
+        .map(|which| format!("latency_{which}"));
+    kind_metrics(kind)
+        .map(|(name, ..)| name.to_owned())
+        .chain(latencies)
         .collect()
 }
 
@@ -200,8 +203,8 @@ checked! {
         if name.is_some_and(|name| !name.is_empty()) || mark == "start" || mark == "process-end" {
             return Ok(mark);
         }
-        let known = ["start", "process-end", "mark:NAME"].map(str::to_owned);
-        Err(unknown_name(&mark, &known))
+        let names = ["start", "process-end", "mark:NAME"].map(str::to_owned);
+        Err(unknown_name(&mark, &names))
     }
 }
 
@@ -210,8 +213,10 @@ checked! {
 pub fn target_figures(group: &FilePart) -> Result<Vec<TargetMetric>> {
     let keys: Option<IndexMap<String, MetricKeys>> = group.read_key("metric")?;
     let parts = group.child_tables("metric");
-    let keys = keys.into_iter().flatten().map(|(_, keys)| keys);
-    keys.zip(&parts)
+    keys.into_iter()
+        .flatten()
+        .map(|(_, keys)| keys)
+        .zip(&parts)
         .map(|(keys, part)| resolve_figure(keys, part))
         .collect()
 }
@@ -219,9 +224,9 @@ pub fn target_figures(group: &FilePart) -> Result<Vec<TargetMetric>> {
 /// Values are stored in the units of reports: times in nanoseconds, sizes in bytes.
 fn resolve_figure(keys: MetricKeys, part: &FilePart) -> Result<TargetMetric> {
     let unit = keys.unit.clone().unwrap_or_else(|| "1".to_owned());
-    let known = QuantityUnit::find_unit(&unit);
+    let known_unit = QuantityUnit::find_unit(&unit);
     let (mut stored, mut factor) =
-        known.map_or((unit.as_str(), 1.0), |unit| (unit.stored, unit.factor));
+        known_unit.map_or((unit.as_str(), 1.0), |unit| (unit.stored, unit.factor));
     let (better, has_unit) = (keys.better, keys.unit.is_some());
     let from = figure_origin(keys, part)?;
     if let MetricSource::Marks(..) = from {
@@ -277,8 +282,9 @@ fn figure_origin(keys: MetricKeys, part: &FilePart) -> Result<MetricSource> {
     match (found.pop(), found.is_empty()) {
         (Some(origin), true) => Ok(origin),
         _ => Err(part.wrong_table(
-            "does not say one place that its values come from\n\
-             hint: regex = '(?P<value>...)', json = \"results.0.time\", or from = \"mark:NAME\" and to",
+            "must have exactly one source of values\n\
+             hint: regex = '(?P<value>...)', json = \"results.0.time\", or from = \"mark:NAME\" \
+             and to",
         )),
     }
 }

@@ -253,7 +253,7 @@ fn resolve_file(
     let mut keys: FileKeys = top.read_part()?;
     let schema = keys.schema.map_or(1, |schema| schema.0);
     if schema > SCHEMA_VERSION {
-        let message = format!("the schema {schema} is not known to this version");
+        let message = format!("this version does not support schema {schema}");
         return Err(top.error_at_key(
             "schema",
             format!("{message}\nhint: schema = {SCHEMA_VERSION}"),
@@ -334,16 +334,16 @@ fn general_placeholders(
     params: &[(String, ParameterValue)],
     program: Option<&str>,
 ) -> PlaceholderMap {
-    let mut known = PlaceholderMap::default();
-    known.define_value("root", root.display().to_string());
-    known.define_value("cpus", cpus.to_string());
+    let mut defined = PlaceholderMap::default();
+    defined.define_value("root", root.display().to_string());
+    defined.define_value("cpus", cpus.to_string());
     if let Some(program) = program {
-        known.define_value("program", program);
+        defined.define_value("program", program);
     }
     for (name, value) in params {
-        known.define_value(name, value.plain());
+        defined.define_value(name, value.plain());
     }
-    known
+    defined
 }
 
 /// Returns the groups in order: those of the long form, then those of the short form.
@@ -365,12 +365,12 @@ fn resolve_groups(
             None => benchmark::resolve_benchmark(&part, file.experiment, file.settings)?,
         };
         if found.iter().any(|known| known.name == group.name) {
-            let message = format!("there are two groups with the name '{}'", group.name);
+            let message = format!("two groups have the name '{}'", group.name);
             return Err(part.error_at_key("name", message));
         }
         found.push(group);
     }
-    let hint = "what is measured begins with a line [[group]] or [benchmark.NAME]";
+    let hint = "define what to measure in [[group]] or [benchmark.NAME]";
     if found.is_empty() {
         Err(top.missing_key("group", hint))
     } else {

@@ -104,8 +104,8 @@ pub fn resolve_outputs(
     variants: &[ExperimentVariant],
 ) -> Result<Vec<ReportOutput>> {
     let parts = top.list_items("output");
-    let one = |(keys, part): (&OutputKeys, &FilePart)| resolve_output(keys, part, variants);
-    outputs.iter().zip(&parts).map(one).collect()
+    let resolve = |(keys, part): (&OutputKeys, &FilePart)| resolve_output(keys, part, variants);
+    outputs.iter().zip(&parts).map(resolve).collect()
 }
 
 fn resolve_output(
@@ -115,7 +115,7 @@ fn resolve_output(
 ) -> Result<ReportOutput> {
     let of_a_chart = ["series", "stages"].into_iter().find(|key| part.has(key));
     if let (Some(key), None) = (of_a_chart, keys.chart) {
-        return Err(part.value_error(key, "has a meaning for a chart only"));
+        return Err(part.value_error(key, "applies only to a chart"));
     }
     match (keys.table, keys.chart, &keys.report) {
         (Some(table), None, None) => Ok(ReportOutput::Table(choice_name(&table))),
@@ -127,10 +127,7 @@ fn resolve_output(
         (None, None, Some(forms)) => Ok(ReportOutput::Report(
             forms.iter().map(choice_name).collect(),
         )),
-        _ => {
-            Err(part
-                .wrong_table("does not say one thing\nhint: it has one of table, chart, report"))
-        }
+        _ => Err(part.wrong_table("must have exactly one of table, chart, report")),
     }
 }
 

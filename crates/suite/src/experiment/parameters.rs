@@ -37,8 +37,8 @@ impl SetValues {
 
     /// Returns the values of a name.
     pub fn values_of(&self, name: &str) -> Vec<&str> {
-        let own = self.pairs.iter().filter(|(known, _)| known == name);
-        own.map(|(_, value)| value.as_str()).collect()
+        let set = self.pairs.iter().filter(|(known, _)| known == name);
+        set.map(|(_, value)| value.as_str()).collect()
     }
 
     /// Returns the values set for a parameter, else the values declared in the file.
@@ -59,7 +59,7 @@ impl SetValues {
             return Ok(());
         };
         let hint = nearest_hint(unknown, known);
-        bail!("nothing in the file is called '{unknown}', which is to be set\nhint: {hint}")
+        bail!("cannot set '{unknown}': the file does not define it\nhint: {hint}")
     }
 }
 
@@ -72,15 +72,15 @@ pub fn file_parameters(
     cpus: u32,
 ) -> Result<Vec<(String, ParameterValue)>> {
     let mut found: Vec<(String, ParameterValue)> = Vec::new();
-    let mut known = PlaceholderMap::default();
-    known.define_value(CPUS_TEXT, cpus.to_string());
+    let mut defined = PlaceholderMap::default();
+    defined.define_value(CPUS_TEXT, cpus.to_string());
     let Some(part) = top.part("params") else {
         return Ok(found);
     };
     for (name, declared) in params {
         check_name(&part, name)?;
         let line = part.get(name).and_then(|node| node.line);
-        let declared = known.fill_value(&declared.0, line, &part.place.child_key(name))?;
+        let declared = defined.fill_value(&declared.0, line, &part.place.child_key(name))?;
         let declared = match declared {
             ParameterValue::Text(text) if text == CPUS_TEXT => {
                 ParameterValue::Number(f64::from(cpus))
@@ -92,14 +92,14 @@ pub fn file_parameters(
             [CPUS_TEXT] => ParameterValue::Number(f64::from(cpus)),
             [text] => match ParameterValue::parse(text, declared.kind()) {
                 Some(value) => value,
-                None => bail!("'{name}' cannot be '{text}', since it is {declared} in the file"),
+                None => bail!("cannot set '{name}' to '{text}': the file defines it as {declared}"),
             },
             [..] => {
                 let message = "is one value for all cases and cannot be set to several";
                 return Err(error_at_line(line, format!("'{name}' {message}")));
             }
         };
-        known.define_value(name, value.plain());
+        defined.define_value(name, value.plain());
         found.push((name.clone(), value));
     }
     Ok(found)
@@ -109,13 +109,13 @@ pub fn file_parameters(
 pub fn check_name(part: &FilePart, name: &str) -> Result<()> {
     let heading = part.heading();
     if RESERVED_NAMES.contains(&name) {
-        let message = format!("{heading} cannot have '{name}': that name has a meaning of its own");
+        let message = format!("{heading} cannot have '{name}': that name is reserved");
         return Err(part.error_at_key(name, message));
     }
     let begins = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
     if !begins || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         let message = format!("'{name}' in {heading} cannot be a placeholder");
-        let hint = "names have letters, digits and '_', and begin with a letter";
+        let hint = "names consist of letters, digits and '_', and do not begin with a digit";
         return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
     }
     Ok(())
@@ -159,8 +159,8 @@ pub fn combine_cases(
     parameters: &GroupParameters,
     settings: &SetValues,
 ) -> Result<Vec<Case>> {
-    let rows = Case::cartesian_product(parameters);
-    let mut rows = rows.map_err(|error| group.error_at_key("parameters", error))?;
+    let mut rows = Case::cartesian_product(parameters)
+        .map_err(|error| group.error_at_key("parameters", error))?;
     let mut excluded = Vec::new();
     for (entry, part) in exclude.iter().zip(group.list_items("exclude")) {
         excluded.push(resolve_matching(entry, &part, parameters, settings)?);
@@ -180,16 +180,13 @@ pub fn resolve_matching(
     parameters: &GroupParameters,
     settings: &SetValues,
 ) -> Result<GroupParameters> {
-    let known: Vec<String> = parameters.iter().map(|(name, _)| name.clone()).collect();
+    let names: Vec<String> = parameters.iter().map(|(name, _)| name.clone()).collect();
     let mut found = Vec::new();
     for (name, wanted) in entry {
         let wanted: Vec<ParameterValue> = wanted.iter().map(|value| value.0.clone()).collect();
         let Some((_, values)) = parameters.iter().find(|(known, _)| known == name) else {
-            let hint = nearest_hint(name, &known);
-            let message = format!(
-                "{} names the parameter '{name}', which the group does not have",
-                part.heading()
-            );
+            let hint = nearest_hint(name, &names);
+            let message = format!("{} has the unknown parameter '{name}'", part.heading());
             return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
         };
         let is_there =
@@ -198,13 +195,13 @@ pub fn resolve_matching(
         if let Some(lost) = wanted.iter().find(|value| !is_there(value) && !is_set) {
             let texts: Vec<String> = values.iter().map(ParameterValue::plain).collect();
             let hint = nearest_hint(&lost.plain(), &texts);
-            let message = format!("the parameter '{name}' never is '{}'", lost.plain());
+            let message = format!("the parameter '{name}' has no value '{}'", lost.plain());
             return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
         }
         found.push((name.clone(), wanted));
     }
     if found.is_empty() {
-        return Err(part.wrong_table("names no parameter, so it would mean every case"));
+        return Err(part.wrong_table("has no parameters, so it would match every case"));
     }
     Ok(found)
 }

@@ -96,7 +96,7 @@ checked! {
         let ends = text.split_once('-').and_then(|(first, last)| {
             Some((first.trim().parse::<u16>().ok()?, last.trim().parse::<u16>().ok()?))
         });
-        let wrong = || format!(": '{text}' is no range of ports\nhint: \"20000-20999\"");
+        let wrong = || format!(": cannot parse port range '{text}'\nhint: \"20000-20999\"");
         ends.filter(|(first, last)| 0 < *first && first <= last).ok_or_else(wrong)
     }
 }
@@ -214,23 +214,21 @@ pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredServ
             && name.starts_with(|c: char| c.is_ascii_alphabetic());
         if !is_name || ["target", "load"].contains(&name) {
             let message = format!("a service cannot be named '{name}'");
-            let hint = "letters, digits and _, the first a letter; not 'target' and 'load'";
+            let hint = "use letters, digits and _, beginning with a letter; 'target' and 'load' \
+                        are reserved";
             return Err(part.error_at_key("name", format!("{message}\nhint: {hint}")));
         }
         if found.iter().any(|known| known.name == name) {
-            return Err(part.error_at_key(
-                "name",
-                format!("there are two services with the name '{name}'"),
-            ));
+            return Err(part.error_at_key("name", format!("two services have the name '{name}'")));
         }
         let on = text("on")
             .map(|on| on.parse::<MachineSelector>())
             .transpose();
         let on =
-            on.map_err(|error| part.value_error("on", format!("has no meaning: {error:#}")))?;
+            on.map_err(|error| part.value_error("on", format!("cannot be parsed: {error:#}")))?;
         if on.is_some() && !is_placed {
-            let hint = "[place] says which machines the target and the load have";
-            let message = format!("'on' has a meaning only with [place]\nhint: {hint}");
+            let hint = "[place] assigns machines to the target and the load";
+            let message = format!("'on' requires [place]\nhint: {hint}");
             return Err(part.error_at_key("on", message));
         }
         let scope = service_scope(&part, &found)?;
@@ -265,7 +263,7 @@ fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceS
     part.node
         .visit_texts(&mut |text| has_seed |= is_random(text));
     if scope == ServiceScope::Session && has_seed {
-        let message = "all runs share this service, and {seed} is another one in each block\n\
+        let message = "all runs share this service, but {seed} differs in each block\n\
                        hint: scope = \"block\"";
         return Err(part.error_at_key("scope", message));
     }
@@ -273,8 +271,9 @@ fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceS
         None => Ok(scope),
         Some(before) => {
             let message = format!(
-                "services start in the order of the file, and '{}' above it does not live as long\n\
-                 hint: those that live longest come first",
+                "services start in the order of the file, but '{}' above it does not live as \
+                 long\n\
+                 hint: put services that live longer first",
                 before.name
             );
             Err(part.error_at_key("scope", message))
@@ -325,8 +324,8 @@ impl SharedServices {
         let declared = self.declared.iter().find(|one| one.name == name);
         let line = declared.and_then(|one| one.node.line);
         let message = format!(
-            "{who} share the service '{name}', but it is not the same for all of them\n\
-             hint: leave out what differs, or 'scope'"
+            "{who} share the service '{name}', but its definition differs between them\n\
+             hint: leave out the difference, or 'scope'"
         );
         Err(part::error_at_line(line, message))
     }
@@ -339,31 +338,34 @@ fn differing_service(
     is_meant: &dyn Fn(&BackingService) -> bool,
 ) -> Option<String> {
     let both = one.iter().zip(other);
-    let mut meant = both.filter(|(own, _)| is_meant(own));
-    meant
+    let mut selected = both.filter(|(own, _)| is_meant(own));
+    selected
         .find(|(own, other)| own != other)
         .map(|(own, _)| own.name.clone())
 }
 
 /// Rejects placeholders of services that do not exist.
 fn check_service_placeholders(top: &FilePart, services: &[DeclaredService]) -> Result<()> {
-    let mut known: Vec<String> = vec!["target.host".to_owned()];
-    let of = |own: &DeclaredService| [format!("{}.host", own.name), format!("{}.port", own.name)];
-    known.extend(services.iter().flat_map(of));
+    let mut names: Vec<String> = vec!["target.host".to_owned()];
+    let placeholders_of = |service: &DeclaredService| {
+        [
+            format!("{}.host", service.name),
+            format!("{}.port", service.name),
+        ]
+    };
+    names.extend(services.iter().flat_map(placeholders_of));
     let mut unknown = None;
     top.node.visit_texts(&mut |text| {
         let found = SERVICE_PLACEHOLDER
             .iter()
             .flat_map(|blank| blank.captures_iter(text));
-        let names = found.map(|found| format!("{}.{}", &found[1], &found[2]));
-        unknown = unknown
-            .take()
-            .or(names.into_iter().find(|name| !known.contains(name)));
+        let mut used = found.map(|found| format!("{}.{}", &found[1], &found[2]));
+        unknown = unknown.take().or(used.find(|name| !names.contains(name)));
     });
     match unknown {
         None => Ok(()),
         Some(name) => {
-            let hint = nearest_hint(&name, &known);
+            let hint = nearest_hint(&name, &names);
             anyhow::bail!(
                 "unknown placeholder '{{{name}}}': no [[service]] has that name\nhint: {hint}"
             )
@@ -382,7 +384,8 @@ pub fn resolve_placement(
     if let (Some(group), false) = (other, experiment.services.is_empty() && keys.is_none()) {
         let key = if keys.is_some() { "place" } else { "service" };
         let message = format!(
-            "'{key}' is for servers, and the group '{}' is none\nhint: give it a file of its own",
+            "'{key}' is for servers, but the group '{}' is not a server\n\
+             hint: put the group into its own file",
             group.name
         );
         return Err(top.error_at_key(key, message));
@@ -391,12 +394,13 @@ pub fn resolve_placement(
         return Ok(None);
     };
     if experiment.plan.pins.is_some() {
-        let message = "the plan divides the processors of one machine between target and load, which have machines \
-                       of their own\nhint: leave out 'cpus' of [plan], or [place]";
+        let message = "'cpus' divides the processors of one machine between target and load, but \
+                       [place] gives each its own\n\
+                       hint: leave out 'cpus' of [plan], or [place]";
         return Err(top.error_at_key("place", message));
     }
     if experiment.profile_is_wanted(top) {
-        let message = "profiles are taken on one machine\nhint: leave out [profile], or [place]";
+        let message = "profiles require a single machine\nhint: leave out [profile], or [place]";
         return Err(top.error_at_key("place", message));
     }
     let role = |name: &str, on: MachineSelector, machines: u32| PlacedRole {
@@ -427,7 +431,8 @@ fn ensure_below(root: &Path, folder: &Path, whose: &str) -> Result<()> {
     };
     ensure!(
         folder.strip_prefix(root).is_ok_and(is_plain),
-        "the folder of {whose}, '{}', is not below that of the file, which is all that is sent to other machines",
+        "the folder of {whose}, '{}', is outside the folder of the file, and only that is sent to \
+         other machines",
         folder.display()
     );
     Ok(())
@@ -444,21 +449,25 @@ impl RolePlacement {
         ensure_below(root, folder, "the target")?;
         let part = |name: &str| group.part(name).unwrap_or_else(|| group.clone());
         if service.private_network {
-            let message = "network = \"private\" has a target that other machines cannot reach, and [place] puts the load \
-                           on others\nhint: leave out 'network', or [place]";
+            let message = "network = \"private\" hides the target from other machines, but \
+                           [place] puts the load there\n\
+                           hint: leave out 'network', or [place]";
             return Err(part("target").error_at_key("network", message));
         }
         let (load, spec) = (part("load"), &mut service.load.spec);
         if spec.client != LoadClient::Builtin {
-            let message = "other machines send loads by Speedwell's own generator\nhint: leave out 'client', or [place]";
+            let message = "other machines support only the built-in load generator\n\
+                           hint: leave out 'client', or [place]";
             return Err(load.error_at_key("client", message));
         }
         if spec.body_file.is_some() {
-            let message = "a file with the body is not sent to other machines\nhint: body = \"...\", or leave out [place]";
+            let message = "body files are not sent to other machines\n\
+                           hint: body = \"...\", or leave out [place]";
             return Err(load.error_at_key("body_file", message));
         }
         if matches!(service.load.warmup, LoadWarmup::SteadyMs(_)) {
-            let message = "when a server is steady is seen by one generator on its machine, and [place] has others\n\
+            let message = "until = \"steady\" requires a single generator on the server's \
+                           machine, but [place] uses others\n\
                            hint: warmup = { duration = \"10s\" }";
             return Err(load.error_at_key("warmup", message));
         }
@@ -489,7 +498,7 @@ impl Experiment {
             .find(|own| own.scope != ServiceScope::Run);
         if let Some(own) = lives_longer.filter(|_| service.private_network) {
             let message = format!(
-                "network = \"private\" is a network of one run, and the service '{}' outlives it\n\
+                "network = \"private\" lasts for one run, but the service '{}' outlives it\n\
                  hint: leave out 'network', or the service's 'scope'",
                 own.name
             );

@@ -106,7 +106,7 @@ checked! {
         "rest" => Ok(None),
         _ => {
             let count = value.as_whole(1).and_then(|count| u32::try_from(count).ok());
-            count.map(Some).ok_or("is not \"rest\" or a whole number above 0".to_owned())
+            count.map(Some).ok_or("must be \"rest\" or a whole number above 0".to_owned())
         }
     }
 }
@@ -131,7 +131,7 @@ pub fn resolve_plan(keys: &PlanKeys, top: &FilePart) -> Result<ExperimentPlan> {
     let (budget, inner) = (keys.budget, stop.and_then(|stop| stop.budget));
     let stop_part = top.part("plan").and_then(|plan| plan.part("stop_when"));
     if let (Some(_), Some(_), Some(part)) = (budget, inner, stop_part) {
-        return Err(part.error_at_key("budget", "the budget is given twice, in [plan] as well"));
+        return Err(part.error_at_key("budget", "the budget is set twice, here and in [plan]"));
     }
     let pins = |pins: PinKeys| ProcessorPins {
         target: pins.target.0,

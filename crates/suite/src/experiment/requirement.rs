@@ -70,7 +70,7 @@ checked! {
         "type": "string", "pattern": r"^([0-9]|\{[A-Za-z_])"
     },
     |version| {
-        let wrong = format!(": '{version}' is not a version\nhint: at_least = \"18.2\"");
+        let wrong = format!(": cannot parse version '{version}'\nhint: at_least = \"18.2\"");
         let is_one = version.starts_with(|c: char| c.is_ascii_digit());
         is_one.then_some(version).ok_or(wrong)
     }
@@ -88,13 +88,13 @@ pub fn resolve_requirements(
     let node = known.fill_node(part.node, &part.place)?;
     let filled = FilePart::new(&part.place, &node);
     let requirements: IndexMap<String, RequirementKeys> = filled.read_part()?;
-    let one = |(name, keys): (String, RequirementKeys)| {
+    let resolve = |(name, keys): (String, RequirementKeys)| {
         let hint = keys.hint.clone();
         let part = filled.part(&name).unwrap_or_else(|| filled.clone());
         let need = resolve_need(keys, &name, &part, root)?;
         Ok(ExperimentRequirement { name, need, hint })
     };
-    requirements.into_iter().map(one).collect()
+    requirements.into_iter().map(resolve).collect()
 }
 
 fn resolve_need(
@@ -108,7 +108,7 @@ fn resolve_need(
         None => &["lockfile"],
     };
     if let Some(key) = of_the_other.iter().find(|key| part.has(key)) {
-        let message = "has no meaning here\nhint: 'dir' is for packages, 'command' for a program";
+        let message = "does not apply here\nhint: 'dir' is for packages, 'command' for a program";
         return Err(part.value_error(key, message));
     }
     if let Some(directory) = keys.dir {
@@ -129,9 +129,11 @@ fn resolve_need(
         let hint = r"v(?P<version>\d+\S*)";
         return Err(part.error_at_key("match", format!("{message}\nhint: {hint}")));
     }
-    let usual = || vec![name.to_owned(), "--version".to_owned()];
+    let default_command = || vec![name.to_owned(), "--version".to_owned()];
     Ok(RequirementKind::Program {
-        command: keys.command.map_or_else(usual, |command| command.0),
+        command: keys
+            .command
+            .map_or_else(default_command, |command| command.0),
         pattern,
         at_least: keys.at_least.map(|version| version.0),
     })

@@ -40,11 +40,7 @@ pub fn selected_cases(
     let names: Vec<String> = groups.iter().map(|group| group.name.clone()).collect();
     if let Some(name) = filter.group.as_ref().filter(|name| !names.contains(name)) {
         let hint = nearest_hint(name, &names);
-        return Err(wrong_name(
-            name,
-            format!("there is no group '{name}'"),
-            hint,
-        ));
+        return Err(wrong_name(name, format!("unknown group '{name}'"), hint));
     }
     let is_selected =
         |group: &BenchmarkGroup| filter.group.as_ref().is_none_or(|name| *name == group.name);
@@ -99,23 +95,22 @@ pub fn selected_cases(
 }
 
 fn wrong_name(name: &str, message: String, hint: String) -> WrongName {
-    let name = name.to_owned();
     WrongName {
-        name,
+        name: name.to_owned(),
         message,
         hint,
     }
 }
 
 fn unknown_metric<'a>(metric: &str, groups: impl Iterator<Item = &'a BenchmarkGroup>) -> WrongName {
-    let mut known: Vec<String> = Vec::new();
+    let mut names: Vec<String> = Vec::new();
     for name in groups.flat_map(BenchmarkGroup::metric_names) {
-        if !known.contains(&name) {
-            known.push(name);
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
-    let hint = nearest_hint(metric, &known);
-    wrong_name(metric, format!("there is no metric '{metric}'"), hint)
+    let hint = nearest_hint(metric, &names);
+    wrong_name(metric, format!("unknown metric '{metric}'"), hint)
 }
 
 /// Benchmark files name their metrics when they are measured.
@@ -136,24 +131,24 @@ fn check_values(
     }
     for (name, value) in &filter.values {
         let parameters = groups.iter().flat_map(|(_, group)| &group.parameters);
-        let own: Vec<_> = parameters
+        let matching: Vec<_> = parameters
             .clone()
             .filter(|(known, _)| known == name)
             .collect();
-        if own.is_empty() {
+        if matching.is_empty() {
             let known: Vec<String> = parameters.map(|(known, _)| known.clone()).collect();
             let hint = nearest_hint(name, &known);
             return Err(wrong_name(
                 name,
-                format!("there is no parameter '{name}'"),
+                format!("unknown parameter '{name}'"),
                 hint,
             ));
         }
-        let values = own.iter().flat_map(|(_, values)| values);
+        let values = matching.iter().flat_map(|(_, values)| values);
         let values: Vec<String> = values.map(ParameterValue::plain).collect();
         if !values.contains(value) {
             let hint = nearest_hint(value, &values);
-            let message = format!("the parameter '{name}' never is '{value}'");
+            let message = format!("the parameter '{name}' has no value '{value}'");
             return Err(wrong_name(value, message, hint));
         }
     }

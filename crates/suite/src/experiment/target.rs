@@ -164,12 +164,12 @@ fn resolve_command(
     patch: &PatchKeys,
     context: &TargetContext,
 ) -> Result<Vec<String>> {
-    let Some(command) = patch.command.as_ref().or(keys.command.as_ref()) else {
+    let Some(declared) = patch.command.as_ref().or(keys.command.as_ref()) else {
         let variant = context.variant;
         let hint = format!("command = [\"node\", \"app.js\"], there or in the variant '{variant}'");
         return Err(part.missing_key("command", &hint));
     };
-    let mut command = command.argv();
+    let mut command = declared.argv();
     if let Some(program) = &patch.program
         && !context.has_program
         && let Some(first) = command.first_mut()
@@ -187,9 +187,9 @@ fn expected_exit(keys: &TargetKeys, part: &FilePart, context: &TargetContext) ->
         Some(ExpectedExit::ByValue(statuses)) => statuses,
     };
     let values = context.parameters.iter().flat_map(|(_, values)| values);
-    let known: Vec<String> = values.map(ParameterValue::plain).collect();
-    if let Some(lost) = statuses.keys().find(|name| !known.contains(name)) {
-        let hint = nearest_hint(lost, &known);
+    let texts: Vec<String> = values.map(ParameterValue::plain).collect();
+    if let Some(lost) = statuses.keys().find(|name| !texts.contains(name)) {
+        let hint = nearest_hint(lost, &texts);
         let message = format!("has the value '{lost}', which no parameter of the group has");
         return Err(part.value_error("expect_exit", format!("{message}\nhint: {hint}")));
     }
@@ -250,9 +250,10 @@ checked! {
         "type": ["integer", "string"], "minimum": 100, "maximum": 599
     },
     |status| {
-        let status = u16::try_from(status.0).ok();
-        let status = status.filter(|status| (100..600).contains(status));
-        status.ok_or(": a status of HTTP is a number from 100 to 599".to_owned())
+        u16::try_from(status.0)
+            .ok()
+            .filter(|status| (100..600).contains(status))
+            .ok_or(": an HTTP status is a number from 100 to 599".to_owned())
     }
 }
 

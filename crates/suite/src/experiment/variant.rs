@@ -142,7 +142,7 @@ checked! {
             _ => String::new(),
         };
         if long.is_empty() || !is_hexadecimal {
-            return Err(format!(": '{text}' is not a colour\nhint: a colour is written '#c0392b'"));
+            return Err(format!(": cannot parse color '{text}'\nhint: write a color as '#c0392b'"));
         }
         Ok(format!("#{}", long.to_ascii_lowercase()))
     }
@@ -150,13 +150,13 @@ checked! {
 
 /// Schema: one variant, a list of them, or a table of them by name.
 pub fn variant_schema(generator: &mut SchemaGenerator) -> Schema {
-    let one = generator.subschema_for::<VariantKeys>();
+    let variant = generator.subschema_for::<VariantKeys>();
     json_schema!({
-        "description": "What is compared, in order. The first one is the baseline.",
+        "description": "Variants to compare, in order. The first one is the baseline.",
         "anyOf": [
-            one,
-            { "type": "array", "items": one },
-            { "type": "object", "additionalProperties": one }
+            variant,
+            { "type": "array", "items": variant },
+            { "type": "object", "additionalProperties": variant }
         ]
     })
 }
@@ -175,7 +175,7 @@ pub fn read_variants(top: &FilePart, used: &[String]) -> Result<Vec<ExperimentVa
     for part in &parts {
         let variant = read_one(part, is_short, has_loads, used)?;
         if found.iter().any(|known| known.name == variant.name) {
-            let message = format!("there are two variants with the name '{}'", variant.name);
+            let message = format!("two variants have the name '{}'", variant.name);
             return Err(part.error_at_key("name", message));
         }
         found.push(variant);
@@ -192,26 +192,26 @@ fn read_one(
     has_loads: bool,
     used: &[String],
 ) -> Result<ExperimentVariant> {
-    let own = own_placeholders(part, has_loads, used)?;
-    let is_own = |key: &String| own.iter().any(|(name, ..)| name == key);
+    let own_values = own_placeholders(part, has_loads, used)?;
+    let is_own = |key: &String| own_values.iter().any(|(name, ..)| name == key);
     let mut table = part.entries();
     table.retain(|key, _| !is_own(key));
-    let known = TreeNode {
+    let node = TreeNode {
         line: part.node.line,
         content: NodeContent::Table(table),
     };
-    let keys: VariantKeys = FilePart::new(&part.place, &known).read_part()?;
+    let keys: VariantKeys = FilePart::new(&part.place, &node).read_part()?;
     let heading = is_short.then(|| part.place.last_key().to_owned());
     let name = match (keys.name, heading) {
         (Some(name), Some(heading)) if name != heading => {
-            return Err(part.value_error("name", "is not the name in its heading"));
+            return Err(part.value_error("name", "differs from the name in its heading"));
         }
         (_, Some(heading)) => heading,
         (Some(name), None) => checked_name(name, part)?,
         (None, None) => return Err(part.missing_key("name", "name = \"with-module\"")),
     };
-    let take = |known: &[&str]| -> NodeTable {
-        let nodes = known.iter().filter_map(|key| {
+    let take = |keys: &[&str]| -> NodeTable {
+        let nodes = keys.iter().filter_map(|key| {
             let node = part.get(key)?;
             Some(((*key).to_owned(), node.clone()))
         });
@@ -238,7 +238,7 @@ fn read_one(
         },
         is_implied: false,
         place: part.place.clone(),
-        own_values: own,
+        own_values,
         name,
     })
 }
@@ -272,7 +272,8 @@ fn own_placeholders(
             let value = part.read_key::<PlainValue>(name)?;
             found.extend(value.map(|value| (key, value.0, node.line)));
         } else if is_of_a_load {
-            let message = format!("'{key}' replaces a key of [benchmark.NAME], and there is none");
+            let message =
+                format!("'{key}' replaces a key of [benchmark.NAME], which the file does not have");
             return Err(part.error_at_key(name, message));
         }
     }
@@ -287,10 +288,10 @@ pub fn find_variant(variants: &[ExperimentVariant], name: &str) -> Result<usize>
     if let Some(at) = variants.iter().position(|variant| variant.name == name) {
         return Ok(at);
     }
-    let known: Vec<String> = variants
+    let names: Vec<String> = variants
         .iter()
         .map(|variant| variant.name.clone())
         .collect();
-    let hint = nearest_hint(name, &known);
-    bail!("there is no variant '{name}'\nhint: {hint}")
+    let hint = nearest_hint(name, &names);
+    bail!("unknown variant '{name}'\nhint: {hint}")
 }

@@ -154,7 +154,7 @@ fn resolve_proof(
     let mut found: Vec<(ProofSource, String)> =
         elsewhere.map(|place| (place, inside.clone())).collect();
     if has_pattern && found.is_empty() {
-        let message = "the key 'match' says what is in a file or an answer, and there is none";
+        let message = "the key 'match' requires 'file' or 'http'";
         return Err(part.error_at_key("match", message));
     }
     found.extend(keys.stdout.map(|pattern| (ProofSource::Stdout, pattern.0)));
@@ -166,8 +166,8 @@ fn resolve_proof(
             pattern,
         }),
         _ => Err(part.wrong_table(
-            "does not say one place to look at\n\
-             hint: it has one of stdout, stderr, file, http: { stderr = \"loaded\", on = \"exit\" }",
+            "must have exactly one of stdout, stderr, file, http\n\
+             hint: { stderr = \"loaded\", on = \"exit\" }",
         )),
     }
 }

@@ -316,16 +316,16 @@ mod tests {
         for (text, expected) in [
             (
                 "time < 5",
-                "a change in percent is missing here\n  time < 5\n         ^\nhint: ",
+                "expected a change in percent\n  time < 5\n         ^\nhint: ",
             ),
             (
                 "time == 5%",
-                "one of < <= > >= is missing here\n  time == 5%\n       ^",
+                "expected one of < <= > >=\n  time == 5%\n       ^",
             ),
-            ("< 5%", "the name of a metric is missing here\n  < 5%\n  ^"),
+            ("< 5%", "expected the name of a metric\n  < 5%\n  ^"),
             (
                 "time < 5% or rps > 1%",
-                "an operator is missing here\n  time < 5% or rps > 1%\n            ^",
+                "expected an operator\n  time < 5% or rps > 1%\n            ^",
             ),
         ] {
             let mistake = ChangeGate::parse(text).unwrap_err().to_string();

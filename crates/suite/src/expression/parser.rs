@@ -85,7 +85,7 @@ impl<'a> ExpressionParser<'a> {
             Ok(found)
         } else {
             Err(self
-                .error_at(begin, "this is a number, and nothing is said about it")
+                .error_at(begin, "expected a comparison, found a number")
                 .with_hint("a claim compares: rps(new) > rps(old)"))
         }
     }
@@ -96,7 +96,7 @@ impl<'a> ExpressionParser<'a> {
         let found = self.parse_expression(0)?;
         self.expect_end()?;
         if is_truth(&found) {
-            Err(self.error_at(begin, "this is no number"))
+            Err(self.error_at(begin, "expected a number"))
         } else {
             Ok(found)
         }
@@ -122,13 +122,13 @@ impl<'a> ExpressionParser<'a> {
     fn parse_gate(&mut self) -> ParseResult<ChangeGate> {
         let begin = self.skip_whitespace();
         let Some(metric) = self.parse_name()? else {
-            return Err(self.error_at(begin, "the name of a metric is missing here"));
+            return Err(self.error_at(begin, "expected the name of a metric"));
         };
         let filter = self.parse_term_filter()?;
         let place = self.skip_whitespace();
         let operator = self.parse_operator(BinaryOperator::Less.precedence());
         let Some(operator) = operator.filter(|found| found.is_bound()) else {
-            return Err(self.error_at(place, "one of < <= > >= is missing here"));
+            return Err(self.error_at(place, "expected one of < <= > >="));
         };
         let place = self.skip_whitespace();
         let sign = if self.take_symbol("-") { -1.0 } else { 1.0 };
@@ -141,7 +141,7 @@ impl<'a> ExpressionParser<'a> {
                 change: sign * share,
             }),
             _ => Err(self
-                .error_at(place, "a change in percent is missing here")
+                .error_at(place, "expected a change in percent")
                 .with_hint("a gate bounds a change: time < +10%")),
         }
     }
@@ -170,11 +170,9 @@ impl<'a> ExpressionParser<'a> {
     fn check_operand(&self, part: &ClaimExpression, truth: bool, begin: usize) -> ParseResult<()> {
         match (truth, is_truth(part)) {
             (true, false) => Err(self
-                .error_at(begin, "this is a number, and a comparison is needed here")
+                .error_at(begin, "expected a comparison, found a number")
                 .with_hint("each side of 'and', 'or' and 'not' compares two numbers")),
-            (false, true) => {
-                Err(self.error_at(begin, "this is a comparison, and a number is needed here"))
-            }
+            (false, true) => Err(self.error_at(begin, "expected a number, found a comparison")),
             _ => Ok(()),
         }
     }
@@ -190,7 +188,7 @@ impl<'a> ExpressionParser<'a> {
         self.depth += 1;
         let begin = self.skip_whitespace();
         if self.depth > MAX_DEPTH {
-            return Err(self.error_at(begin, "this is nested too deeply"));
+            return Err(self.error_at(begin, "the expression is nested too deeply"));
         }
         let found = if level <= BinaryOperator::NOT_PRECEDENCE && self.take_word("not") {
             let begin = self.skip_whitespace();
@@ -219,9 +217,9 @@ impl<'a> ExpressionParser<'a> {
             return Ok(found);
         }
         let Some(name) = self.parse_name()? else {
-            let mistake = self.error_at(begin, "a number or a metric is missing here");
+            let mistake = self.error_at(begin, "expected a number or a metric");
             return Err(if self.text[begin..].starts_with('{') {
-                mistake.with_hint("parameters stand here without braces")
+                mistake.with_hint("write parameters without braces")
             } else {
                 mistake
             });
@@ -231,7 +229,7 @@ impl<'a> ExpressionParser<'a> {
             let place = self.skip_whitespace();
             let variant = self.parse_raw(&[')'])?;
             if variant.is_empty() {
-                return Err(self.error_at(place, "the name of a variant is missing here"));
+                return Err(self.error_at(place, "expected the name of a variant"));
             }
             self.expect_symbol(")")?;
             return Ok(ClaimExpression::Term(MetricTerm {
@@ -245,7 +243,7 @@ impl<'a> ExpressionParser<'a> {
             Ok(ClaimExpression::Name(name))
         } else {
             Err(self
-                .error_at(self.at, "a variant in brackets is missing here")
+                .error_at(self.at, "expected a variant in parentheses")
                 .with_hint(format!("{name}(VARIANT)")))
         }
     }
@@ -269,7 +267,7 @@ impl<'a> ExpressionParser<'a> {
         }
         let number: f64 = match rest[..length].parse() {
             Ok(number) => number,
-            Err(_) => return Err(self.error_at(begin, "this is no number")),
+            Err(_) => return Err(self.error_at(begin, "expected a number")),
         };
         self.at = begin + length;
         let rest = &rest[length..];
@@ -278,8 +276,8 @@ impl<'a> ExpressionParser<'a> {
             .unwrap_or(rest.len());
         if end > 0 {
             let Some(unit) = QuantityUnit::find_unit(&rest[..end]) else {
-                let message = format!("there is no unit '{}'", &rest[..end]);
-                let hint = format!("it is one of {}", QuantityUnit::unit_names().join(", "));
+                let message = format!("unknown unit '{}'", &rest[..end]);
+                let hint = format!("use one of {}", QuantityUnit::unit_names().join(", "));
                 return Err(self.error_at(self.at, message).with_hint(hint));
             };
             self.at += end;
@@ -309,14 +307,14 @@ impl<'a> ExpressionParser<'a> {
             let name = self.parse_raw(&ends)?;
             if name.is_empty() {
                 return Err(self
-                    .error_at(place, "a group or PARAMETER=VALUE is missing here")
+                    .error_at(place, "expected a group or PARAMETER=VALUE")
                     .with_hint("time[promises, size=10](new)"));
             }
             if self.take_symbol("=") {
                 let value = self.parse_raw(&ends)?;
                 filter.values.push((name, value));
             } else if filter.group.replace(name).is_some() {
-                return Err(self.error_at(place, "there can be one group only"));
+                return Err(self.error_at(place, "only one group is allowed"));
             }
             if !self.take_symbol(",") {
                 return Ok(filter);
@@ -358,7 +356,7 @@ impl<'a> ExpressionParser<'a> {
                 return Ok(Some(found));
             }
         }
-        Err(self.error_at(begin, "this quote does not end"))
+        Err(self.error_at(begin, "this quote is not closed"))
     }
 
     /// Parses the name of a metric or parameter: `latency.p99.9`, `instructions:u`, or quoted.
@@ -425,7 +423,7 @@ impl<'a> ExpressionParser<'a> {
         if self.take_symbol(symbol) {
             Ok(())
         } else {
-            Err(self.error_at(begin, format!("'{symbol}' is missing here")))
+            Err(self.error_at(begin, format!("expected '{symbol}'")))
         }
     }
 
@@ -435,9 +433,9 @@ impl<'a> ExpressionParser<'a> {
         if rest.is_empty() {
             return Ok(());
         }
-        let mistake = self.error_at(begin, "an operator is missing here");
+        let mistake = self.error_at(begin, "expected an operator");
         Err(if rest.starts_with('=') {
-            mistake.with_hint("equality is written ==")
+            mistake.with_hint("write equality as ==")
         } else {
             mistake
         })

@@ -126,8 +126,8 @@ impl Display for ChangeGate {
             filter: self.filter.clone(),
             variant: "x".to_owned(),
         };
-        let what = term.to_string();
-        let what = what.trim_end_matches("(x)");
+        let printed = term.to_string();
+        let what = printed.trim_end_matches("(x)");
         let sign = if self.change < 0.0 { "" } else { "+" };
         write!(
             out,
@@ -171,8 +171,8 @@ impl Display for CaseFilter {
         let pair = |(name, value): &(String, String)| {
             format!("{}={}", quote_name(name), quote_name(value))
         };
-        let all: Vec<String> = group.chain(self.values.iter().map(pair)).collect();
-        out.write_str(&all.join(", "))
+        let conditions: Vec<String> = group.chain(self.values.iter().map(pair)).collect();
+        out.write_str(&conditions.join(", "))
     }
 }
 

@@ -75,9 +75,9 @@ pub fn build_program(
     };
     let find = |text: String| compile::find_program(&recipe(&text));
     let compiled = |text: String| {
-        let recipe = recipe(&text);
-        write_source(&text, &recipe.file)?;
-        compile::build_program(&recipe)
+        let build = recipe(&text);
+        write_source(&text, &build.file)?;
+        compile::build_program(&build)
     };
     let built = compile_readings(SnippetParts::of_snippet(snippet), is_c, find, compiled)?;
     let objects = ObjectFiles {
@@ -195,8 +195,8 @@ fn needed_header<'a>(line: &'a str, parts: &SnippetParts, all: bool) -> Option<&
             .iter()
             .any(|part| part.text.contains_name(word))
     };
-    let mut words = words.split_whitespace().peekable();
-    (all || words.peek().is_none() || words.any(is_named)).then_some(header)
+    let mut names = words.split_whitespace().peekable();
+    (all || names.peek().is_none() || names.any(is_named)).then_some(header)
 }
 
 /// Writes a function body. Text with `return` anywhere is used unchanged.

@@ -29,8 +29,8 @@ pub fn build_program(
     let identity = program_version(compiler, &["version"])?;
     let harness = unpack_harness(&sources::GO)?;
     let module = write_module(&identity, &harness, &snippet.paths);
-    let usual = ISOLATED_ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
-    let environment = [&usual[..], &variant.environment].concat();
+    let isolated = ISOLATED_ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let environment = [&isolated[..], &variant.environment].concat();
     let identity = format!("{identity}{}", hash_folders(&snippet.paths));
     let compilation = |parts: &SnippetParts, more: Option<String>| {
         let files = [("go.mod", module.clone()), ("main.go", go_source(parts))];
@@ -47,18 +47,18 @@ pub fn build_program(
             identity: identity.clone(),
         }
     };
-    let usual = |parts: &SnippetParts, folder: PathBuf| (parts.clone(), folder);
+    let with_parts = |parts: &SnippetParts, folder: PathBuf| (parts.clone(), folder);
     let (parts, folder) = SnippetParts::of_snippet(snippet).compile_first(
-        |parts| Some(usual(parts, compilation(parts, None).find_compiled()?)),
-        |parts| Ok(usual(parts, compilation(parts, None).compile()?)),
+        |parts| Some(with_parts(parts, compilation(parts, None).find_compiled()?)),
+        |parts| Ok(with_parts(parts, compilation(parts, None).compile()?)),
     )?;
     let Some(build) = layout.build else {
         return Ok((folder.join("program"), None));
     };
     // Go caches compiled packages, so only linking is repeated.
-    let compilation = compilation(&parts, Some(link_flags(&variant.arguments, build)));
-    let folder = time_build(|| compilation.compile_below(&build_folder()?))?;
-    let linking = LinkRecord::by_compiler(build, &compilation.compiler_command(&folder), None);
+    let shuffled = compilation(&parts, Some(link_flags(&variant.arguments, build)));
+    let folder = time_build(|| shuffled.compile_below(&build_folder()?))?;
+    let linking = LinkRecord::by_compiler(build, &shuffled.compiler_command(&folder), None);
     Ok((folder.join("program"), Some(linking)))
 }
 
@@ -75,8 +75,12 @@ fn link_flags(arguments: &[String], build: LinkedBuild) -> String {
         };
         is_own.then_some(value)
     };
-    let own = arguments.iter().enumerate().filter_map(after).next_back();
-    let flags = format!("{} -randlayout={}", own.unwrap_or_default(), build.seed);
+    let user_flags = arguments.iter().enumerate().filter_map(after).next_back();
+    let flags = format!(
+        "{} -randlayout={}",
+        user_flags.unwrap_or_default(),
+        build.seed
+    );
     format!("-ldflags={}", flags.trim_start())
 }
 
@@ -176,7 +180,7 @@ const STANDARD_PACKAGES: &str = include_str!("languages/go-packages.txt");
 
 /// Returns the paths of packages that the code uses without importing them.
 pub fn missing_imports(parts: &SnippetParts) -> Vec<&'static str> {
-    let own: String = parts
+    let imports: String = parts
         .all_parts()
         .iter()
         .flat_map(|part| &part.text.top)
@@ -185,7 +189,8 @@ pub fn missing_imports(parts: &SnippetParts) -> Vec<&'static str> {
     let is_named = |path: &&str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         // `math/rand/v2` is called `rand` as well.
-        let imported = own.contains(&format!("{name}\"")) || own.contains(&format!("{name}/v"));
+        let imported =
+            imports.contains(&format!("{name}\"")) || imports.contains(&format!("{name}/v"));
         !imported
             && parts
                 .all_parts()

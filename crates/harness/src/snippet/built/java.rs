@@ -47,10 +47,10 @@ pub fn build_program(
     };
     let identity = jdk_identity(&compiler)? + &hash_folders(&snippet.paths);
     let harness = unpack_harness(&sources::JAVA)?.join("speedwell");
-    let mut own: Vec<PathBuf> = fs::read_dir(&harness)
+    let mut sources: Vec<PathBuf> = fs::read_dir(&harness)
         .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
         .unwrap_or_default();
-    own.sort();
+    sources.sort();
     let compilation = |stem, files: Vec<(String, String)>, arguments: Vec<String>| GeneratedBuild {
         stem,
         files,
@@ -59,8 +59,10 @@ pub fn build_program(
         environment: Vec::new(),
         identity: identity.clone(),
     };
-    let own = own.iter().map(|file| file.to_string_lossy().into_owned());
-    let classes = compilation("java-harness", Vec::new(), own.collect()).compile()?;
+    let arguments = sources
+        .iter()
+        .map(|file| file.to_string_lossy().into_owned());
+    let classes = compilation("java-harness", Vec::new(), arguments.collect()).compile()?;
     let mut path = vec![classes];
     path.extend(snippet.paths.iter().cloned());
     let compilation_of = |file: &GeneratedSource| {
@@ -150,9 +152,12 @@ fn java_source(parts: &SnippetParts) -> GeneratedSource {
     );
     // Places are known only once everything is written, so their numbers follow on one line at the
     // end.
-    let places = file.places.iter();
-    let places = places.map(|place| format!("{}, {}, {}", place.first, place.last, place.line));
-    let places = places.collect::<Vec<_>>().join(", ");
+    let places = file
+        .places
+        .iter()
+        .map(|place| format!("{}, {}, {}", place.first, place.last, place.line))
+        .collect::<Vec<_>>()
+        .join(", ");
     file.add_generated(&format!("}}).serve({places});\n}}\n}}"));
     file
 }

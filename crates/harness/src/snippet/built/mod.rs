@@ -82,7 +82,7 @@ fn with_hint(mut failed: CompileFailure, language: SnippetLanguage) -> CompileFa
         SnippetLanguage::Go => {
             "install Go (https://go.dev/dl), or name it with --variant 'NAME=PROGRAM'"
         }
-        _ => "install a JDK: 'java' is needed, and 'javac' beside it",
+        _ => "install a JDK, which has both 'java' and 'javac'",
     };
     if let FailureCause::Start { reason } = &mut failed.cause
         && reason.starts_with("the compiler")

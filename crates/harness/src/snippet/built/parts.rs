@@ -60,8 +60,8 @@ fn part_of_line(line: &str) -> Option<&'static str> {
         .split_once(':')?;
     let name = place.rsplit('/').next().unwrap_or(place).trim();
     let counted = rest.starts_with(|digit: char| digit.is_ascii_digit());
-    let known = ["runner", "init", "init-worker", "done"];
-    known.into_iter().find(|one| counted && *one == name)
+    let names = ["runner", "init", "init-worker", "done"];
+    names.into_iter().find(|one| counted && *one == name)
 }
 
 impl SnippetParts {
@@ -110,8 +110,8 @@ impl SnippetParts {
                 Err(failed) => rewrite_for_user(failed),
             };
             let changed = self.demote_to_statements(&failed.output);
-            let known = best.as_ref().map_or(usize::MAX, count_errors);
-            if best.is_none() || (1..known).contains(&count_errors(&failed)) {
+            let fewest = best.as_ref().map_or(usize::MAX, count_errors);
+            if best.is_none() || (1..fewest).contains(&count_errors(&failed)) {
                 best = Some(failed);
             }
             match best {
@@ -208,11 +208,11 @@ pub fn rewrite_for_user(mut failed: CompileFailure) -> CompileFailure {
 
 /// Drops lines about generated code, unless there are no others.
 fn relevant_lines(output: &str) -> Vec<&str> {
-    let mut own: Vec<&str> = Vec::new();
+    let mut kept: Vec<&str> = Vec::new();
     let mut keeps = true;
     for line in output.lines() {
         if part_of_line(line).is_some() {
-            keeps = !own.contains(&line);
+            keeps = !kept.contains(&line);
         } else if line.starts_with("In file included")
             || line.contains(": In function")
             || has_position(line)
@@ -220,11 +220,11 @@ fn relevant_lines(output: &str) -> Vec<&str> {
             keeps = false;
         }
         if keeps {
-            own.push(line);
+            kept.push(line);
         }
     }
-    if own.iter().any(|line| part_of_line(line).is_some()) {
-        own
+    if kept.iter().any(|line| part_of_line(line).is_some()) {
+        kept
     } else {
         output.lines().collect()
     }

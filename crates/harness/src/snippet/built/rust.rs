@@ -43,15 +43,15 @@ pub fn build_program(
     let mut version_arguments: Vec<&str> = choice.iter().map(String::as_str).collect();
     version_arguments.push("-vV");
     let identity = program_version(compiler, &version_arguments)?;
-    let mut usual = DEFAULT_FLAGS.map(str::to_owned).to_vec();
-    usual.extend(layout.align.then(|| ALIGN_FLAG.to_owned()));
+    let mut default_flags = DEFAULT_FLAGS.map(str::to_owned).to_vec();
+    default_flags.extend(layout.align.then(|| ALIGN_FLAG.to_owned()));
     let library = build_library(
         compiler,
-        &[&choice[..], &usual, &flags].concat(),
+        &[&choice[..], &default_flags, &flags].concat(),
         variant,
         &identity,
     )?;
-    let mut arguments = [&choice[..], &usual, &flags].concat();
+    let mut arguments = [&choice[..], &default_flags, &flags].concat();
     arguments.extend(["main.rs", "-o", "program", "--extern"].map(str::to_owned));
     arguments.push(format!("speedwell={}", library.display()));
     arguments.extend(snippet.paths.iter().flat_map(|path| crate_arguments(path)));
@@ -92,22 +92,19 @@ fn link_build(
     way: ShuffleMethod,
     build: LinkedBuild,
 ) -> Result<PathBuf, CompileFailure> {
-    let mut compilation = compilation.clone();
-    compilation
-        .arguments
-        .extend(link_arguments(flags, way, build));
-    if let (ShuffleMethod::Coarse, Some((_, main))) = (way, compilation.files.last_mut()) {
+    let mut linked = compilation.clone();
+    linked.arguments.extend(link_arguments(flags, way, build));
+    if let (ShuffleMethod::Coarse, Some((_, main))) = (way, linked.files.last_mut()) {
         let bytes = gap_bytes(build, 0);
         *main += &format!("core::arch::global_asm!(\".text\\n.skip {bytes}\");\n");
     }
     let shelf = build_folder()?;
-    time_build(|| compilation.compile_below(&shelf))
+    time_build(|| linked.compile_below(&shelf))
 }
 
 fn link_arguments(flags: &[String], way: ShuffleMethod, build: LinkedBuild) -> Vec<String> {
-    let arguments = way.linker_arguments(build, names_linker(flags));
-    let arguments = arguments.into_iter();
-    arguments
+    way.linker_arguments(build, names_linker(flags))
+        .into_iter()
         .map(|argument| format!("-Clink-arg={argument}"))
         .collect()
 }

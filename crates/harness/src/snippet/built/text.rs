@@ -105,7 +105,7 @@ impl SplitText {
         let found = self.body.match_indices(name);
         found.into_iter().any(|(at, _)| {
             let (before, after) = (&self.body[..at], &self.body[at + name.len()..]);
-            let whole = !before.ends_with(is_name_char) && !after.starts_with(is_name_char);
+            let is_word = !before.ends_with(is_name_char) && !after.starts_with(is_name_char);
             let (before, after) = (before.trim_end(), after.trim_start());
             let steps = before.ends_with("++")
                 || before.ends_with("--")
@@ -116,7 +116,7 @@ impl SplitText {
             let assigned = operator.starts_with('=')
                 && !operator.starts_with("==")
                 && !["<=", ">="].contains(&&after[..after.len().min(2)]);
-            whole && !before.ends_with('.') && (steps || assigned)
+            is_word && !before.ends_with('.') && (steps || assigned)
         })
     }
 }
@@ -164,10 +164,10 @@ fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, St
             }
             _ => break,
         };
-        let end = end.unwrap_or(rest.len());
+        let length = end.unwrap_or(rest.len());
         let line = text[..at].matches('\n').count() + 1;
-        top.push((rest[..end].to_owned(), line));
-        at += end;
+        top.push((rest[..length].to_owned(), line));
+        at += length;
         if language == SnippetLanguage::Go && text[at..].starts_with(';') {
             at += 1;
         }

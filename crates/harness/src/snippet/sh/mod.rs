@@ -38,8 +38,8 @@ pub fn needs_shell(line: &str) -> bool {
 
 /// Statuses of a shell for a command that was not found, and for one that is not executable (POSIX,
 /// 2.8.2).
-const NOT_FOUND: &str = "127: is there such a command?";
-const NOT_EXECUTABLE: &str = "126: can the command be executed?";
+const NOT_FOUND: &str = "127 (command not found?)";
+const NOT_EXECUTABLE: &str = "126 (command not executable?)";
 
 /// Whether a run failed because its command could not be started.
 pub fn is_not_started(cause: &FailureCause) -> bool {
@@ -107,10 +107,10 @@ pub fn describe_failure(ended: ProcessEnd) -> Option<String> {
         ProcessEnd::Exit(126) => Some(format!("exited with status {NOT_EXECUTABLE}")),
         ProcessEnd::Exit(127) => Some(format!("exited with status {NOT_FOUND}")),
         ProcessEnd::Exit(code) => Some(format!(
-            "exited with status {code}; if that is as it should be, add '|| true'"
+            "exited with status {code}; if that is expected, add '|| true'"
         )),
         ProcessEnd::Signal(signal) => Some(format!("was killed by signal {signal}")),
-        _ => Some("did not end by itself".to_owned()),
+        _ => Some("did not exit on its own".to_owned()),
     }
 }
 

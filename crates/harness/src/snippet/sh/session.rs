@@ -148,17 +148,25 @@ impl ShellSession {
         if !job.is_empty() {
             error = error.with("job", job);
         }
-        let error = error.with("stage", stage).with("class", class);
-        self.send_event(error.with("msg", words).with("fatal", 0))
+        self.send_event(
+            error
+                .with("stage", stage)
+                .with("class", class)
+                .with("msg", words)
+                .with("fatal", 0),
+        )
     }
 
     fn answer_hello(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         if command.get("proto").as_deref() != Some("1") {
             self.over = true;
             let words = "only protocol version 1 is spoken here";
-            let error = answer_event(command, "error").with("stage", "protocol");
-            let error = error.with("class", "Version").with("msg", words);
-            return self.send_event(error.with("fatal", 1));
+            let error = answer_event(command, "error")
+                .with("stage", "protocol")
+                .with("class", "Version")
+                .with("msg", words)
+                .with("fatal", 1);
+            return self.send_event(error);
         }
         let cpus = std::thread::available_parallelism().map_or(1, |count| count.get());
         let ready = answer_event(command, "ready")
@@ -181,8 +189,9 @@ impl ShellSession {
             return self.send_error(command, "", "protocol", "MissingKey", words);
         };
         let order = |line: &str, chosen: bool| ShellCommand::new(line, &self.shell, chosen);
-        let prepare = command.get("prepare");
-        let prepare = prepare.map(|line| order(&line, self.is_chosen));
+        let prepare = command
+            .get("prepare")
+            .map(|line| order(&line, self.is_chosen));
         let is_set = |key| command.get(key).as_deref() == Some("1");
         let order = ShellCommand {
             is_shown: is_set("show"),
@@ -211,12 +220,12 @@ impl ShellSession {
         if let Err(why) = warm_up(&order, prepare.as_ref(), warmup) {
             return self.send_error(command, &job, "run", "Command", &why);
         }
-        let loaded = answer_event(command, "loaded").with("job", &job);
-        let loaded = loaded
+        let loaded = answer_event(command, "loaded")
+            .with("job", &job)
             .with("form", "text")
             .with("source", &runner)
             .with("arity", 0);
-        let own = LoadedJob {
+        let loaded_job = LoadedJob {
             work: Arc::new(ExecutionTask {
                 order,
                 prepare,
@@ -227,7 +236,7 @@ impl ShellSession {
             init_worker: command.get("init_runner"),
             done: command.get("done"),
         };
-        self.jobs.insert(job, own);
+        self.jobs.insert(job, loaded_job);
         self.send_event(loaded)
     }
 
@@ -406,14 +415,14 @@ impl ShellSession {
         let samples = command.parse_number::<usize>("samples").unwrap_or(1);
         let warmup_ns = command.parse_number::<u64>("warmup_ns").unwrap_or(0);
         for job in jobs {
-            let own = std::slice::from_ref(job);
+            let this_job = std::slice::from_ref(job);
             let begin = Instant::now();
             let mut taken: Vec<String> = Vec::new();
-            let mut all: Vec<WorkerReport> = Vec::new();
+            let mut reports_so_far: Vec<WorkerReport> = Vec::new();
             while taken.len() < samples && !self.over {
                 let is_warm = begin.elapsed() >= Duration::from_nanos(warmup_ns);
                 let reports = self
-                    .run_workers(command, own, RunDivision::Executions(count))?
+                    .run_workers(command, this_job, RunDivision::Executions(count))?
                     .remove(0);
                 let longest = reports
                     .iter()
@@ -424,14 +433,14 @@ impl ShellSession {
                     taken.push(longest.max().unwrap_or(0).to_string());
                 }
                 if is_warm || failed {
-                    all.extend(reports);
+                    reports_so_far.extend(reports);
                 }
                 if failed || stopped {
                     break;
                 }
             }
             let mut times = RecordedTimes::default();
-            for report in &all {
+            for report in &reports_so_far {
                 times.merge(&report.times);
             }
             let timed = answer_event(command, "timed")
@@ -444,7 +453,7 @@ impl ShellSession {
             if !taken.is_empty() {
                 self.send_event(timed)?;
             }
-            self.report_costs(command, job, &all)?;
+            self.report_costs(command, job, &reports_so_far)?;
         }
         Ok(0)
     }
@@ -465,15 +474,15 @@ impl ShellSession {
             let cpu_ns = sum(|report| report.user_ns + report.system_ns);
             let cost = self.jobs[job].work.shell;
             let shell = cost.map(|cost| (Metric::SHELL_TIME, "ns", cost.wall_ns as f64));
-            let own = cost.map_or(Some(cpu_ns), |cost| cost.subtract_from(cpu_ns));
-            let own = own.map(|ns| (Metric::OWN_CPU_TIME, "ns", ns));
+            let own_ns = cost.map_or(Some(cpu_ns), |cost| cost.subtract_from(cpu_ns));
+            let own_time = own_ns.map(|ns| (Metric::OWN_CPU_TIME, "ns", ns));
             let metrics = [
                 (Metric::CPU_TIME, "ns", cpu_ns),
                 ("user_time", "ns", sum(|report| report.user_ns)),
                 ("system_time", "ns", sum(|report| report.system_ns)),
                 ("max_rss", "B", rss.unwrap_or(0) as f64),
             ];
-            for (name, unit, value) in metrics.into_iter().chain(own).chain(shell) {
+            for (name, unit, value) in metrics.into_iter().chain(own_time).chain(shell) {
                 let metric = answer_event(command, "metric")
                     .with("job", job)
                     .with("name", name);
@@ -525,10 +534,10 @@ impl ShellSession {
     fn worker_slots(&self, jobs: &[String]) -> Vec<WorkerSlot> {
         let mut places = Vec::new();
         for (at, job) in jobs.iter().enumerate() {
-            let own = &self.jobs[job];
-            places.extend(own.workers.iter().map(|watch| WorkerSlot {
+            let loaded = &self.jobs[job];
+            places.extend(loaded.workers.iter().map(|watch| WorkerSlot {
                 job: at,
-                work: own.work.clone(),
+                work: loaded.work.clone(),
                 watch: watch.clone(),
             }));
         }

@@ -88,16 +88,16 @@ pub fn run_worker(
     tell: &dyn Fn((u64, u64)),
 ) -> WorkerReport {
     let mut report = WorkerReport::default();
-    let mut own = WorkerProgress::new(shared.division);
+    let mut progress = WorkerProgress::new(shared.division);
     if let RunDivision::Windows { warmup_ns: 0, .. } = shared.division {
         report.points.push((0, 0));
         tell((0, 0));
     }
     while !shared.over.load(Ordering::SeqCst) {
-        match execute_prepared(work, watch, &mut own) {
+        match execute_prepared(work, watch, &mut progress) {
             Ok(Some(timed)) => {
                 let before = report.points.len();
-                own.record_execution(timed, shared, &mut report);
+                progress.record_execution(timed, shared, &mut report);
                 report.points[before..].iter().copied().for_each(tell);
             }
             Ok(None) => break,
@@ -106,9 +106,9 @@ pub fn run_worker(
                 break;
             }
         }
-        if own.has_all_points(&report) {
-            if !own.is_told {
-                own.is_told = true;
+        if progress.has_all_points(&report) {
+            if !progress.is_told {
+                progress.is_told = true;
                 shared.needing.fetch_sub(1, Ordering::SeqCst);
             }
             if shared.needing.load(Ordering::SeqCst) == 0 {
@@ -116,12 +116,14 @@ pub fn run_worker(
             }
         }
     }
-    if !own.is_told {
+    if !progress.is_told {
         shared.needing.fetch_sub(1, Ordering::SeqCst);
     }
     if let RunDivision::Executions(_) = shared.division {
         // Here, a point only serves as the length of the sample.
-        report.points.push((own.measured_ns(shared), own.count));
+        report
+            .points
+            .push((progress.measured_ns(shared), progress.count));
     }
     report
 }
@@ -317,10 +319,10 @@ impl WorkerPool {
         let job = self.places[at].job;
         let k = self.passed[job];
         let places = self.places.iter().zip(&self.points);
-        let own = places.filter(|(place, _)| place.job == job);
-        let reached: Option<Vec<(u64, u64)>> =
-            own.map(|(_, points)| points.get(k).copied()).collect();
-        let reached = reached?;
+        let reached: Vec<(u64, u64)> = places
+            .filter(|(place, _)| place.job == job)
+            .map(|(_, points)| points.get(k).copied())
+            .collect::<Option<_>>()?;
         self.passed[job] += 1;
         Some(JobProgress {
             job,

@@ -90,14 +90,10 @@ pub fn parse_cases(adapter: &SuiteAdapter, output: &[u8]) -> Result<Vec<ListedCa
     {
         let group = |name| groups.name(name).map(|group| group.as_str().to_owned());
         let name = group("name").unwrap_or_default();
-        ensure!(
-            !name.is_empty(),
-            "it lists a case without a name: '{}'",
-            &groups[0]
-        );
+        ensure!(!name.is_empty(), "a case has no name: '{}'", &groups[0]);
         let case = match group("params") {
             Some(words) => Case::with_values(&name, &words).with_context(|| {
-                format!("the parameters of '{name}' are not of the form k=v k=v")
+                format!("cannot parse the parameters of '{name}': expected k=v k=v")
             })?,
             None => Case::new(&name, Vec::new()),
         };
@@ -124,25 +120,25 @@ pub fn extract_observation(
 ) -> (Option<RunResult>, Option<FailureCause>) {
     let wrong = |reason: String| (None, Some(invalid_cause(reason)));
     if written.trim_ascii().is_empty() {
-        return wrong(format!("wrote no results; has it a benchmark '{name}'?"));
+        return wrong(format!("wrote no results; does benchmark '{name}' exist?"));
     }
-    let all = match parse_results(adapter, written) {
-        Ok(all) => all,
+    let results = match parse_results(adapter, written) {
+        Ok(results) => results,
         Err(error) => {
             let reason = shorten_reason(&format!("{error:#}"));
-            return wrong(format!("its results cannot be read: {reason}"));
+            return wrong(format!("wrote unreadable results: {reason}"));
         }
     };
     // Go appends the number of processors to a name, unless it is one; a single result is always
     // the requested one.
-    let is_only = all.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
+    let is_only = results.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
     let is_own = |reported: &ReportedResult| {
         is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
     };
     let (mut own, others): (Vec<ReportedResult>, Vec<ReportedResult>) =
-        all.into_iter().partition(is_own);
+        results.into_iter().partition(is_own);
     if own.is_empty() {
-        let reason = format!("wrote no results of '{name}'");
+        let reason = format!("wrote no results for '{name}'");
         return (
             None,
             Some(all_skipped(&others).unwrap_or_else(|| invalid_cause(reason))),
@@ -154,8 +150,8 @@ pub fn extract_observation(
     }
     if let Some(count) = count_namesakes(adapter.keys.read, &own) {
         return wrong(format!(
-            "wrote results of {count} benchmarks that are all called '{name}', and nothing tells them apart; give each a \
-             name of its own"
+            "wrote results of {count} benchmarks that are all called '{name}'; give each a unique \
+             name"
         ));
     }
     let mut observation = RunResult::new(case.clone(), Vec::new());
@@ -175,7 +171,7 @@ pub fn extract_observation(
         observation.notes.extend(reported.notes);
     }
     if observation.samples.is_empty() && cause.is_none() {
-        return wrong(format!("wrote no samples of '{name}'"));
+        return wrong(format!("wrote no samples for '{name}'"));
     }
     (Some(observation), cause)
 }
@@ -205,8 +201,10 @@ fn all_skipped(reported: &[ReportedResult]) -> Option<FailureCause> {
 pub fn find_skip(adapter: &SuiteAdapter, printed: &str) -> Option<FailureCause> {
     let pattern = Regex::new(adapter.keys.skipped.as_deref()?).ok()?;
     let found = pattern.captures(printed)?;
-    let reason = found.name("reason").map(|reason| reason.as_str().trim());
-    let reason = reason.map_or_else(|| format!("{} skips it", adapter.name), str::to_owned);
+    let reason = found.name("reason").map_or_else(
+        || format!("{} skips it", adapter.name),
+        |reason| reason.as_str().trim().to_owned(),
+    );
     Some(FailureCause::Skipped { reason })
 }
 

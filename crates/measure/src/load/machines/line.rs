@@ -102,7 +102,10 @@ pub(crate) struct GeneratorConnection {
 impl GeneratorConnection {
     /// Creates a connection; also returns its reading end.
     pub fn new(mut child: Child) -> Result<(GeneratorConnection, BufReader<ChildStdout>)> {
-        let from = child.stdout.take().context("the line has no end")?;
+        let from = child
+            .stdout
+            .take()
+            .context("the connection has no stdout")?;
         let stderr = child.stderr.take();
         let complaint = stderr.map(|mut stderr| {
             std::thread::spawn(move || {
@@ -155,7 +158,7 @@ impl GeneratorConnection {
         self.send_line(&serde_json::to_string(order)?)?;
         let ready = await_line(from, "ready")?;
         let ready: GeneratorReady =
-            serde_json::from_str(&ready).context("it says something else")?;
+            serde_json::from_str(&ready).context("it sent an unexpected message")?;
         let offset = self.query_offset(from)?;
         board.update_state(at, |seen| seen.ready = Some((ready, offset)));
         let Some(start_ns) = board.await_start() else {
@@ -172,7 +175,7 @@ impl GeneratorConnection {
                 }
                 Some(("measured", reported)) => {
                     let reported =
-                        serde_json::from_str(reported).context("its figures cannot be read")?;
+                        serde_json::from_str(reported).context("cannot parse its results")?;
                     // Its clock may have drifted. If the query fails, the measurement is still
                     // valid.
                     let after = self.query_offset(from).ok();
@@ -189,7 +192,7 @@ impl GeneratorConnection {
     /// Queries its clock offset. The lock keeps other messages out of this exchange.
     fn query_offset(&self, from: &mut BufReader<ChildStdout>) -> Result<ClockOffset> {
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        clock::query_clock(to.as_mut().context("the line is closed")?, from)
+        clock::query_clock(to.as_mut().context("the connection is closed")?, from)
     }
 
     /// Sends a line.
@@ -198,8 +201,8 @@ impl GeneratorConnection {
     /// Fails if the connection is broken.
     pub fn send_line(&self, text: &str) -> Result<()> {
         let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        let to = to.as_mut().context("the line is closed")?;
-        writeln!(to, "{text}").and_then(|()| to.flush())?;
+        let stdin = to.as_mut().context("the connection is closed")?;
+        writeln!(stdin, "{text}").and_then(|()| stdin.flush())?;
         Ok(())
     }
 
@@ -235,9 +238,10 @@ impl GeneratorConnection {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let said = complaint.and_then(|complaint| complaint.join().ok());
-        let said = said.unwrap_or_default();
-        let said = said.trim().trim_start_matches("speedwell: ");
+        let stderr = complaint
+            .and_then(|complaint| complaint.join().ok())
+            .unwrap_or_default();
+        let said = stderr.trim().trim_start_matches("speedwell: ");
         match status {
             _ if !said.is_empty() => said.to_owned(),
             Ok(status) if !status.success() => format!("{error:#} ({status})"),
@@ -250,7 +254,7 @@ impl GeneratorConnection {
 pub(crate) fn read_line(from: &mut BufReader<ChildStdout>) -> Result<String> {
     let mut line = String::new();
     if from.read_line(&mut line)? == 0 || !line.ends_with('\n') {
-        bail!("the line was cut");
+        bail!("connection lost");
     }
     line.pop();
     Ok(line)

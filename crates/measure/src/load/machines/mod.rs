@@ -56,20 +56,21 @@ impl LoadGenerators {
     pub fn new(fleet: &FleetRequest, specs: &[LoadSpec]) -> Result<LoadGenerators> {
         specs.iter().try_for_each(check_portable)?;
         let mut engine = FleetEngine::from_file(&fleet.file);
-        let known = engine.list_machines()?;
-        let machines = select_machines(&known, fleet)?;
+        let fleet_machines = engine.list_machines()?;
+        let machines = select_machines(&fleet_machines, fleet)?;
         ensure!(
             machines.len() <= MAX_MACHINES,
-            "a load can be sent from {MAX_MACHINES} machines at most, and these are {}\nhint: --machines {MAX_MACHINES}",
+            "a load can be sent from at most {MAX_MACHINES} machines, not {}\nhint: --machines \
+             {MAX_MACHINES}",
             machines.len()
         );
-        let own = program::program_to_send(&own_program());
+        let program = program::program_to_send(&own_program());
         let mut prepare = |machine: FleetMachine| -> Result<GeneratorMachine> {
-            let program = program::send_program(&mut engine, &machine, &own)
+            let path = program::send_program(&mut engine, &machine, &program)
                 .with_context(|| format!("'{}' cannot send a load", machine.name))?;
             Ok(GeneratorMachine {
                 name: machine.name,
-                program: program.to_string_lossy().into_owned(),
+                program: path.to_string_lossy().into_owned(),
             })
         };
         let machines: Result<Vec<GeneratorMachine>> =
@@ -153,12 +154,13 @@ fn check_portable(spec: &LoadSpec) -> Result<()> {
     let found = of_this_machine.iter().find(|(_, is_given)| *is_given);
     if let Some((name, _)) = found {
         bail!(
-            "--{name} is of this machine, and with --from others send the load\nhint: leave it out, or leave out --from"
+            "--{name} refers to this machine, but with --from others send the load\nhint: leave it \
+             out, or leave out --from"
         );
     }
     ensure!(
         spec.until_steady.is_none(),
-        "--until-steady is for one generator, which sees when to end\nhint: -t, or leave out --from"
+        "--until-steady works only with a single generator\nhint: use -t, or leave out --from"
     );
     Ok(())
 }
@@ -185,7 +187,7 @@ fn agree_on_start(
 ) -> bool {
     loop {
         let seen = board.wait_for_news(POLL_INTERVAL);
-        let is_over = seen.iter().any(|own| own.over.is_some());
+        let is_over = seen.iter().any(|state| state.over.is_some());
         if stop.load(Ordering::Relaxed) || is_over {
             drop(seen);
             board.announce_start(None);
@@ -193,8 +195,9 @@ fn agree_on_start(
             lines.iter().for_each(GeneratorConnection::kill_process);
             return false;
         }
-        let round_trips = seen.iter().map(|own| own.ready.as_ref());
-        let round_trips: Option<Vec<u64>> = round_trips
+        let round_trips: Option<Vec<u64>> = seen
+            .iter()
+            .map(|state| state.ready.as_ref())
             .map(|ready| ready.map(|(_, offset)| offset.round_trip_ns))
             .collect();
         let Some(round_trips) = round_trips else {
@@ -471,7 +474,7 @@ mod tests {
                 attempted: 1895,
                 ..LoadSnapshot::default()
             }),
-            over: Some(Some("the line was cut".to_owned())),
+            over: Some(Some("connection lost".to_owned())),
             ..GeneratorState::default()
         };
         let there = seen(measured(1..11), 0, 0);
@@ -479,7 +482,7 @@ mod tests {
         assert_eq!(sent.measured.totals.outcomes.attempts(), 10);
         let part = &sent.parts[0];
         assert_eq!((part.attempted, part.elapsed_ns), (1895, 1_900_000_000));
-        assert_eq!(part.lost.as_deref(), Some("the line was cut"));
+        assert_eq!(part.lost.as_deref(), Some("connection lost"));
     }
 
     #[test]
@@ -490,7 +493,7 @@ mod tests {
         };
         let refused = check_portable(&spec).unwrap_err().to_string();
         assert!(
-            refused.starts_with("--data @FILE is of this machine"),
+            refused.starts_with("--data @FILE refers to this machine"),
             "{refused}"
         );
         let spec = LoadSpec {

@@ -64,7 +64,7 @@ pub fn perform_load() -> Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
     let order: WorkerAssignment =
-        serde_json::from_str(&line).context("the order cannot be read")?;
+        serde_json::from_str(&line).context("cannot parse the request")?;
     let mut job = order.job()?;
     if !order.spec.no_verify {
         let part = job.load.part;
@@ -80,8 +80,8 @@ pub fn perform_load() -> Result<()> {
     let begin = || {
         let begin = await_agreed_start(&ready).unwrap_or(StartSignal::Never);
         if begin != StartSignal::Never {
-            let mut listener = listener.lock().unwrap_or_else(PoisonError::into_inner);
-            *listener = Some(answer_clock_queries(stop.clone()));
+            *listener.lock().unwrap_or_else(PoisonError::into_inner) =
+                Some(answer_clock_queries(stop.clone()));
         }
         begin
     };
@@ -96,8 +96,10 @@ pub fn perform_load() -> Result<()> {
         link: watch.most_used(),
     };
     send_message("measured", &reported)?;
-    let listener = listener.into_inner();
-    if let Some(listener) = listener.unwrap_or_else(PoisonError::into_inner) {
+    if let Some(listener) = listener
+        .into_inner()
+        .unwrap_or_else(PoisonError::into_inner)
+    {
         // The clock is queried once more before the connection ends.
         let _ = listener.join();
     }

@@ -128,13 +128,13 @@ fn write_warnings(warnings: &[&ReportBlock], writer: &mut HtmlWriter) {
 
 /// Renders a single chart alone, several side by side if the page is wide enough.
 fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
-    let shown = blocks.iter().filter_map(|block| match block {
-        ReportBlock::Chart(chart) if !chart.shown_elsewhere => Some(chart),
-        _ => None,
-    });
-    let shown = shown.map(Box::as_ref);
-    let (wide, others): (Vec<&ReportChart>, Vec<&ReportChart>) =
-        shown.partition(|chart| is_wide(chart));
+    let (wide, others): (Vec<&ReportChart>, Vec<&ReportChart>) = blocks
+        .iter()
+        .filter_map(|block| match block {
+            ReportBlock::Chart(chart) if !chart.shown_elsewhere => Some(chart.as_ref()),
+            _ => None,
+        })
+        .partition(|chart| is_wide(chart));
     match others[..] {
         [] => {}
         [only] => write_chart(only, CHART_PX, writer),

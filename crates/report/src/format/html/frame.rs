@@ -156,11 +156,12 @@ pub(super) fn page_head(title: &str, report: &str, frame: &ServedFrame) -> Strin
         (None, _) => ("", ""),
         (Some(_), false) => (
             "",
-            "<noscript><p class=\"hint\"><a href=\"?every=5\">Load this page again every 5 seconds</a></p></noscript>\n",
+            "<noscript><p class=\"hint\"><a href=\"?every=5\">Refresh this page every 5 \
+             seconds</a></p></noscript>\n",
         ),
         (Some(_), true) => (
             "<noscript><meta http-equiv=\"refresh\" content=\"5\"></noscript>\n",
-            "<noscript><p class=\"hint\"><a href=\"?\">Load this page no more by itself</a></p></noscript>\n",
+            "<noscript><p class=\"hint\"><a href=\"?\">Stop auto-refresh</a></p></noscript>\n",
         ),
     };
     format!(
@@ -228,7 +229,7 @@ fn link_markup(link: &PageLink) -> String {
 
 /// Renders the breadcrumbs, which replace the kind of report.
 pub(super) fn breadcrumbs_markup(frame: &ServedFrame) -> String {
-    let mut out = String::from("<nav class=\"kind\" aria-label=\"Way to this page\"><ol>");
+    let mut out = String::from("<nav class=\"kind\" aria-label=\"Breadcrumb\"><ol>");
     for link in &frame.breadcrumbs {
         let _ = write!(out, "<li>{}</li>", link_markup(link));
     }
@@ -351,7 +352,8 @@ pub(super) fn raw_data_section(frame: &ServedFrame) -> String {
 pub(super) const FOOTER: &str = concat!(
     "<footer><p>Speedwell ",
     env!("CARGO_PKG_VERSION"),
-    ". Everything here can be read without scripts; <kbd>?</kbd> lists keys where they are on.</p></footer>\n"
+    ". Everything here is readable without scripts; with scripts, <kbd>?</kbd> lists keyboard \
+     shortcuts.</p></footer>\n"
 );
 
 #[cfg(test)]

@@ -29,14 +29,15 @@ const SPARK_PX: (u32, u32) = (240, 34);
 fn legend_text(kind: GalleryKind) -> &'static str {
     match kind {
         GalleryKind::Runs => {
-            "Left, every run in order of execution: a slope or a step is drift of the machine. A horizontal line is the \
-             median of a side; fine vertical lines part the blocks of the plan, or sides that were not measured together. \
-             Right, quartiles, with whiskers up to 1.5 times their distance."
+            "Left, every run in order of execution: a slope or a step is machine drift. A \
+             horizontal line is the median of a side; fine vertical lines separate the blocks \
+             of the plan, or sides that were not measured together. Right, quartiles, with \
+             whiskers up to 1.5 times their distance."
         }
         GalleryKind::Courses => {
-            "Every point is a session. A horizontal line is a level. A mark above is a change: filled where it is found, with a \
-             ring where it was measured again and confirmed, hollow where it is suspected, crossed out where it turned out \
-             to be none, dashed where the course slopes. Tab goes from change to change."
+            "Every point is a session. A horizontal line is a level. A mark above is a change: \
+             filled if found, ringed if measured again and confirmed, hollow if suspected, \
+             crossed out if refuted, dashed if it is a drift. Tab moves from change to change."
         }
     }
 }
@@ -44,7 +45,7 @@ fn legend_text(kind: GalleryKind) -> &'static str {
 fn gallery_title(kind: GalleryKind) -> &'static str {
     match kind {
         GalleryKind::Runs => "Every run",
-        GalleryKind::Courses => "Courses",
+        GalleryKind::Courses => "Trends",
     }
 }
 
@@ -172,11 +173,12 @@ fn note_left_out(kind: GalleryKind, cases: &[&CaseView], writer: &mut HtmlWriter
     let left_out = cases.len() - cases.iter().filter(is_drawn).count();
     if left_out > 0 {
         let first = match kind {
-            GalleryKind::Runs => "those that are the same, then the unclear ones",
-            GalleryKind::Courses => "those without a change, then those with suspicions only",
+            GalleryKind::Runs => "cases that are the same, then unclear ones",
+            GalleryKind::Courses => "series without a change, then series with suspicions only",
         };
         let text = format!(
-            "{} of {} are left out to keep this page small: first {first}. Their values are in the raw data.",
+            "{} of {} are left out to keep this page small, starting with {first}. Their values \
+             are in the raw data.",
             format_count(left_out, "chart", "charts"),
             cases.len()
         );

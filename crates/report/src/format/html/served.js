@@ -145,7 +145,7 @@ class ApartCharts {
     details.addEventListener('toggle', async () => {
       if (!details.open || !isWanted) return;
       isWanted = false;
-      said.textContent = 'Loading charts ...';
+      said.textContent = 'Loading the charts.';
       try {
         const page = await this.page(link.getAttribute('href'));
         said.replaceWith(...[...page.querySelectorAll('.cases')].map((cases) => document.importNode(cases, true)));
@@ -259,7 +259,7 @@ function follow(address) {
     location.reload();
   });
   events.addEventListener('error', () => {
-    said.textContent = 'The server cannot be reached. The page updates automatically when it is back.';
+    said.textContent = 'The server cannot be reached; the page continues when it is back.';
   });
 }
 

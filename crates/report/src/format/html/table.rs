@@ -190,8 +190,13 @@ fn write_tally(view: &TableView<'_>, writer: &mut HtmlWriter) {
     let key = escape_html(view.table.columns[facet].key);
     writer.push_raw(&format!("<ul class=\"tally\" data-facet=\"{key}\">\n"));
     for (value, cell, number) in values {
-        let symbol = cell.text.chars().next().filter(|c| !c.is_alphanumeric());
-        let symbol = symbol.map(String::from).unwrap_or_default();
+        let symbol = cell
+            .text
+            .chars()
+            .next()
+            .filter(|c| !c.is_alphanumeric())
+            .map(String::from)
+            .unwrap_or_default();
         writer.push_raw(&format!(
             "<li class=\"{}\" data-v=\"{1}\"><i aria-hidden=\"true\">{2}</i> {number} {1}</li>\n",
             emphasis_class(cell.emphasis),
@@ -247,8 +252,8 @@ fn explain_column(key: &str) -> &'static str {
         "change_shown" => "The estimated change from the baseline to the candidate",
         "interval_shown" => "Where the true change lies, with this confidence",
         "p" => "How often two equal programs would differ at least as much",
-        "q" => "p corrected for the number of cases: what the verdict is held against",
-        "detectable" => "The smallest change that so many runs would find four times out of five",
+        "q" => "p corrected for the number of cases; the verdict uses this one",
+        "detectable" => "The smallest change that this many runs would find four times out of five",
         "more_runs" => "How many more runs a side would probably decide this case",
         _ => "",
     }
@@ -377,8 +382,7 @@ impl HtmlRow<'_> {
         if !first {
             return linked(&text);
         }
-        let choice = writer.choice_of(self.view.table.name);
-        let choice = choice.map_or_else(String::new, |choice| {
+        let checkbox = writer.choice_of(self.view.table.name).map_or_else(String::new, |choice| {
             format!(
                 "<input type=\"checkbox\" name=\"{}\" value=\"{1}\" aria-label=\"Choose {1}\"> ",
                 escape_html(choice.name),
@@ -395,7 +399,7 @@ impl HtmlRow<'_> {
             Some(href) if link.is_none() => {
                 format!("<a href=\"{}\">{group}{text}</a>", escape_html(href))
             }
-            _ => choice + &linked(&(group + &text)),
+            _ => checkbox + &linked(&(group + &text)),
         }
     }
 }
@@ -448,11 +452,11 @@ fn write_footnotes(view: &TableView<'_>, writer: &mut HtmlWriter) {
         return;
     }
     writer.push_raw("<div class=\"footnotes\">\n");
-    for (at, footnote) in view.table.footnotes.iter().enumerate() {
+    for (index, footnote) in view.table.footnotes.iter().enumerate() {
         writer.push_element(
             "p",
             "",
-            &format!("{} {footnote}", superscript_number(at + 1)),
+            &format!("{} {footnote}", superscript_number(index + 1)),
         );
     }
     writer.push_raw("</div>\n");

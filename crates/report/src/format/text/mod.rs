@@ -126,8 +126,8 @@ impl TextFormat {
         let lead_width = layout::display_width(lead);
         let room = self.reading_width().saturating_sub(indent + lead_width);
         let margin = " ".repeat(indent);
-        for (at, line) in wrap_text(text, room).iter().enumerate() {
-            let lead = if at == 0 {
+        for (index, line) in wrap_text(text, room).iter().enumerate() {
+            let lead = if index == 0 {
                 lead.to_owned()
             } else {
                 " ".repeat(lead_width)
@@ -155,8 +155,8 @@ impl TextFormat {
         for line in lines.lines() {
             out.push_str(&format!("{}{line}\n", " ".repeat(indent)));
         }
-        for (at, footnote) in table.footnotes.iter().enumerate() {
-            let lead = format!("{} ", superscript_number(at + 1));
+        for (index, footnote) in table.footnotes.iter().enumerate() {
+            let lead = format!("{} ", superscript_number(index + 1));
             self.write_sentences(&lead, footnote, indent, TextEmphasis::Muted, out);
         }
     }
@@ -166,8 +166,8 @@ impl TextFormat {
         let widest = facts
             .iter()
             .map(|(name, _)| layout::display_width(name))
-            .max();
-        let widest = widest.unwrap_or(0);
+            .max()
+            .unwrap_or(0);
         for (name, value) in facts {
             let free = " ".repeat(widest + 2 - layout::display_width(name));
             self.write_sentences(

@@ -1,4 +1,4 @@
-"""Imports the measured module. Python imports this file at startup."""
+"""Imports the module whose cost is measured. Python imports this file at startup."""
 
 import importlib
 import os

@@ -294,7 +294,7 @@ fn the_answer_is_said_in_words() {
         (
             vec![(Unclear, 0.02)],
             "it is unclear whether new is faster than old: throughput +2.0 % [+1.0, +3.0] (higher is better); \
-             about 12 more runs a side would tell.",
+             about 12 more runs a side would decide.",
         ),
         (
             vec![(Worse, -0.1); 3],

@@ -23,7 +23,7 @@ impl fmt::Display for StratifiedError {
             StratifiedError::NotPositive { index } => {
                 write!(f, "value {index} is not a positive finite number")
             }
-            StratifiedError::NoBlock => f.write_str("no block holds both sides"),
+            StratifiedError::NoBlock => f.write_str("no block contains both sides"),
         }
     }
 }
@@ -165,13 +165,13 @@ impl RankedBlocks {
         }
         // Copies follow their original, so the sides stay sorted.
         let copies = |side: &[BlockMember]| {
-            let of = |member: &BlockMember| {
+            let copies_of = |member: &BlockMember| {
                 let log = member.log;
                 places[member.block]
                     .iter()
                     .map(move |&block| BlockMember { log, block })
             };
-            side.iter().flat_map(of).collect()
+            side.iter().flat_map(copies_of).collect()
         };
         RankedBlocks {
             baseline: copies(&self.baseline),

@@ -80,25 +80,28 @@ const MISTAKES: &[FileMistake] = &[
         "runs = 5",
         "run = 5",
         30,
-        &["[plan] has a key 'run'", "did you mean 'runs'?"],
+        &["[plan] has an unknown key 'run'", "did you mean 'runs'?"],
     ),
     (
         "runs = 5",
         "runs = 0.5",
         30,
-        &["'runs' of [plan] is not a whole number above 0"],
+        &["'runs' of [plan] must be a whole number above 0"],
     ),
     (
         "args =",
         "arg =",
         9,
-        &["[[variant]] has a key 'arg'", "did you mean 'args'?"],
+        &[
+            "[[variant]] has an unknown key 'arg'",
+            "did you mean 'args'?",
+        ],
     ),
     (
         "args = [\"--load\"]",
         "args = { a = 1 }",
         9,
-        &["'args'", "not a text"],
+        &["'args'", "must be a string"],
     ),
     (
         "args = [\"--load\"]",
@@ -122,10 +125,10 @@ const MISTAKES: &[FileMistake] = &[
         "args = [\"--load\"]",
         "assert = { match = 'x' }",
         9,
-        &["there is none"],
+        &["requires 'file' or 'http'"],
     ),
-    ("#c0392b", "#c0392", 10, &["'#c0392' is not a colour"]),
-    ("#c0392b", "#c0392g", 10, &["'#c0392g' is not a colour"]),
+    ("#c0392b", "#c0392", 10, &["cannot parse color '#c0392'"]),
+    ("#c0392b", "#c0392g", 10, &["cannot parse color '#c0392g'"]),
     (
         "\"loaded\"\nargs",
         "\"plain\"\nargs",
@@ -148,19 +151,19 @@ const MISTAKES: &[FileMistake] = &[
         "mode = \"b\"",
         "mde = \"b\"",
         15,
-        &["the parameter 'mde'", "did you mean 'mode'?"],
+        &["unknown parameter 'mde'", "did you mean 'mode'?"],
     ),
     (
         "mode = \"b\"",
         "mode = \"c\"",
         15,
-        &["'mode' never is 'c'", "did you mean 'a'?"],
+        &["'mode' has no value 'c'", "did you mean 'a'?"],
     ),
     (
         "size = [10, 1000]",
         "port = [10, 1000]",
         17,
-        &["'port'", "meaning of its own"],
+        &["'port'", "is reserved"],
     ),
     (
         "{size}",
@@ -178,17 +181,27 @@ const MISTAKES: &[FileMistake] = &[
         "requests = 100",
         "requests = 100\nduration = \"1s\"",
         24,
-        &["either", "not both"],
+        &["cannot have both"],
     ),
-    ("requests = 100\n", "\n", 21, &["does not say when it ends"]),
+    (
+        "requests = 100\n",
+        "\n",
+        21,
+        &["must have 'requests' or 'duration'"],
+    ),
     (
         "requests = 100",
         "duration = \"1 parsec\"",
         23,
-        &["'1 parsec' is not a duration"],
+        &["cannot parse duration '1 parsec'"],
     ),
-    ("304", "1777", 25, &["is not a status such as"]),
-    ("\"2xx\"", "\"300-200\"", 25, &["is not a status such as"]),
+    ("304", "1777", 25, &["cannot parse status '1777'"]),
+    (
+        "\"2xx\"",
+        "\"300-200\"",
+        25,
+        &["cannot parse status '300-200'"],
+    ),
     (
         "[group.verify]",
         "[group.verify]\nbody = { regex = 'a', bytes = 1 }",
@@ -205,7 +218,7 @@ const MISTAKES: &[FileMistake] = &[
         "match = { size = 1000 }",
         "match = { size = 100 }",
         27,
-        &["'size' never is '100'"],
+        &["'size' has no value '100'"],
     ),
     (
         "load.duration",
@@ -235,14 +248,14 @@ const MISTAKES: &[FileMistake] = &[
         "[[\"plain\", \"loaded\"]]",
         "[[\"plain\"]]",
         33,
-        &["not a list of pairs"],
+        &["must be a list of pairs"],
     ),
     (
         "throughput > -5%",
         "througput > -5%",
         34,
         &[
-            "no metric 'througput'\n  througput > -5%\n  ^\n",
+            "unknown metric 'througput'\n  througput > -5%\n  ^\n",
             "'throughput'?",
         ],
     ),
@@ -250,7 +263,7 @@ const MISTAKES: &[FileMistake] = &[
         "throughput > -5%",
         "throughput > -5",
         34,
-        &["a change in percent is missing here\n"],
+        &["expected a change in percent\n"],
     ),
     (
         "0.5*throughput(plain)",
@@ -268,38 +281,43 @@ const MISTAKES: &[FileMistake] = &[
         "0.5*throughput(plain)",
         "0.5*cpu",
         36,
-        &["no parameter 'cpu'", "'cpus'?"],
+        &["unknown parameter 'cpu'", "'cpus'?"],
     ),
-    ("size=10\"]", "size=10, \"]", 38, &["is missing here"]),
+    (
+        "size=10\"]",
+        "size=10, \"]",
+        38,
+        &["expected a group or PARAMETER=VALUE"],
+    ),
     (
         "\"web, size",
         "\"wep, size",
         38,
-        &["no group 'wep'", "did you mean 'web'?"],
+        &["unknown group 'wep'", "did you mean 'web'?"],
     ),
     (
         "0.5*throughput(plain)",
         "50ms",
         36,
-        &["'50ms' has a unit that no figure here has\n"],
+        &["'50ms' has a unit that no metric here has\n"],
     ),
     (
         "0.5*throughput(plain)",
         "50 mss",
         36,
-        &["an operator is missing here\n"],
+        &["expected an operator\n"],
     ),
     (
         "0.5*throughput(plain)",
         "50mss",
         36,
-        &["there is no unit 'mss'\n"],
+        &["unknown unit 'mss'\n"],
     ),
     (
         "throughput(loaded) >",
         "latency_p50(loaded) < 50ms and throughput(plain) + ",
         36,
-        &["comparison is needed"],
+        &["expected a comparison"],
     ),
     (
         "throughput(loaded) >",
@@ -311,7 +329,7 @@ const MISTAKES: &[FileMistake] = &[
         "when = [\"web, size=10\"]",
         "when = [\"web, size=11\"]",
         38,
-        &["'size' never is '11'"],
+        &["'size' has no value '11'"],
     ),
     (
         "when = [\"web, size=10\"]",
@@ -323,7 +341,7 @@ const MISTAKES: &[FileMistake] = &[
         "requests = 100",
         "requests = 100\nwarmup = { requests = 5, duration = \"1s\" }",
         24,
-        &["the key 'warmup' of [group.load]: a warm-up has exactly one end"],
+        &["the key 'warmup' of [group.load]: a warm-up must have exactly one end"],
     ),
     (
         "requests = 100",
@@ -347,13 +365,13 @@ const MISTAKES: &[FileMistake] = &[
         "exclude = [{ size = 10, mode = \"b\" }]",
         "exclude = 5",
         15,
-        &["'exclude' of [[group]] is not a table"],
+        &["'exclude' of [[group]] must be a table"],
     ),
     (
         "expr = ",
         "exp = ",
         36,
-        &["[[claim]] has a key 'exp'", "did you mean 'expr'?"],
+        &["[[claim]] has an unknown key 'exp'", "did you mean 'expr'?"],
     ),
     (
         "expr = \"throughput(loaded) > 0.5*throughput(plain)\"",
@@ -365,7 +383,7 @@ const MISTAKES: &[FileMistake] = &[
         "load.duration = \"2s\"",
         "load = 5",
         28,
-        &["'load' of [[group.override]] is not a table"],
+        &["'load' of [[group.override]] must be a table"],
     ),
 ];
 
@@ -388,7 +406,7 @@ fn figures_of_other_cases_cannot_be_mixed_but_one_case_goes_with_all() {
     let mixed = SMALL.replace("0.5*throughput(plain)", "throughput[mode=a](plain)");
     let message = message_of(&mixed);
     assert!(
-        message.contains("'throughput[mode=a](plain)' means other cases"),
+        message.contains("'throughput[mode=a](plain)' covers different cases"),
         "{message}"
     );
     let one = SMALL.replace(
@@ -423,8 +441,8 @@ fn older_names_are_understood_and_one_with_another_meaning_is_refused_before_mea
     assert_eq!(load(&found), load(&read_experiment(SMALL).unwrap()));
     assert_eq!(
         found.renamed_message().unwrap().unwrap(),
-        "The file has older names that are understood: 'rps' is 'throughput', 'latency.p99' is 'latency_p99', \
-         'connections' is 'concurrency' today."
+        "The file has older names, which still work: 'rps' is now 'throughput', 'latency.p99' is now \
+         'latency_p99', 'connections' is now 'concurrency'."
     );
     let bytes = read_experiment(&older.replace("\"rps\"", "\"throughput\"")).unwrap();
     assert_eq!(
@@ -432,5 +450,5 @@ fn older_names_are_understood_and_one_with_another_meaning_is_refused_before_mea
         "bytes_per_second"
     );
     let refused = bytes.renamed_message().unwrap_err().to_string();
-    assert!(refused.contains("hint: schema = 2"), "{refused}");
+    assert!(refused.contains("hint: set schema = 2"), "{refused}");
 }

@@ -456,7 +456,7 @@ fn a_name_in_quotes_is_kept_as_it_is_with_its_dots() {
     assert_eq!(case_ids(&found, "a.b"), ["file/a.b concurrency=10"]);
     let wrong = message_of(&text.replace("label", "lable"));
     assert!(
-        wrong.starts_with("line 3: [variant.\"v2.0\"] has a key 'lable'"),
+        wrong.starts_with("line 3: [variant.\"v2.0\"] has an unknown key 'lable'"),
         "{wrong}"
     );
 }
@@ -472,6 +472,6 @@ fn mistakes_in_json_are_reported_with_their_path() {
         .to_string();
     assert_eq!(
         message,
-        "'group[0].load' has a key 'keepalife' that is not known\nhint: did you mean 'keepalive'?"
+        "'group[0].load' has an unknown key 'keepalife'\nhint: did you mean 'keepalive'?"
     );
 }

@@ -126,7 +126,7 @@ fn what_has_no_meaning_on_several_machines_is_refused_with_the_way_out() {
     for (parts, said) in [
         (
             vec![PLACE, SERVICE, &private],
-            "network = \"private\" has a target that other machines cannot reach",
+            "network = \"private\" hides the target from other machines",
         ),
         (vec![PLACE, SERVICE, &client], "leave out 'client'"),
         (
@@ -135,7 +135,7 @@ fn what_has_no_meaning_on_several_machines_is_refused_with_the_way_out() {
         ),
         (
             vec![PLACE, SERVICE, &outside],
-            "is not below that of the file",
+            "is outside the folder of the file",
         ),
         (
             vec![pins, PLACE, SERVICE, GROUP],
@@ -143,20 +143,20 @@ fn what_has_no_meaning_on_several_machines_is_refused_with_the_way_out() {
         ),
         (
             vec![PLACE, SERVICE, GROUP, command],
-            "'place' is for servers, and the group 'c' is none",
+            "'place' is for servers, but the group 'c' is not a server",
         ),
         (
             vec![PLACE, GROUP],
             "unknown placeholder '{db.host}': no [[service]] has that name",
         ),
-        (vec![SERVICE, GROUP], "'on' has a meaning only with [place]"),
+        (vec![SERVICE, GROUP], "'on' requires [place]"),
     ] {
         let message = message_of(&join_parts(&parts));
         assert!(message.contains(said), "{message}");
     }
     for (key, with, said) in [
         ("server & !old", "server & ", "the key 'target' of [place]"),
-        ("20000-20999", "20999-20000", "is no range of ports"),
+        ("20000-20999", "20999-20000", "cannot parse port range"),
         ("scope = \"run\"", "scope = \"case\"", "cannot be 'case'"),
         ("name = \"db\"", "name = \"load\"", "cannot be named 'load'"),
         ("machines = 2", "machines = 0", "machines"),
@@ -208,7 +208,7 @@ fn a_service_that_runs_share_is_the_same_for_all_of_them() {
         ),
         (
             vec![&with("session", "{seed}"), &cases],
-            "{seed} is another one in each block",
+            "{seed} differs in each block",
         ),
         (
             vec![&scoped("block"), &second, &cases],

@@ -1,6 +1,6 @@
 'use strict';
 
-// Splitting a line into words. Try it:
+// Splits a line into words. Try it:
 //
 //   speedwell run split.js
 //   speedwell run split.js --set method=split
@@ -25,7 +25,6 @@ function main({ method, words, n }) {
     for (let i = 0; i < n; i++) found += line.match(/\w+/g).length;
   }
   bench.end(n);
-  // Different answers of two variants are an error: speed does not matter if the answer is
-  // wrong.
+  // A result that differs between two variants is an error: a fast wrong result does not count.
   bench.check(found);
 }

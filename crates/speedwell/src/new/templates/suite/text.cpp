@@ -1,4 +1,4 @@
-// Splitting a line into words. Try it:
+// Splits a line into words. Try it:
 //
 //   speedwell run text.cpp
 //   speedwell compare --variant 'small=-Os' --variant 'fast=-O3' text.cpp
@@ -18,7 +18,7 @@ std::string line_of(std::size_t words) {
 
 }  // namespace
 
-// One case per value. Only the loop is measured; it chooses its number of iterations.
+// One case for every value. Only the loop is measured; it determines the number of iterations.
 SPEEDWELL_BENCHMARK(find, speedwell::param("words", {10, 1000})) {
   const auto line = line_of(bench.get<std::size_t>("words"));
   std::size_t found = 0;
@@ -27,7 +27,7 @@ SPEEDWELL_BENCHMARK(find, speedwell::param("words", {10, 1000})) {
     for (std::size_t position = line.find(' '); position != std::string::npos; position = line.find(' ', position + 1)) ++found;
     speedwell::keep(found);
   }
-  // Different answers of two variants are an error: speed does not matter if the answer is wrong.
+  // A result that differs between two variants is an error: a fast wrong result does not count.
   bench.check(found);
 }
 

@@ -1,4 +1,4 @@
-"""Splitting a line into words. Try it:
+"""Splits a line into words. Try it:
 
     speedwell run words.py
     speedwell run words.py --set words=10
@@ -16,9 +16,8 @@ WORD = re.compile(r"\w+")
 def find(bench, method, words):
     line = " ".join(f"word{at}" for at in range(words))
     take = str.split if method == "split" else WORD.findall
-    # Only the loop is measured; it chooses its number of iterations.
+    # Only the loop is measured; it determines the number of iterations.
     for _ in bench:
         found = take(line)
-    # Different answers of two variants are an error: speed does not matter if the answer is
-    # wrong.
+    # A result that differs between two variants is an error: a fast wrong result does not count.
     bench.check(len(found))
