@@ -24,7 +24,7 @@ SPEEDWELL_BENCHMARK(find, speedwell::param("words", {10, 1000})) {
   std::size_t found = 0;
   for (auto _ : bench) {
     found = 0;
-    for (std::size_t position = line.find(' '); position != std::string::npos; position = line.find(' ', position + 1)) ++found;
+    for (std::size_t i = line.find(' '); i != std::string::npos; i = line.find(' ', i + 1)) ++found;
     speedwell::keep(found);
   }
   // A result that differs between two variants is an error: a fast wrong result does not count.
