@@ -1,5 +1,5 @@
-# The program with the languages that Debian has. Measure inside a container only what is used in one: its
-# network and file system are layers of their own.
+# The program with the languages that Debian packages. Inside a container, measure only what is deployed
+# in one: its network and file system add layers.
 #   docker build -t speedwell . && docker run --rm -v "$PWD:/work" speedwell run examples/node
 FROM rust:1.90-slim-bookworm AS build
 RUN apt-get update && apt-get install -y --no-install-recommends gcc libc6-dev && rm -rf /var/lib/apt/lists/*

@@ -1,4 +1,4 @@
-# The commands of a developer. Each is a line here or a script in scripts/; nothing is hidden.
+# Developer commands: each is one line or a script in scripts/.
 
 .DEFAULT_GOAL := help
 .PHONY: build demo test bench bench-history fmt clean help

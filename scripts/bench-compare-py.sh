@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# What do `speedwell as compare.py` and `speedwell compare` cost? Makes pairs of result files like those of a program with
-# many benchmarks and times it on them against the original, alternating, so that a busy machine
-# slows both.
+# Measures the cost of `speedwell as compare.py` and `speedwell compare` against the original.
+# Generates pairs of result files like those of a program with many benchmarks and alternates the
+# tools, so that a busy machine slows both.
 #
 #   scripts/bench-compare-py.sh [ROUNDS]
 #
-# COMPARE_PY  the original; default: that of Debian's package libbenchmark-tools
-# PYTHON      the Python that has scipy; default: /usr/bin/python3
+# COMPARE_PY  the original; default: the one of Debian's package libbenchmark-tools
+# PYTHON      a Python with scipy; default: /usr/bin/python3
 # SPEEDWELL   the program; default: target/release/speedwell, which must have been built
-# NAMES       number of benchmarks, with 10 repetitions each, for ours alone: default 10000
-# SHARED      number of benchmarks for both, because the original needs a time that grows with the
-#             square of it: default 1000
+# NAMES       number of benchmarks, with 10 repetitions each, for Speedwell alone: default 10000
+# SHARED      number of benchmarks for both tools, because the original takes quadratic
+# time: default 1000
 #
 # Prints CPU seconds and the largest resident set of every run, then the medians and their ratios.
 # Needs GNU time and awk.
@@ -26,10 +26,10 @@ python=${PYTHON:-/usr/bin/python3}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-[ -x "$ours" ] || { echo "'$ours' is not a program; build it with: cargo build --release" >&2; exit 2; }
-[ -x /usr/bin/time ] || { echo "GNU time is missing at /usr/bin/time" >&2; exit 2; }
+[ -x "$ours" ] || { echo "'$ours' is not executable; build it with: cargo build --release" >&2; exit 2; }
+[ -x /usr/bin/time ] || { echo "/usr/bin/time (GNU time) is not installed" >&2; exit 2; }
 
-make_json() { # NAMES SEED; the same bytes every time
+make_json() { # NAMES SEED; deterministic output
   awk -v names="$1" -v seed="$2" 'BEGIN {
     print "{\n  \"context\": {\n    \"num_cpus\": 2,\n    \"json_schema_version\": 1\n  },\n  \"benchmarks\": ["
     for (i = 0; i < names; i++)
@@ -59,7 +59,7 @@ timed() { # NAME COMMAND...; adds "CPU_SECONDS RSS_KIB" to the file NAME
   echo "$name: $(awk '{ printf "%.2f s CPU, %.0f MiB", $1 + $2, $3 / 1024 }' "$work/time")"
 }
 
-started() { # TIMES COMMAND...; CPU seconds of one start, the mean of several
+started() { # TIMES COMMAND...; mean CPU seconds of one start
   local times=$1
   shift
   /usr/bin/time -f '%U %S' -o "$work/time" sh -c 'n=$0; while [ "$n" -gt 0 ]; do "$@" >/dev/null; n=$((n - 1)); done' \
@@ -91,7 +91,7 @@ for name in stand-in compare; do
 done
 
 if ! has_original; then
-  echo "skipped: the original (needs compare.py and a Python with scipy; see COMPARE_PY and PYTHON)"
+  echo "skipped the original: it needs compare.py and a Python with scipy (see COMPARE_PY and PYTHON)"
   exit
 fi
 echo "$shared benchmarks x 10 repetitions, both tools:"
@@ -104,7 +104,7 @@ other=$(started 3 "$python" "$original" --help)
 echo "ratio of CPU:      $(ratio "$(median "$work/compare.py" 1)" "$(median "$work/speedwell" 1)")"
 echo "start, --help:     $one s CPU against $other s CPU, ratio $(ratio "$other" "$one")"
 if cmp -s "$work/speedwell.txt" "$work/compare.py.txt"; then
-  echo "both printed the same bytes"
+  echo "the outputs are identical"
 else
   echo "the outputs differ" >&2
   exit 1

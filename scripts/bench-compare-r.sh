@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# What does the table of comparisons cost? Makes a CSV like that of a full comparison of Node.js
+# Measures the cost of the comparison table. Generates a CSV like that of a full comparison of Node.js
 # (999,960 rows, 16,666 cases of 30 + 30 runs, about 113 MB) and times `speedwell as compare.R` on it
 # against the original, alternating, so that a busy machine slows both.
 #
 #   scripts/bench-compare-r.sh [ROUNDS]
 #
-# COMPARE_R   the original compare.R; without it, or without Rscript, ggplot2 and plyr, only ours runs
+# COMPARE_R   the original compare.R; without it, or without Rscript, ggplot2 and plyr, only Speedwell
+# runs
 # SPEEDWELL   the program; default: target/release/speedwell, which must have been built
 # CASES       number of cases, default 16666
 #
@@ -20,10 +21,10 @@ ours=${SPEEDWELL:-${CARGO_TARGET_DIR:-target}/release/speedwell}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-[ -x "$ours" ] || { echo "'$ours' is not a program; build it with: cargo build --release" >&2; exit 2; }
-[ -x /usr/bin/time ] || { echo "GNU time is missing at /usr/bin/time" >&2; exit 2; }
+[ -x "$ours" ] || { echo "'$ours' is not executable; build it with: cargo build --release" >&2; exit 2; }
+[ -x /usr/bin/time ] || { echo "/usr/bin/time (GNU time) is not installed" >&2; exit 2; }
 
-make_csv() { # CASES; the same bytes every time
+make_csv() { # CASES; deterministic output
   awk -v cases="$1" 'BEGIN {
     print "\"binary\",\"filename\",\"configuration\",\"rate\",\"time\""
     seed = 1
@@ -71,11 +72,11 @@ if $original; then
   awk -v r="$(median "$work/Rscript" 1)" -v s="$(median "$work/speedwell" 1)" \
     'BEGIN { printf "ratio of CPU:     %.0f\n", r / (s > 0 ? s : 0.01) }'
   if cmp -s "$work/speedwell.txt" "$work/Rscript.txt"; then
-    echo "both printed the same bytes"
+    echo "the outputs are identical"
   else
     echo "the outputs differ" >&2
     exit 1
   fi
 else
-  echo "skipped: the original (set COMPARE_R; needs Rscript with ggplot2 and plyr)"
+  echo "skipped the original: set COMPARE_R; it needs Rscript with ggplot2 and plyr"
 fi

@@ -1,20 +1,20 @@
 #!/usr/bin/env bash
-# What the loop of speedwell.hpp costs beside that of google/benchmark: the same bodies, built by the
-# same compiler with the same flags, executed in fresh processes that take turns. Prints the median
-# and the fastest time per iteration, their ratios, and instructions per iteration as perf counts
-# them, or valgrind.
+# Compares the cost of speedwell.hpp's loop with that of google/benchmark's: the same bodies, built by
+# the same compiler with the same flags, executed in fresh processes in alternation. Prints the median
+# and the fastest time per iteration, their ratios, and instructions per iteration as counted by perf
+# or valgrind.
 #
-# An empty body is measured with a clobber in it: without one, google/benchmark's loop is removed by
-# the compiler, and ours is kept (docs/guide/cpp.md, "What the loop costs").
+# An empty body is measured with a clobber in it: without one, the compiler removes google/benchmark's
+# loop and keeps ours (docs/guide/cpp.md, "What the loop costs").
 #
-# Usage: scripts/bench-cpp-loop.sh [RUNS]      needs libbenchmark; skips without it. BYTES=N copies so
-# many bytes.
+# Usage: scripts/bench-cpp-loop.sh [RUNS]      needs libbenchmark, otherwise skips. BYTES=N copies N
+# bytes.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 runs=${1:-101}
 compiler=${CXX:-c++}
-# Short, so that on a busy machine some processes are not interrupted while they measure.
+# Short, so that some processes finish without interruption even on a busy machine.
 iterations=200000
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -64,7 +64,7 @@ flags=(-std=c++17 -O2 -pthread "-DBYTES=${BYTES:-4608}")
 for count in "$iterations" 100000 300000; do
   if ! "$compiler" "${flags[@]}" "-DITERATIONS=$count" "$folder/theirs.cpp" -o "$folder/theirs-$count" \
     -lbenchmark 2>"$folder/log"; then
-    echo "skipped: google/benchmark cannot be used: $(head -n 1 "$folder/log")" >&2
+    echo "skipped: google/benchmark is not usable: $(head -n 1 "$folder/log")" >&2
     exit 0
   fi
 done
@@ -72,23 +72,24 @@ done
 
 # theirs NAME: nanoseconds per iteration.
 theirs() {
-  # Read afterwards: a program that starts at the other end of a pipe would disturb what is measured.
-  "$folder/theirs-$iterations" "--benchmark_filter=^$1/" --benchmark_format=csv >"$folder/told" 2>/dev/null
-  awk -F, '/^"/ { print $3 }' "$folder/told"
+  # Parse the output afterwards: a reader at the other end of a pipe would disturb the measurement.
+  "$folder/theirs-$iterations" "--benchmark_filter=^$1/" --benchmark_format=csv >"$folder/out" 2>/dev/null
+  awk -F, '/^"/ { print $3 }' "$folder/out"
 }
 
-# ours NAME: the same. One sample of so many iterations and no warm-up, as there.
+# ours NAME: nanoseconds per iteration. One sample of as many iterations and no warm-up, as in
+# `theirs`.
 ours() {
-  "$folder/ours" --samples=1 --warmup=0 "--iterations=$iterations" "$1" >"$folder/told" 2>/dev/null
-  awk '$3 == "ns" { print $2 }' "$folder/told"
+  "$folder/ours" --samples=1 --warmup=0 "--iterations=$iterations" "$1" >"$folder/out" 2>/dev/null
+  awk '$3 == "ns" { print $2 }' "$folder/out"
 }
 
 fastest() { sort -g | head -n 1; }
 
 median() { sort -g | awk '{ value[NR] = $1 } END { print value[int((NR + 1) / 2)] }'; }
 
-# instructions COMMAND...: how many a process executes in user mode, counted by the processor, else
-# by valgrind's simulation of it; nothing without both.
+# instructions COMMAND...: user-mode instructions of a process, counted by the processor, else by
+# valgrind's simulation; empty if neither is available.
 instructions() {
   local count
   count=$(perf stat -x, -e instructions:u -o /dev/stdout "$@" 2>/dev/null | awk -F, '/instructions/ { print $1 }')
@@ -100,7 +101,7 @@ instructions() {
   fi
 }
 
-# per_iteration FEW MANY: instructions of one iteration, from processes with 100000 and with 300000.
+# per_iteration FEW MANY: instructions of one iteration, from processes with 100000 and 300000.
 per_iteration() {
   [[ -n $1 && -n $2 ]] && awk -v few="$1" -v many="$2" 'BEGIN { printf "%.2f", (many - few) / 200000 }' || echo '?'
 }

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""The program of this repository that scripts measure or check.
+"""Finds the program of this repository that scripts measure or check.
 
     scripts/built_program.py [release|debug]
 
-prints its path: that of the variable SPEEDWELL, else the program in the target folder, the newer one of both kinds unless one is
-named. Where there is none, one line says how to build it, and the exit status is 2. Scripts in Python import `built_program`.
+Prints its path: the value of the variable SPEEDWELL, else the program in the target folder, the newer of both profiles unless
+one is named. If there is none, one line says how to build it, and the exit status is 2. Python scripts import
+`built_program`.
 """
 
 import os
@@ -14,7 +15,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 
 def built_program(kind=None):
-    """The path of the program; ends the script where there is none."""
+    """Returns the path of the program; exits if there is none."""
     target = os.path.join(ROOT, os.environ.get("CARGO_TARGET_DIR") or "target")
     kinds = [kind] if kind else ["release", "debug"]
     given = os.environ.get("SPEEDWELL")
@@ -24,7 +25,7 @@ def built_program(kind=None):
         script = os.path.basename(sys.argv[0])
         release = "" if kind == "debug" else " --release"
         build = "SPEEDWELL names it" if given else f"build it with: cargo build{release} --package speedwell"
-        print(f"{script}: there is no program '{paths[0]}'; {build}", file=sys.stderr)
+        print(f"{script}: program '{paths[0]}' not found; {build}", file=sys.stderr)
         sys.exit(2)
     return max(built, key=os.path.getmtime)
 

@@ -1,7 +1,7 @@
-"""Pairs of result files of google/benchmark, made from a seed, for scripts/check-compare-py.
+"""Generates pairs of google/benchmark result files from a seed, for scripts/check-compare-py.
 
-Decides what is worth trying: units, aggregates, missing names, errors, ties, single repetitions,
-letters of all kinds, huge and tiny numbers, and every option and mode. Start at `pairs`.
+Decides which inputs are worth testing: units, aggregates, missing names, errors, ties, single repetitions, letters of all
+kinds, huge and tiny numbers, and every option and mode. Start at `pairs`.
 """
 
 import json
@@ -26,7 +26,7 @@ ENDS = ["", "/8", "/64", "/4096/threads:2", "/real_time", "/n:1/k:2/iterations:5
 
 
 class Maker:
-    """One pair of files."""
+    """Generates one pair of files."""
 
     def __init__(self, draw, kind):
         self.draw = draw
@@ -83,7 +83,7 @@ class Maker:
         return entry
 
     def aggregates(self, name, place, unit, entries):
-        """The figures that the library adds to several repetitions."""
+        """Returns the aggregates that the library adds to several repetitions."""
         found = []
         for kind in ("mean", "median", "stddev", "cv"):
             values = []
@@ -100,13 +100,13 @@ class Maker:
         return found
 
     def coefficients(self, name, place, unit):
-        """What a fit of complexity adds; it has no times."""
+        """Returns the entries that a complexity fit adds; they have no times."""
         fit = {"name": f"{name}_BigO", "run_name": name, "run_type": "aggregate", "aggregate_name": "BigO",
                "cpu_coefficient": 1.5, "real_coefficient": 1.6, "big_o": "N", "time_unit": unit}
-        rest = {"name": f"{name}_RMS", "run_name": name, "run_type": "aggregate", "aggregate_name": "RMS", "rms": 0.1}
-        for entry in (fit, rest):
+        rms = {"name": f"{name}_RMS", "run_name": name, "run_type": "aggregate", "aggregate_name": "RMS", "rms": 0.1}
+        for entry in (fit, rms):
             entry.update(family_index=place[0], per_family_instance_index=place[1])
-        return [fit, rest]
+        return [fit, rms]
 
     def side(self, cases, is_contender):
         entries = []
@@ -121,7 +121,7 @@ class Maker:
             if is_contender:
                 name = f"{name}/new" if "apart" in self.kind else name
                 centre *= 100 if "thousand" in self.kind else self.draw.choice([1, 1, 1, 0.5, 2, 0.93, 1.05, 100])
-            own = []
+            repetitions = []
             for index in range(count):
                 more = {"repetitions": count, "repetition_index": index}
                 if self.draw.random() < 0.1:
@@ -129,11 +129,11 @@ class Maker:
                 if "failed" in self.kind and self.draw.random() < 0.2:
                     more.update(self.draw.choice([{"error_occurred": True, "error_message": "no"},
                                                   {"skipped": True, "skip_message": "not today"}]))
-                    own.append(self.entry(name, place, unit, 0.0, 0.0, **more))
+                    repetitions.append(self.entry(name, place, unit, 0.0, 0.0, **more))
                     continue
-                own.append(self.entry(name, place, unit, self.time(centre), self.time(centre), **more))
-            figures = self.aggregates(name, place, unit, own) if count > 1 else []
-            entries += figures if "aggregates_only" in self.kind else own + figures
+                repetitions.append(self.entry(name, place, unit, self.time(centre), self.time(centre), **more))
+            figures = self.aggregates(name, place, unit, repetitions) if count > 1 else []
+            entries += figures if "aggregates_only" in self.kind else repetitions + figures
             if "coefficients" in self.kind:
                 entries += self.coefficients(name, place, unit)
         if "without_places" not in self.kind and self.draw.random() < 0.3:
@@ -166,7 +166,8 @@ class Maker:
 
 
 def pairs(count, seed):
-    """`count` pairs: two texts and the arguments that compare them as a.json and b.json."""
+    """Yields `count` pairs: two texts and the arguments that compare them as a.json and
+    b.json."""
     draw = random.Random(seed)
     for index in range(count):
         maker = Maker(draw, KINDS[index % len(KINDS)])

@@ -1,5 +1,6 @@
 'use strict';
-// As much of PostgreSQL's protocol 3.0 as an example needs: texts in, texts out, one query at a time on a connection.
+// The part of PostgreSQL's protocol 3.0 that the example needs: texts in, texts out, one query at a time per
+// connection.
 // https://www.postgresql.org/docs/current/protocol-message-formats.html
 
 const net = require('node:net');
@@ -8,21 +9,21 @@ const text = (word) => Buffer.from(`${word}\0`);
 const int16 = (number) => { const bytes = Buffer.alloc(2); bytes.writeInt16BE(number); return bytes; };
 const int32 = (number) => { const bytes = Buffer.alloc(4); bytes.writeInt32BE(number); return bytes; };
 
-/** A message: its letter, the length of what follows, and that. */
+/** A message: its type letter, the length of the rest, and the rest. */
 function message(letter, ...parts) {
   const body = Buffer.concat(parts);
   return Buffer.concat([Buffer.from(letter), int32(body.length + 4), body]);
 }
 
-/** The columns of a row as texts. */
+/** Returns the columns of a row as texts. */
 function columns(body) {
   const found = [];
-  let at = 2;
+  let offset = 2;
   for (let left = body.readInt16BE(0); left > 0; left -= 1) {
-    const length = body.readInt32BE(at);
-    at += 4;
-    found.push(length < 0 ? null : body.toString('utf8', at, at + length));
-    at += Math.max(length, 0);
+    const length = body.readInt32BE(offset);
+    offset += 4;
+    found.push(length < 0 ? null : body.toString('utf8', offset, offset + length));
+    offset += Math.max(length, 0);
   }
   return found;
 }
@@ -33,26 +34,26 @@ class Connection {
   #waiting = [];
   #prepared = new Set();
 
-  /** Connects to a socket, or to a host and its port, as `user`, whom the server lets in without a question. */
+  /** Connects to a socket, or to a host and its port, as `user`, whom the server trusts. */
   static async open(place, user) {
-    const own = new Connection();
-    own.#line = net.connect(place);
-    // What is small goes at once (tcp(7), TCP_NODELAY).
-    own.#line.setNoDelay(true);
-    own.#line.on('data', (bytes) => own.#take(bytes));
-    own.#line.on('error', (error) => own.#fail(error));
-    own.#line.on('close', () => own.#fail(new Error('the database closed the connection')));
+    const connection = new Connection();
+    connection.#line = net.connect(place);
+    // Send small messages at once (tcp(7), TCP_NODELAY).
+    connection.#line.setNoDelay(true);
+    connection.#line.on('data', (bytes) => connection.#take(bytes));
+    connection.#line.on('error', (error) => connection.#fail(error));
+    connection.#line.on('close', () => connection.#fail(new Error('the database closed the connection')));
     const body = Buffer.concat([int32(196608), text('user'), text(user), text('database'), text('postgres'), Buffer.from([0])]);
-    await own.#ask(Buffer.concat([int32(body.length + 4), body]));
-    return own;
+    await connection.#ask(Buffer.concat([int32(body.length + 4), body]));
+    return connection;
   }
 
-  /** A statement as a text, which the server reads, plans and executes each time. */
+  /** Runs a statement as text, which the server parses, plans and executes each time. */
   simple(statement) {
     return this.#ask(message('Q', text(statement)));
   }
 
-  /** A statement with values, which the server reads once for each connection. */
+  /** Runs a statement with values, which the server parses once per connection. */
   prepared(name, statement, values) {
     const parts = [];
     if (!this.#prepared.has(name)) {
@@ -94,7 +95,7 @@ class Connection {
     const question = this.#waiting[0];
     if (question === undefined) return;
     if (letter === 'D') question.rows.push(columns(body));
-    // Fields of an error have a letter each; M is what is said to people.
+    // Each field of an error has a letter; M is the message for people.
     if (letter === 'E') question.error = new Error(body.toString().split('\0').find((field) => field[0] === 'M')?.slice(1));
     if (letter === 'Z') {
       this.#waiting.shift();

@@ -1,7 +1,8 @@
 'use strict';
-// A PostgreSQL server of this process: in a folder of its own, on a socket there or at a port, gone with the process.
+// A PostgreSQL server for this process: in a temporary folder, on a socket there or at a port, stopped with the
+// process.
 //   node database.js --host=127.0.0.1 --port=5432           serves until SIGTERM
-//   node database.js --host=127.0.0.1 --port=5432 --ask     succeeds once that lets somebody in
+//   node database.js --host=127.0.0.1 --port=5432 --ask     succeeds once that server accepts connections
 
 const { spawn, spawnSync } = require('node:child_process');
 const fs = require('node:fs');
@@ -11,10 +12,10 @@ const { parseArgs } = require('node:util');
 const { Connection } = require('./client.js');
 
 const USER = 'speedwell';
-// PostgreSQL refuses to be started by root.
+// PostgreSQL refuses to run as root.
 const NOBODY = process.getuid() === 0 ? { uid: 65534, gid: 65534 } : {};
 
-/** The folder of the programs, which Debian leaves out of the search path. */
+/** The folder of the programs, which Debian does not add to PATH. */
 function programs() {
   const debian = '/usr/lib/postgresql';
   const versions = fs.existsSync(debian) ? fs.readdirSync(debian).sort((a, b) => b - a) : [];
@@ -32,7 +33,8 @@ function run(program, args) {
   if (done.status !== 0) throw new Error(`${program}: ${done.stderr || done.error}`);
 }
 
-/** Starts a database, and gives its socket and a function that ends it. At a port it serves the networks of its machine, too. */
+/** Starts a database; returns its socket and a function that stops it. With a port, it also serves its machine's
+ * networks. */
 async function start(place) {
   const bin = programs();
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'database-'));
@@ -46,9 +48,9 @@ async function start(place) {
   const ended = new Promise((resolve) => { server.once('exit', resolve); });
   const socket = path.join(folder, `.s.PGSQL.${place ? place.port : 5432}`);
   for (;;) {
-    if (server.exitCode !== null) throw new Error('PostgreSQL ended before it could be asked');
+    if (server.exitCode !== null) throw new Error('PostgreSQL exited before it accepted connections');
     try {
-      // It listens before it lets anybody in.
+      // It listens before it accepts logins.
       (await Connection.open(socket, USER)).close();
       break;
     } catch {
@@ -56,7 +58,7 @@ async function start(place) {
     }
   }
   const stop = async () => {
-    // A fast shutdown: connections are closed, what was written is kept (postgres(1)).
+    // A fast shutdown: closes connections, keeps committed data (postgres(1)).
     server.kill('SIGINT');
     await ended;
     fs.rmSync(folder, { recursive: true });

@@ -1,6 +1,6 @@
 'use strict';
-// A web server in front of PostgreSQL: GET /N answers with the name of article N. It starts its database, and ends it, unless
-// it is told where one is.
+// A web server in front of PostgreSQL: GET /N answers with the name of article N. It starts and stops its own database
+// unless it gets the address of one.
 //   node server.js --port=8080 --query=simple|prepared --connections=4 --rows=10000
 //   node server.js --port=8080 --host=10.0.0.5 --database=10.0.0.6:5432
 
@@ -27,7 +27,7 @@ const queries = {
   prepared: (connection, id) => connection.prepared('article', `${STATEMENT}$1`, [id]),
 };
 
-/** Tables that are the same each time. */
+/** Creates deterministic tables. */
 async function fill(connection, rows) {
   await connection.simple(`
     CREATE TABLE writer (id int PRIMARY KEY, name text NOT NULL);
@@ -37,18 +37,18 @@ async function fill(connection, rows) {
     ANALYZE`);
 }
 
-/** A database that is there already, which is not ended. */
-function known(place) {
-  const at = place.lastIndexOf(':');
-  const socket = { host: place.slice(0, at), port: Number(place.slice(at + 1)) };
+/** A running database, which is not stopped. */
+function running(place) {
+  const colon = place.lastIndexOf(':');
+  const socket = { host: place.slice(0, colon), port: Number(place.slice(colon + 1)) };
   return { socket, user: USER, stop: async () => {} };
 }
 
-/** Listens at once, so that nobody else takes the port meanwhile, and answers 503 until the database is there. */
+/** Listens at once, so that no other process takes the port, and answers 503 until the database is ready. */
 async function main() {
   const query = queries[options.query];
   const rows = Number(options.rows);
-  if (query === undefined || !(rows > 0)) throw new Error('wrong options');
+  if (query === undefined || !(rows > 0)) throw new Error('missing --query or --rows');
   const opened = [];
   let isReady = false;
   let turn = 0;
@@ -58,7 +58,7 @@ async function main() {
       response.end();
       return;
     }
-    // Which article is asked for goes round, so that all variants are asked for the same ones.
+    // Requests go through the articles in turn, so that all variants get the same ones.
     const id = request.url === '/' ? turn % rows : Number(request.url.slice(1));
     turn += 1;
     try {
@@ -75,7 +75,7 @@ async function main() {
     server.once('error', reject);
     server.listen({ port: Number(options.port), host: options.host }, resolve);
   });
-  const database = options.database ? known(options.database) : await start();
+  const database = options.database ? running(options.database) : await start();
   const stop = async () => {
     server.close();
     server.closeAllConnections();

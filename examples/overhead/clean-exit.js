@@ -1,6 +1,6 @@
 'use strict';
 
-// The same work without the crash: what the end of a process costs anyway. `mark:throw` stands where crash.js throws.
+// The same work without the crash: the normal cost of ending a process. `mark:throw` is where crash.js throws.
 
 const fs = require('node:fs');
 

@@ -1,12 +1,12 @@
 'use strict';
 
-// Gathers the state of a process before it crashes: the call frames and their local variables at the throw, which
-// are gone when 'uncaughtException' is told. Loaded with `node --require=.../collector.js`.
+// Collects the state of a process before it crashes: the call frames and their local variables at the throw, which
+// no longer exist when 'uncaughtException' is emitted. Loaded with `node --require=.../collector.js`.
 //
-// The means is a debugger in the process itself: an inspector session in the same thread, told to pause where an
-// exception is thrown that nobody will catch, as far as V8 can tell (it looks at the frames on the stack; for a
-// rejected promise it guesses). What is collected at each pause is kept in memory; the report is written when the
-// process really crashes, and the crash goes on.
+// It uses a debugger in the process itself: an inspector session in the same thread that pauses at exceptions that
+// will not be caught, as far as V8 can tell (it inspects the frames on the stack; for rejected promises it
+// guesses). Each pause keeps its data in memory; the report is written when the process really crashes, and the
+// crash continues.
 //
 //     CC_MODE     none      loaded, nothing else
 //                 session   a session is connected
@@ -15,9 +15,8 @@
 //                 all       pauses at all exceptions
 //     CC_REPORT   the file for the report; stderr if it is not given
 //
-// Each mode contains those above it, so that measuring them all tells which part costs what. At exit one line on
-// stderr says which mode was in force and how often the process was paused: a run without it was not measured
-// with the module.
+// Each mode includes those above it, so that measuring them all tells which part costs what. At exit, one line on
+// stderr reports the mode and the number of pauses: a run without it was not measured with the module.
 
 const fs = require('node:fs');
 const inspector = require('node:inspector');
@@ -38,11 +37,11 @@ class Collector {
   constructor(mode) {
     this.#mode = mode;
     const rung = MODES.indexOf(mode);
-    if (rung < 0) throw new Error(`CC_MODE is none of ${MODES.join(', ')}: '${mode}'`);
+    if (rung < 0) throw new Error(`unknown CC_MODE '${mode}': expected one of ${MODES.join(', ')}`);
     if (rung >= 1) this.#connect();
     if (rung >= 2) this.#command('Debugger.enable');
     if (rung >= 3) this.#command('Debugger.setPauseOnExceptions', { state: mode });
-    // The monitor sees an exception without handling it: exit status and message stay what they are.
+    // The monitor observes an exception without handling it: exit status and message do not change.
     process.on('uncaughtExceptionMonitor', (error, origin) => this.#report(error, origin));
     process.on('exit', () => {
       say({ collector: { mode, pauses: this.#pauses } });
@@ -56,7 +55,7 @@ class Collector {
     this.#session.on('Debugger.paused', ({ params }) => this.#paused(params));
   }
 
-  // Answers of a session in the same thread come before post() returns, while the program is paused, too.
+  // In the same thread, a session's responses arrive before post() returns, even while the program is paused.
   #command(method, parameters) {
     let answer;
     this.#session.post(method, parameters, (error, result) => {
@@ -73,14 +72,14 @@ class Collector {
       this.#states.push({ reason, thrown: data?.description ?? String(data?.value), frames });
       if (this.#states.length > REMEMBERED) this.#states.shift();
     } catch (error) {
-      // A program must not behave otherwise because somebody watches.
+      // An observer must not change the program's behavior.
       say({ collector: { mode: this.#mode, failed: error.message } });
     }
   }
 
   #report(error, origin) {
     const thrown = error instanceof Error ? error.stack : String(error);
-    const state = this.#states.findLast?.((known) => known.thrown === thrown) ?? this.#states.at(-1);
+    const state = this.#states.findLast?.((seen) => seen.thrown === thrown) ?? this.#states.at(-1);
     const report = { crash: { origin, thrown, pid: process.pid, node: process.version, ...state } };
     if (process.env.CC_REPORT) {
       fs.writeFileSync(process.env.CC_REPORT, `${JSON.stringify(report, undefined, 2)}\n`);
@@ -90,7 +89,7 @@ class Collector {
   }
 }
 
-// At once: what a stream still holds when a process crashes may be lost.
+// Synchronously: buffered stream output may be lost in a crash.
 function say(value) {
   fs.writeSync(2, `${JSON.stringify(value)}\n`);
 }

@@ -1,7 +1,7 @@
 'use strict';
 
-// Ends by an exception that nobody catches, a few calls deep and with variables around: what a crash leaves to collect.
-// `mark:throw` is printed right before, so that the time from there to the end of the process can be measured.
+// Ends with an uncaught exception, a few calls deep and with local variables: the state of a crash to collect. Prints
+// `mark:throw` right before, so that the time from there to the end of the process can be measured.
 
 const fs = require('node:fs');
 

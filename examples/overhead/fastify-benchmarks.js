@@ -1,21 +1,21 @@
 'use strict';
 
-// Runs a checkout of github.com/fastify/benchmarks as it is: starts its `benchmark.js bench`, answers its questions one
-// after the other, and prints what it has written to `results/` as one JSON object, by server.
+// Runs an unmodified checkout of github.com/fastify/benchmarks: starts its `benchmark.js bench`, answers its questions
+// one after the other, and prints the contents of its `results/` as one JSON object, by server.
 //
 //     node fastify-benchmarks.js FOLDER [CONNECTIONS [PIPELINING [SECONDS]]]
 //
-// NODE_OPTIONS reaches every process of it, servers and load generator alike, as it did in the study that the example
-// is about. The port is always 3000, so two of these cannot be executed at the same time.
+// All its processes, servers and load generator alike, inherit NODE_OPTIONS, as in the study that the example
+// reproduces. The port is always 3000, so two of these cannot run at the same time.
 
 const fs = require('node:fs');
 const path = require('node:path');
 const { spawn } = require('node:child_process');
 
-// Its questions, in their order, by a part of their words: whether all servers are wanted, and three numbers.
+// A part of each question, in order: whether to run all servers, and three numbers.
 const QUESTIONS = ['all benchmark tests', 'connections', 'pipelines', 'long'];
 
-// Resolves when it has ended. Each answer is written when its question has been asked: what comes earlier is lost.
+// Resolves when it has ended. Writes each answer after its question: earlier input is lost.
 function answered(folder, answers) {
   return new Promise((resolve, reject) => {
     const bench = spawn(process.execPath, ['benchmark.js', 'bench'], { cwd: folder, stdio: ['pipe', 'pipe', 'inherit'] });
@@ -52,7 +52,7 @@ function results(folder) {
 
 async function main([folder, connections = '100', pipelining = '10', seconds = '5']) {
   const results_folder = path.join(folder, 'results');
-  // Those of an earlier run would pass for its own.
+  // Results of an earlier run would be mistaken for its own.
   fs.rmSync(results_folder, { recursive: true, force: true });
   await answered(folder, ['y', connections, pipelining, seconds]);
   process.stdout.write(`${JSON.stringify(results(results_folder))}\n`);

@@ -1,20 +1,20 @@
 'use strict';
 
-// From the call frames of a paused program to plain data: functions, places, variables as text. Everything has a
-// limit, because it happens at each pause and a program can hold anything.
+// Converts the call frames of a paused program to plain data: functions, locations, variables as text. Everything
+// is limited, because it happens at each pause and a program can contain anything.
 
 const FRAMES = 20;
 const VARIABLES = 50;
 const LETTERS = 200;
 
-// V8's name for all that it has handed out of a paused program; what is asked about such an object belongs to it as
-// well. It is let go of after each pause: else the session would keep the objects alive.
+// V8's name for all objects that it has handed out during a pause, including their properties. Released after each
+// pause: otherwise the session would keep the objects alive.
 const GROUP = 'backtrace';
 
 const SCOPES = new Set(['local', 'block', 'catch', 'closure']);
 
-// `scripts` knows where the scripts come from, by their ids; `command(method, parameters)` asks the session and
-// gives its answer.
+// `scripts` maps ids to the scripts' locations; `command(method, parameters)` queries the session and returns its
+// response.
 function statesAt(callFrames, scripts, command) {
   const frames = callFrames.slice(0, FRAMES).map((frame) => {
     const { scriptId, lineNumber, columnNumber = 0 } = frame.location;
@@ -22,7 +22,7 @@ function statesAt(callFrames, scripts, command) {
     return {
       function: frame.functionName || '(anonymous)',
       place: `${url}:${lineNumber + 1}:${columnNumber + 1}`,
-      // Node's own variables help nobody to understand a crash.
+      // Node's own variables do not help to understand a crash.
       variables: url.startsWith('node:') ? {} : variablesOf(frame, command),
     };
   });
@@ -30,7 +30,7 @@ function statesAt(callFrames, scripts, command) {
   return frames;
 }
 
-// Inner scopes come first, and what they hide stays hidden.
+// Inner scopes come first; variables that they shadow stay hidden.
 function variablesOf(frame, command) {
   const variables = {};
   for (const scope of frame.scopeChain) {
@@ -49,7 +49,7 @@ function variablesOf(frame, command) {
   return variables;
 }
 
-// A variable before its declaration has no value. Of an object, its first properties say more than its class.
+// A variable before its declaration has no value. An object's first properties are more informative than its class.
 function shown(value) {
   if (value === undefined) return '(no value)';
   if (value.type === 'string') return cut(JSON.stringify(value.value));

@@ -1,8 +1,8 @@
 'use strict';
 
-// Enables PromiseHooks and nothing else, as async_hooks does for whoever follows asynchronous work: V8 then takes the
-// slow path of promises that an enabled debugger takes as well. Loaded with `node --require=.../hooks.js`. At exit one
-// line on stderr says how many promises were seen: a run without it was not measured with the hooks.
+// Enables PromiseHooks and nothing else, as async_hooks does to track asynchronous work: V8 then takes the same slow
+// path for promises as with an enabled debugger. Loaded with `node --require=.../hooks.js`. At exit, one line on
+// stderr reports the number of promises seen: a run without it was not measured with the hooks.
 
 const fs = require('node:fs');
 const { createHook } = require('node:async_hooks');

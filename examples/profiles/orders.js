@@ -1,12 +1,13 @@
 'use strict';
-// Reads the same orders again and again. With --check every line is checked first: an extra cost to be found.
+// Parses the same orders repeatedly. With --check every line is validated first: an extra cost for the
+// profile to find.
 
-const lines = Array.from({ length: 2000 }, (_, at) => `order-${at},${at % 7},${(at * 37) % 1000}.50`);
+const lines = Array.from({ length: 2000 }, (_, i) => `order-${i},${i % 7},${(i * 37) % 1000}.50`);
 
 function checkLine(line) {
-  if (!/^order-\d+,\d+,\d+\.\d\d$/.test(line)) throw new Error(`no order: ${line}`);
+  if (!/^order-\d+,\d+,\d+\.\d\d$/.test(line)) throw new Error(`cannot parse order '${line}'`);
   const digits = [...line].filter((letter) => letter >= '0' && letter <= '9');
-  if (digits.length < 4) throw new Error(`too short: ${line}`);
+  if (digits.length < 4) throw new Error(`order '${line}' is too short`);
 }
 
 function readLine(line) {

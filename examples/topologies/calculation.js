@@ -1,7 +1,7 @@
 'use strict';
 
-// Where numbers are computed: in the process that asks, or in calculation workers, one after the other in turn.
-// Both are a function `calculate(n, give)`.
+// Where numbers are computed: in the requesting process, or in calculation workers, round robin. Both are a
+// function `calculate(n, give)`.
 
 const { fibonacci } = require('./numbers.js');
 
@@ -9,8 +9,8 @@ function calculateHere(n, give) {
   give(fibonacci(n));
 }
 
-// The oldest question of a worker is answered first, but answers of several workers come in any order: each
-// carries the index of its question.
+// Each worker answers its questions in order, but answers of several workers arrive in any order: each carries
+// the index of its question.
 function calculateIn(workers) {
   const waiting = new Map();
   let asked = 0;

@@ -1,7 +1,7 @@
 'use strict';
 
-// The processes of a topology: started, awaited, ended. One that dies before it was told to is not replaced: a crash
-// must be seen by whoever measures, not healed behind his back.
+// The processes of a topology: starts, awaits and ends them. A crashed process is not replaced: the measurement must
+// see the crash.
 
 const cluster = require('node:cluster');
 const path = require('node:path');
@@ -12,7 +12,7 @@ class Children {
   #stopping = false;
   #onCrash;
 
-  // `onCrash(message)` is told of the first child that ends without being told to.
+  // `onCrash(message)` is called for the first child that ends unexpectedly.
   constructor(onCrash) {
     this.#onCrash = onCrash;
   }
@@ -27,9 +27,9 @@ class Children {
   }
 
   #started(count, what, start) {
-    return Array.from({ length: count }, (_, at) => {
+    return Array.from({ length: count }, (_, i) => {
       const child = start();
-      const name = `${what} ${at + 1}`;
+      const name = `${what} ${i + 1}`;
       this.#living.set(child, name);
       child.on('exit', (code, signal) => {
         this.#living.delete(child);
@@ -40,13 +40,13 @@ class Children {
       child.on('message', (message) => {
         if (message.failed !== undefined) this.#onCrash(message.failed);
       });
-      // Writing to a child that has just died; its end is told by 'exit'.
+      // Writing to a child that has just died; 'exit' reports its end.
       child.on('error', () => {});
       return child;
     });
   }
 
-  // From now on, ending is what children should do.
+  // From now on, children are expected to exit.
   expectEnds() {
     this.#stopping = true;
   }
@@ -57,7 +57,7 @@ class Children {
   }
 }
 
-// Resolves when each of the children has sent a message with this key, with what they said.
+// Resolves to the messages with this key when each child has sent one.
 function each(children, key) {
   return Promise.all(children.map((child) => new Promise((resolve) => {
     child.on('message', function heard(message) {
@@ -68,7 +68,7 @@ function each(children, key) {
   })));
 }
 
-// Resolves when each of the children has ended, from now on or before.
+// Resolves when all children have exited.
 function ended(children) {
   return Promise.all(children.map((child) => new Promise((resolve) => {
     const { exitCode, signalCode } = child.process ?? child;

@@ -1,6 +1,6 @@
 'use strict';
 
-// A calculation worker: gets { index, n }, gives { index, number }.
+// A calculation worker: receives { index, n }, sends { index, number }.
 
 const { fibonacci } = require('./numbers.js');
 const { obeyMain, say } = require('./obedience.js');

@@ -7,8 +7,8 @@
 //     GET  /fib/randomfib3   the same, computed by N calculation workers in turn
 //     POST /fib              the Fibonacci number of `number` (1 to 40; in the query, or as a form or JSON in the body)
 //
-// Answers are numbers as text. Where a number comes from is decided elsewhere: `ask(question, give)` with
-// `{ endpoint }` or `{ n }` calls `give(number)`.
+// Responses are numbers as text. Other modules decide where a number comes from: `ask(question, give)` with `{ endpoint
+// }` or `{ n }` calls `give(number)`.
 
 const http = require('node:http');
 const net = require('node:net');
@@ -17,8 +17,8 @@ const RANDOM = new Set(['randomfib', 'randomfib2', 'randomfib3']);
 
 const MOST_BODY_BYTES = 4096;
 
-// Longer than any load leaves a connection without a request. Node's 5 s would close connections that starve
-// behind others, and the client would count errors where there is only slowness.
+// Longer than any load leaves a connection idle. Node's 5 s would close connections that starve behind others, and the
+// client would count errors instead of slow responses.
 const IDLE_MS = 120_000;
 
 class Front {
@@ -36,18 +36,18 @@ class Front {
       const endpoint = /^\/fib\/(\w+)$/.exec(path)?.[1];
       const give = (number) => this.#answer(response, 200, String(number));
       if (path === '/fib' && request.method === 'POST') {
-        whole(request, (body) => this.#askFor(numberIn(query, body), ask, response));
+        readBody(request, (body) => this.#askFor(numberIn(query, body), ask, response));
       } else {
-        // A body that nobody reads would block the next request of its connection.
+        // An unread body would block the next request of its connection.
         request.resume();
         if (RANDOM.has(endpoint) && request.method === 'GET') ask({ endpoint }, give);
-        else this.#answer(response, 404, 'there are GET /fib/randomfib, randomfib2, randomfib3 and POST /fib\n');
+        else this.#answer(response, 404, 'not found: use GET /fib/randomfib, randomfib2, randomfib3 or POST /fib\n');
       }
     });
     this.#server.keepAliveTimeout = IDLE_MS;
   }
 
-  // Resolves with the port: a free one where 0 is asked for.
+  // Resolves with the port: a free one for 0.
   listen(port) {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject);
@@ -55,13 +55,13 @@ class Front {
     });
   }
 
-  // Resolves when nothing is listened to any more and every request that had come in is answered.
+  // Resolves when the server no longer listens and every received request has been answered.
   stop() {
     this.#stopping = true;
     if (!this.#server.listening) return Promise.resolve();
     return new Promise((resolve) => {
-      // http.Server's own close() also ends connections that look idle to it, and so do those whose answers wait for an
-      // earlier one (Node 19 and later).
+      // http.Server's own close() also ends connections that it considers idle, including those whose response waits
+      // for an earlier one (Node 19 and later).
       net.Server.prototype.close.call(this.#server, resolve);
       this.#closeWhenAnswered();
     });
@@ -73,9 +73,9 @@ class Front {
   }
 
   #answer(response, status, text) {
-    // The length lets clients of HTTP/1.0 (ab) keep their connections.
+    // The length lets HTTP/1.0 clients (ab) keep their connections.
     const headers = { 'content-type': 'text/plain', 'content-length': Buffer.byteLength(text) };
-    // Said with the last answer of a connection only: Node drops those that come after it.
+    // Sent only with the last response of a connection: Node drops those that follow.
     if (this.#stopping && this.#latest.get(response.socket) === response) headers.connection = 'close';
     response.writeHead(status, headers);
     response.end(text);
@@ -86,14 +86,14 @@ class Front {
     if (this.#stopping) this.#closeWhenAnswered();
   }
 
-  // closeIdleConnections() would leave connections open on which nothing was ever asked.
+  // closeIdleConnections() would keep connections open that never had a request.
   #closeWhenAnswered() {
     if (this.#unanswered === 0) this.#server.closeAllConnections();
   }
 }
 
-// The text of a body, of which only so much is kept as a number needs.
-function whole(request, then) {
+// Reads a body as text, truncated to the length that a number needs.
+function readBody(request, then) {
   let text = '';
   request.setEncoding('utf8');
   request.on('data', (part) => { if (text.length < MOST_BODY_BYTES) text += part; });

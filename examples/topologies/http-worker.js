@@ -1,7 +1,7 @@
 'use strict';
 
-// An HTTP worker: takes requests from connections that node:cluster hands it, asks the main process for each
-// number, and passes the answer on. It computes and draws nothing.
+// An HTTP worker: receives connections from node:cluster, asks the main process for each number, and sends the
+// response. It does not compute or draw numbers.
 //
 //     main -> worker   { listen: PORT }, { index, number }, { stop: true }
 //     worker -> main   { ready: true }, { listening: PORT }, { index, question } (a request), { failed: MESSAGE }

@@ -1,7 +1,7 @@
 'use strict';
 
-// What both kinds of workers owe the main process: they say when they are ready, and end when it wants or when it is
-// gone, whatever became of it. A signal to the whole group (Ctrl-C) must not end them before its requests are answered.
+// The lifecycle of both kinds of workers: they report when they are ready, and exit when the main process says so or is
+// gone. A signal to the whole group (Ctrl-C) must not end them before their requests are answered.
 
 function obeyMain() {
   for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP']) process.on(signal, () => {});
@@ -9,7 +9,7 @@ function obeyMain() {
   say({ ready: true });
 }
 
-// The main process may have closed the line before its end has been noticed here: nothing to be said about then.
+// The main process may have closed the channel before this process has noticed its end; then there is nothing to send.
 function say(message) {
   if (process.connected) process.send(message, () => {});
 }

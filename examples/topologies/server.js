@@ -1,17 +1,17 @@
 'use strict';
 
-// One HTTP server in six shapes. A request asks for a Fibonacci number of random size, so some cost far more CPU
-// than others; the shapes differ in which processes speak HTTP, which an option says, and which compute, which each
-// request says by its address (front.js lists them):
+// One HTTP server in six topologies. Requests compute Fibonacci numbers of random size, so some cost far more CPU than
+// others; the topologies differ in which processes handle HTTP (an option) and which compute (the address of each
+// request, see front.js):
 //
 //                             HTTP in main process    HTTP in N workers (--http=N)
 //     /fib/randomfib          red                     green     computed in the main process
 //     /fib/randomfib2         blue                    purple    in one worker
 //     /fib/randomfib3         brown                   cyan      in N workers (--fib=N; as many as processors by default)
 //
-// HTTP workers compute nothing: they ask the main process, which draws the number and either computes it or lets a
-// calculation worker do so. The server listens when all its processes are ready, and stops on SIGTERM or SIGINT
-// when what has arrived is answered.
+// HTTP workers compute nothing: they ask the main process, which draws the number and either computes it or passes it
+// to a calculation worker. The server listens when all its processes are ready, and stops on SIGTERM or SIGINT after
+// answering received requests.
 
 const os = require('node:os');
 const { calculateHere, calculateIn } = require('./calculation.js');
@@ -21,25 +21,25 @@ const { drawn } = require('./numbers.js');
 
 const USAGE = 'usage: node server.js [--http=WORKERS] [--fib=WORKERS] [--port=PORT] [--seed=NUMBER]';
 
-// Answers to what has arrived may take this long after a signal to stop.
+// Time limit for answering received requests after a stop signal.
 const GRACE_MS = 2000;
 
 function options(words) {
   const given = { http: 0n, fib: BigInt(os.availableParallelism?.() ?? os.cpus().length), port: 3002n, seed: 1n };
   for (const word of words) {
     const [, name, value] = /^--(\w+)=(\d+)$/.exec(word) ?? [];
-    if (name === undefined || !Object.hasOwn(given, name)) throw new Error(`cannot use '${word}'`);
+    if (name === undefined || !Object.hasOwn(given, name)) throw new Error(`unknown argument '${word}'`);
     given[name] = BigInt(value);
   }
-  if (given.port > 65535n) throw new Error(`no port: '${given.port}'`);
-  if (given.http > 1000n || given.fib > 1000n) throw new Error('more than 1000 workers');
-  if (given.fib === 0n) throw new Error('no calculation worker for /fib/randomfib3');
-  // Seeds of 64 bits are folded: both halves count.
+  if (given.port > 65535n) throw new Error(`invalid port '${given.port}'`);
+  if (given.http > 1000n || given.fib > 1000n) throw new Error('at most 1000 workers are supported');
+  if (given.fib === 0n) throw new Error('--fib must be at least 1 for /fib/randomfib3');
+  // Fold 64-bit seeds: both halves count.
   const seed = Number((given.seed ^ (given.seed >> 32n)) & 0xffffffffn);
   return { http: Number(given.http), fib: Number(given.fib), port: Number(given.port), seed };
 }
 
-// The main process as HTTP workers see it: they send the index of a request and its question, and get a number.
+// The main process's side of HTTP workers: they send the index of a request and its question, and get a number.
 function serveWorkers(workers, ask) {
   for (const worker of workers) {
     worker.on('message', ({ index, question }) => {
@@ -59,7 +59,7 @@ async function listen(port, front, workers) {
   return (await listening)[0];
 }
 
-// Those who ask end before those who answer.
+// Processes that ask end before those that answer.
 async function stop(front, workers, calculators) {
   const silent = ended(workers);
   const gone = ended(calculators);
@@ -97,7 +97,7 @@ async function serve({ http, fib, port, seed }) {
     if (stopping) return;
     stopping = true;
     children.expectEnds();
-    setTimeout(() => fail(`not everything was answered within ${GRACE_MS} ms`), GRACE_MS);
+    setTimeout(() => fail(`some requests were not answered within ${GRACE_MS} ms`), GRACE_MS);
     await stop(front, workers, calculators);
     process.exit(0);
   };

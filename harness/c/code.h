@@ -1,5 +1,5 @@
-/* What a piece of C or C++ code and the program around it know of each other. The code is compiled by
- * itself, with its loop; everything else (main.c) is compiled once for each compiler and set of flags. */
+/* Interface between a piece of C or C++ code and the program around it. The code is compiled
+ * separately, with its loop; everything else (main.c) is compiled once per compiler and set of flags. */
 
 #ifndef SPEEDWELL_CODE_H
 #define SPEEDWELL_CODE_H
@@ -11,31 +11,31 @@
 extern "C" {
 #endif
 
-/* Why a step of the code failed. Written by speedwell_fail in the thread that failed. */
+/* Why a step of the code failed. speedwell_fail fills it in on the thread that failed. */
 struct speedwell_failure {
   int line; /* of the text, 0 if unknown */
   char type[200];
   char message[4000];
 };
 
-/* The code. A function that returns int returns 0, or 1 after speedwell_fail. */
+/* The code. Functions that return int return 0, or 1 after speedwell_fail. */
 struct speedwell_code {
   const char *language;
   const char *compiler;
   int optimised;
   int (*init)(void);
   int (*done)(void);
-  /* Makes the state of a worker, in the worker; and gives it back there. */
+  /* Creates a worker's state, on the worker's thread; frees it there. */
   int (*begin)(void **state);
   void (*end)(void *state);
-  /* So many iterations: of the runner, and of a runner that does nothing. */
+  /* Executes this many iterations of the runner, or of an empty runner. */
   int (*batch)(void *state, uint64_t iterations);
   void (*empty)(uint64_t iterations);
 };
 
 extern const struct speedwell_code speedwell_code;
 
-/* Notes why the step under way fails, and the line of the text that says so, or 0. */
+/* Records why the current step fails, and the line of the text that failed, or 0. */
 void speedwell_fail(const char *type, const char *message, int line);
 
 #ifdef __cplusplus

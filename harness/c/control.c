@@ -1,12 +1,12 @@
-/* The control part: commands in, events out, and what has to happen while workers run. */
+/* The control thread: reads commands, sends events, and does periodic work while workers run. */
 
 struct control {
   int commands, events;
-  char *waiting; /* what was read and not yet answered */
+  char *waiting; /* read but not yet processed */
   size_t length, room;
   int ended;
   int64_t ended_ns, stopped_ns;
-  int lost; /* workers that never came back */
+  int lost; /* workers that did not return */
   char *job; /* the name of the loaded piece of code, or NULL */
   int64_t gauge_ns, next_gauge_ns;
   char *gauge_line;
@@ -59,7 +59,7 @@ static void send_gauge(struct control *control) {
   }
   file = fopen("/proc/self/stat", "r");
   if (file) {
-    /* The name of the program, which may contain anything, is in the second field. */
+    /* The second field, the program's name, may contain any character. */
     char text[1024];
     const size_t count = fread(text, 1, sizeof text - 1, file);
     text[count] = 0;
@@ -75,7 +75,7 @@ static void send_gauge(struct control *control) {
   if (control->job) {
     int64_t total = 0;
     struct text key = {NULL, 0, 0};
-    for (int at = 0; at < team_size; ++at) total += __atomic_load_n(&team[at]->total, __ATOMIC_RELAXED);
+    for (int i = 0; i < team_size; ++i) total += __atomic_load_n(&team[i]->total, __ATOMIC_RELAXED);
     text_say(&key, "job.");
     text_say(&key, control->job);
     put_number(&event, key.bytes, total);
@@ -84,20 +84,20 @@ static void send_gauge(struct control *control) {
   send_event(control, &event);
 }
 
-/* Sends `sample` for every point that all workers have taken by now. */
+/* Sends `sample` for every point that all workers have reached. */
 static void send_samples(struct control *control) {
   const struct run *run = control->run;
   if (!run || !run->stream) return;
   int64_t taken = INT64_MAX;
-  for (int at = 0; at < team_size; ++at) {
-    const int64_t own = __atomic_load_n(&team[at]->taken, __ATOMIC_ACQUIRE);
-    if (own < taken) taken = own;
+  for (int i = 0; i < team_size; ++i) {
+    const int64_t worker_taken = __atomic_load_n(&team[i]->taken, __ATOMIC_ACQUIRE);
+    if (worker_taken < taken) taken = worker_taken;
   }
   for (; control->streamed < taken; ++control->streamed) {
     int64_t t_ns = 0, count = 0;
     const int64_t k = control->streamed, due_ns = run->warmup_ns + k * run->interval_ns;
-    for (int at = 0; at < team_size; ++at) {
-      const struct point point = team[at]->points[k];
+    for (int i = 0; i < team_size; ++i) {
+      const struct point point = team[i]->points[k];
       if (point.t_ns > t_ns) t_ns = point.t_ns;
       count += point.count;
     }
@@ -129,20 +129,21 @@ static void read_commands(struct control *control) {
   control->waiting[control->length] = 0;
 }
 
-/* Takes a line out of what was read; NULL if none is complete. To be freed. */
+/* Removes a complete line from the input; NULL if there is none. The caller frees it. */
 static char *take_line(struct control *control, const char *only_verb) {
   char *end;
-  for (char *at = control->waiting; at && (end = (char *)memchr(
-           at, '\n', control->length - (size_t)(at - control->waiting))); at = end + 1) {
+  for (char *line_start = control->waiting; line_start && (end = (char *)memchr(
+           line_start, '\n', control->length - (size_t)(line_start - control->waiting)));
+       line_start = end + 1) {
     struct text line = {NULL, 0, 0};
-    text_add(&line, at, (size_t)(end - at));
+    text_add(&line, line_start, (size_t)(end - line_start));
     if (only_verb && !verb_is(line.bytes, only_verb)) {
       free(line.bytes);
       continue;
     }
     const size_t after = control->length - (size_t)(end + 1 - control->waiting);
-    memmove(at, end + 1, after);
-    control->length = (size_t)(at - control->waiting) + after;
+    memmove(line_start, end + 1, after);
+    control->length = (size_t)(line_start - control->waiting) + after;
     control->waiting[control->length] = 0;
     return line.bytes;
   }
@@ -162,15 +163,15 @@ static void answer_stop(struct control *control, char *line) {
   free(line);
 }
 
-/* Ends at once: for code that cannot be waited for, because it does not return. */
+/* Exits at once: for code that does not return and cannot be awaited. */
 static void leave_now(void) {
   speedwell_code.done();
   fflush(NULL);
   _exit(0);
 }
 
-/* Waits until something happens, and sees to it. Code that has not come back a second after the end of
- * the commands is left as it is. */
+/* Waits for an event and handles it. Code that has not returned a second after the end of the
+ * commands is abandoned. */
 static void attend(struct control *control) {
   struct pollfd doors[2] = {{bell[0], POLLIN, 0}, {control->commands, POLLIN, 0}};
   int patience_ms = -1;
@@ -192,7 +193,7 @@ static void attend(struct control *control) {
   }
   if (control->gauge_ns && now_ns() >= control->next_gauge_ns) {
     send_gauge(control);
-    /* What was missed while nobody looked is not made up for. */
+    /* Missed intervals are not made up for. */
     control->next_gauge_ns = now_ns() + control->gauge_ns;
   }
 }
@@ -203,7 +204,7 @@ static int abandoned(const struct control *control) {
   return control->ended && now_ns() - control->ended_ns > PATIENCE_NS;
 }
 
-/* Whether the run was stopped, and its workers have not come back. */
+/* Whether the run was stopped but its workers have not returned. */
 static int given_up(const struct control *control) {
   return control->stopped_ns && now_ns() - control->stopped_ns > PATIENCE_NS;
 }

@@ -1,5 +1,5 @@
-/* The time per iteration of each batch, in picoseconds, to within half a percent: 128 steps for each
- * power of two, as in HdrHistogram. */
+/* Time per iteration of each batch, in picoseconds, to within half a percent: 128 steps per power
+ * of two, as in HdrHistogram. */
 
 enum { STEPS = 128, STEP_BITS = 7, BUCKETS = (64 - STEP_BITS) * STEPS + STEPS };
 
@@ -24,21 +24,21 @@ static void histogram_add(struct histogram *times, uint64_t ps) {
 }
 
 static void histogram_join(struct histogram *all, const struct histogram *one) {
-  for (int at = 0; at < BUCKETS; ++at) all->counts[at] += one->counts[at];
+  for (int i = 0; i < BUCKETS; ++i) all->counts[i] += one->counts[i];
   all->total += one->total;
   if (one->least < all->least) all->least = one->least;
 }
 
-/* The middle of the bucket below which so many hundredths of all times lie. */
+/* The middle of the bucket below which this percentage of all times lies. */
 static uint64_t histogram_quantile(const struct histogram *times, int hundredths) {
   const int64_t wanted = (times->total * hundredths + 99) / 100;
   int64_t seen = 0;
-  for (int at = 0; at < BUCKETS; ++at) {
-    seen += times->counts[at];
+  for (int i = 0; i < BUCKETS; ++i) {
+    seen += times->counts[i];
     if (seen < wanted || !seen) continue;
-    /* From the second power of two on, a bucket's place carries the leading bit of its times. */
-    const int shift = at < 2 * STEPS ? 0 : at / STEPS - 1;
-    const uint64_t low = (uint64_t)(at - shift * STEPS) << shift;
+    /* From the second power of two on, a bucket's index implies the leading bit of its times. */
+    const int shift = i < 2 * STEPS ? 0 : i / STEPS - 1;
+    const uint64_t low = (uint64_t)(i - shift * STEPS) << shift;
     return low + (((uint64_t)1 << shift) >> 1);
   }
   return 0;
@@ -50,8 +50,8 @@ static void put_histogram(struct text *event, const struct histogram *times) {
   text_say(event, "\tq_ps=");
   if (!times->total) return;
   text_number(event, (int64_t)times->least);
-  for (int at = 0; at < 3; ++at) {
+  for (int i = 0; i < 3; ++i) {
     text_say(event, ",");
-    text_number(event, (int64_t)histogram_quantile(times, shown[at]));
+    text_number(event, (int64_t)histogram_quantile(times, shown[i]));
   }
 }

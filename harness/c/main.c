@@ -1,7 +1,7 @@
-/* Measures one piece of code in C or C++ that is compiled into this program: the other end of
- * docs/reference/protocol.md, "Measuring code". Written in what C11 and C++17 have in common, because a machine
- * may have a compiler for one of them only. Compiled once for each compiler and set of flags; the code
- * itself, with its loop, is an object of its own (code.h).
+/* Measures one piece of C or C++ code that is compiled into this program: the harness side of
+ * docs/reference/protocol.md, "Measuring code". Written in the common subset of C11 and C++17, because a
+ * machine may have a compiler for only one of them. Compiled once per compiler and set of flags; the code
+ * itself, with its loop, is a separate object (code.h).
  *
  * One program, in parts to be read in this order. */
 
@@ -34,7 +34,7 @@
 static void answer(struct control *control, char *line) {
   const int needs_job = verb_is(line, "workers") || verb_is(line, "calibrate") || verb_is(line, "unload");
   if (needs_job && (!control->job || !field_is(line, "job", control->job))) {
-    send_error(control, line, "protocol", "UnknownJob", "'job' must name the job that is loaded");
+    send_error(control, line, "protocol", "UnknownJob", "'job' must name the loaded job");
   } else if (verb_is(line, "load")) {
     load(control, line);
   } else if (verb_is(line, "workers")) {
@@ -66,7 +66,7 @@ static void answer(struct control *control, char *line) {
     send_event(control, &event);
     free(job);
   } else {
-    send_error(control, line, "protocol", "UnknownVerb", "this verb is not offered");
+    send_error(control, line, "protocol", "UnknownVerb", "unknown verb");
   }
 }
 
@@ -81,7 +81,7 @@ int main(void) {
   }
   fcntl(control.commands, F_SETFD, FD_CLOEXEC);
   fcntl(control.events, F_SETFD, FD_CLOEXEC);
-  /* Processes that the code starts must not believe that the descriptors are theirs. */
+  /* Child processes of the code must not inherit the variable and use the descriptors. */
   unsetenv("SPEEDWELL_FDS");
   for (int leaving = 0; !leaving;) {
     char *line = take_line(&control, NULL);
@@ -96,7 +96,7 @@ int main(void) {
     free(line);
   }
   end_job(&control, "");
-  /* What ends at the exit must not be taken from under a worker that is still at work. */
+  /* Do not destroy globals while an abandoned worker still uses them. */
   if (control.lost) {
     fflush(NULL);
     _exit(0);

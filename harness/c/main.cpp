@@ -1,2 +1,3 @@
-/* The same program for C++, whose compilers go by the ending of a file. */
+/* The same program for C++: compilers choose the language by the file
+ * extension. */
 #include "main.c"

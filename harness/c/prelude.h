@@ -1,4 +1,4 @@
-/* What a piece of C code finds around it: the usual headers, and how its values are kept. */
+/* What a piece of C code can use: the usual headers, and macros that keep its values. */
 
 #ifndef SPEEDWELL_PRELUDE_H
 #define SPEEDWELL_PRELUDE_H
@@ -23,9 +23,9 @@
 
 #include "code.h"
 
-/* Where a value is given to the assembler, which emits nothing for it. gcc takes a constant as it is;
- * clang, given the choice, would take memory, which costs a store. Numbers with a fraction have registers
- * of their own. */
+/* Operand constraints for a value passed to an empty asm statement. gcc accepts a constant as it is;
+ * clang, given the choice, would use memory, which costs a store. Floating-point numbers have registers of
+ * their own. */
 #if defined(__clang__)
 #define SPEEDWELL_WHOLE "r"
 #else
@@ -39,7 +39,8 @@
 #define SPEEDWELL_FRACTION "m"
 #endif
 
-/* The kinds of types, as GCC numbers them (typeclass.h): whole numbers and the like, pointers, fractions. */
+/* Kinds of types, as numbered by GCC (typeclass.h): integers and similar, pointers, floating-point
+ * numbers. */
 #define SPEEDWELL_IS_WHOLE(value) (__builtin_classify_type(value) >= 1 && __builtin_classify_type(value) <= 4)
 #define SPEEDWELL_IS_POINTER(value) (__builtin_classify_type(value) == 5)
 #define SPEEDWELL_IS_FLOAT(value) __builtin_types_compatible_p(__typeof__(value), float)
@@ -57,7 +58,7 @@ SPEEDWELL_INLINE void speedwell_keep_memory(const volatile void *value) {
   __asm__ volatile("" : : "r"(value) : "memory");
 }
 
-/* The value is computed, whatever becomes of it. */
+/* Forces the value to be computed, even if it is unused. */
 #define SPEEDWELL_KEEP(value) \
   __builtin_choose_expr( \
       SPEEDWELL_IS_WHOLE(value), speedwell_keep_whole(SPEEDWELL_IF(SPEEDWELL_IS_WHOLE(value), value, 0)), \
@@ -89,7 +90,7 @@ SPEEDWELL_INLINE double speedwell_changed_double(double value) {
   return value;
 }
 
-/* The value as if it might have changed, so that what is computed from it is computed anew. */
+/* Returns the value as if it might have changed, so that everything computed from it is computed again. */
 #define SPEEDWELL_CHANGED(value) \
   __builtin_choose_expr( \
       SPEEDWELL_IS_WHOLE(value), \
@@ -106,10 +107,10 @@ SPEEDWELL_INLINE double speedwell_changed_double(double value) {
                   speedwell_changed_double(SPEEDWELL_IF(SPEEDWELL_IS_DOUBLE(value), value, 0)), \
                   (speedwell_keep_memory(&value), value)))))
 
-/* Pending stores happen, and what lies in memory is read anew. */
+/* Forces pending stores, and makes the compiler read memory again. */
 #define SPEEDWELL_CLOBBER() __asm__ volatile("" : : : "memory")
 
-/* How the code says that it cannot go on: `fail("found %d", n)`. Everything of the step under way is left. */
+/* How the code reports failure: `fail("found %d", n)`. Leaves all of the current step. */
 #define fail(...) speedwell_leave(__LINE__, __VA_ARGS__)
 static __thread jmp_buf speedwell_way_out;
 __attribute__((noreturn, noinline, cold, unused, format(printf, 2, 3)))
@@ -123,8 +124,8 @@ static void speedwell_leave(int line, const char *format, ...) {
   longjmp(speedwell_way_out, 1);
 }
 
-/* What the function that holds the code gives back: a type of its own, so that the compiler refuses a
- * `return` of the code that would leave the loop. */
+/* What the function that holds the code returns: a separate type, so that the compiler rejects a `return`
+ * in the code that would leave the loop. */
 struct speedwell_finished {
   int nothing;
 };

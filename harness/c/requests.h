@@ -1,5 +1,5 @@
-/* What callgrind is told while it counts instructions (`--metric instructions`): client requests of valgrind, which are
- * instructions without effect anywhere else. Only asked for where the first one says that valgrind is there. */
+/* Controls callgrind while it counts instructions (`--metric instructions`): valgrind client requests,
+ * which are no-ops outside valgrind. Only used after the first one has detected valgrind. */
 
 enum { ON_VALGRIND = 0x1001, DUMP_COUNTS = 0x43540000, TOGGLE_COUNTING = 0x43540002 };
 
@@ -24,15 +24,15 @@ static uint64_t valgrind_request(uint64_t request) {
 }
 
 static int is_counted(void) {
-  static int known = -1;
-  if (known < 0) known = valgrind_request(ON_VALGRIND) != 0;
-  return known;
+  static int under_valgrind = -1;
+  if (under_valgrind < 0) under_valgrind = valgrind_request(ON_VALGRIND) != 0;
+  return under_valgrind;
 }
 
-/* Out of line, so that what lies between two of them is always the same. */
+/* Not inlined, so that the code between two calls is always the same. */
 static __attribute__((noinline)) void toggle_counting(void) { valgrind_request(TOGGLE_COUNTING); }
 
-/* Two sections are counted: one without anything in it, and the one up to `end_counting`. */
+/* Two sections are counted: an empty one, and the one up to `end_counting`. */
 static void begin_counting(void) {
   toggle_counting();
   toggle_counting();

@@ -1,15 +1,15 @@
-/* One run: started together, attended while it lasts, reported at its end. */
+/* One run: starts the workers together, handles events while it lasts, and reports it. */
 
-/* No line may be longer than 1 MiB; a point has at most two numbers of 20 letters. */
+/* A line may be at most 1 MiB long; a point has at most two numbers of 20 digits. */
 enum { POINTS_OF_A_LINE = 20000 };
 
 static void put_list(struct text *event, const char *key, const int64_t *numbers, int64_t begin, int64_t end) {
   text_say(event, "\t");
   text_say(event, key);
   text_say(event, "=");
-  for (int64_t at = begin; at < end; ++at) {
-    if (at > begin) text_say(event, ",");
-    text_number(event, numbers[at]);
+  for (int64_t i = begin; i < end; ++i) {
+    if (i > begin) text_say(event, ",");
+    text_number(event, numbers[i]);
   }
 }
 
@@ -26,14 +26,14 @@ static void send_worker(struct control *control, const char *line, int number) {
     if (begin == 0) put_histogram(&event, &worker->times);
     if (begin == 0 && worker->taken > 1) put_number(&event, "cpu_ns", worker->cpu_ns);
     text_say(&event, "\tt_ns=");
-    for (int64_t at = begin; at < end; ++at) {
-      if (at > begin) text_say(&event, ",");
-      text_number(&event, worker->points[at].t_ns);
+    for (int64_t i = begin; i < end; ++i) {
+      if (i > begin) text_say(&event, ",");
+      text_number(&event, worker->points[i].t_ns);
     }
     text_say(&event, "\tcount=");
-    for (int64_t at = begin; at < end; ++at) {
-      if (at > begin) text_say(&event, ",");
-      text_number(&event, worker->points[at].count);
+    for (int64_t i = begin; i < end; ++i) {
+      if (i > begin) text_say(&event, ",");
+      text_number(&event, worker->points[i].count);
     }
     if (end < worker->taken) put_number(&event, "more", 1);
     send_event(control, &event);
@@ -44,7 +44,7 @@ static void send_timed(struct control *control, const char *line) {
   const struct run *run = control->run;
   struct histogram *all = (struct histogram *)room_for(NULL, sizeof *all);
   histogram_clear(all);
-  for (int at = 0; at < team_size; ++at) histogram_join(all, &team[at]->times);
+  for (int i = 0; i < team_size; ++i) histogram_join(all, &team[i]->times);
   for (int64_t begin = 0; begin == 0 || begin < run->sampled; begin += POINTS_OF_A_LINE) {
     int64_t end = begin + POINTS_OF_A_LINE;
     if (end > run->sampled) end = run->sampled;
@@ -74,12 +74,12 @@ static int read_order(struct control *control, const char *line, struct run *run
   run->reference = series ? field_number(line, "reference", 0) : 0;
   run->stream = field_number(line, "stream", 0) != 0;
   if (!timed && !field_is(line, "mode", "continuous"))
-    send_error(control, line, "protocol", "Mode", "only the modes 'continuous', 'timed' and 'series' are offered");
+    send_error(control, line, "protocol", "Mode", "unsupported mode: expected 'continuous', 'timed' or 'series'");
   else if (!control->job || !field_is(line, "jobs", control->job))
-    send_error(control, line, "protocol", "UnknownJob", "'jobs' must name the job that is loaded");
+    send_error(control, line, "protocol", "UnknownJob", "'jobs' must name the loaded job");
   else if (run->samples < 1 || run->samples > 100000000 || run->interval_ns < 1 || run->loop < 1 ||
            run->warmup_ns < 0 || run->reference < 0)
-    send_error(control, line, "protocol", "BadArgument", "a number of 'run' is out of its range");
+    send_error(control, line, "protocol", "BadArgument", "a number in 'run' is out of range");
   else
     return 1;
   return 0;
@@ -87,8 +87,8 @@ static int read_order(struct control *control, const char *line, struct run *run
 
 static void prepare(struct run *run) {
   const size_t count = (size_t)run->samples + 1;
-  for (int at = 0; at < team_size; ++at) {
-    struct worker *worker = team[at];
+  for (int i = 0; i < team_size; ++i) {
+    struct worker *worker = team[i];
     histogram_clear(&worker->times);
     worker->taken = worker->late_ns = worker->cpu_ns = 0;
     if (run->mode == CONTINUOUS)
@@ -103,39 +103,39 @@ static void prepare(struct run *run) {
     run->reference_turns = reference_turns();
   }
   run->workers = team_size;
-  /* Several threads take some time to wake, and begin together. */
+  /* Several threads take some time to wake up, and start together. */
   run->epoch_ns = now_ns() + (team_size > 1 ? 200000 : 0);
 }
 
 static void report_run(struct control *control, const char *line) {
   const struct run *run = control->run;
   if (run->failed) {
-    int at = 0;
-    while (at < team_size - 1 && !team[at]->failure.type[0]) ++at;
-    send_failure(control, line, "run", &team[at]->failure);
-    for (at = 0; at < team_size; ++at) team[at]->failure.type[0] = 0;
+    int i = 0;
+    while (i < team_size - 1 && !team[i]->failure.type[0]) ++i;
+    send_failure(control, line, "run", &team[i]->failure);
+    for (i = 0; i < team_size; ++i) team[i]->failure.type[0] = 0;
   } else if (run->mode == TIMED) {
     send_timed(control, line);
   } else {
-    for (int at = 0; at < team_size; ++at) send_worker(control, line, at);
+    for (int i = 0; i < team_size; ++i) send_worker(control, line, i);
   }
 }
 
-/* The greatest lateness of a point. */
+/* The maximum lateness of a point. */
 static int64_t greatest_late_ns(void) {
   int64_t late_ns = 0;
-  for (int at = 0; at < team_size; ++at) {
-    if (team[at]->late_ns > late_ns) late_ns = team[at]->late_ns;
+  for (int i = 0; i < team_size; ++i) {
+    if (team[i]->late_ns > late_ns) late_ns = team[i]->late_ns;
   }
   return late_ns;
 }
 
-/* Leaves those workers to themselves whose code does not return, and ends the others. A thread cannot be
- * ended from outside; one that comes back one day finds that it has to leave. */
+/* Abandons workers whose code does not return, and ends the others. A thread cannot be ended from
+ * outside; if it returns later, it exits. */
 static void give_up(struct control *control, const char *line) {
-  send_error(control, line, "timeout", "Timeout", "the code has not come back a second after 'stop'");
+  send_error(control, line, "timeout", "Timeout", "the code did not return within a second of 'stop'");
   pthread_mutex_lock(&door);
-  for (int at = 0; at < team_size; ++at) team[at]->leave = 1;
+  for (int i = 0; i < team_size; ++i) team[i]->leave = 1;
   pthread_cond_broadcast(&opened);
   pthread_mutex_unlock(&door);
   while (team_size > 0) {
@@ -185,7 +185,7 @@ static void run_job(struct control *control, const char *line) {
   send_event(control, &event);
   control->run = NULL;
   control->stopped_ns = 0;
-  if (!came_back) return; /* Workers that are lost still look at it. */
+  if (!came_back) return; /* Abandoned workers still use it. */
   free(run->sample_ns);
   free(run->sample_cpu_ns);
   free(run->reference_ns);

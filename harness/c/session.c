@@ -1,4 +1,4 @@
-/* What each command does: docs/reference/protocol.md, "Measuring code". */
+/* Implements the commands of docs/reference/protocol.md, "Measuring code". */
 
 static int64_t clock_step_ns(void) {
   int64_t smallest = INT64_MAX, before = now_ns();
@@ -15,7 +15,7 @@ static int hello(struct control *control, const char *line) {
     struct text event = event_for("error", line);
     put_text(&event, "stage", "protocol");
     put_text(&event, "class", "Version");
-    put_text(&event, "msg", "only protocol version 1 is spoken here");
+    put_text(&event, "msg", "only protocol version 1 is supported");
     put_number(&event, "fatal", 1);
     send_event(control, &event);
     return 0;
@@ -45,7 +45,7 @@ static void forget_worker(struct worker *worker) {
 /* Ends the newest workers until `wanted` are left. */
 static void end_workers(int wanted) {
   pthread_mutex_lock(&door);
-  for (int at = wanted; at < team_size; ++at) team[at]->leave = 1;
+  for (int i = wanted; i < team_size; ++i) team[i]->leave = 1;
   pthread_cond_broadcast(&opened);
   pthread_mutex_unlock(&door);
   while (team_size > wanted) forget_worker(team[--team_size]);
@@ -65,7 +65,8 @@ static void start_workers(int wanted) {
   }
 }
 
-/* Makes it `wanted` workers; 0 after an error, which has been told. */
+/* Changes the number of workers to `wanted`; 0 after an error, which has
+ * been reported. */
 static int set_workers(struct control *control, const char *line, int wanted) {
   const int before = team_size;
   if (wanted <= before) {
@@ -75,18 +76,18 @@ static int set_workers(struct control *control, const char *line, int wanted) {
   start_workers(wanted);
   if (team_size < wanted) {
     end_workers(before);
-    send_error(control, line, "init_runner", "Threads", "no further thread can be started");
+    send_error(control, line, "init_runner", "Threads", "cannot start another thread");
     return 0;
   }
-  for (int at = before; at < team_size; ++at) {
-    while (seen(&team[at]->condition) == STARTING) {
+  for (int i = before; i < team_size; ++i) {
+    while (seen(&team[i]->condition) == STARTING) {
       attend(control);
       if (abandoned(control)) leave_now();
     }
   }
-  for (int at = before; at < team_size; ++at) {
-    if (seen(&team[at]->condition) != BROKEN) continue;
-    send_failure(control, line, "init_runner", &team[at]->failure);
+  for (int i = before; i < team_size; ++i) {
+    if (seen(&team[i]->condition) != BROKEN) continue;
+    send_failure(control, line, "init_runner", &team[i]->failure);
     end_workers(before);
     return 0;
   }
@@ -97,9 +98,9 @@ static void load(struct control *control, const char *line) {
   char *job = field(line, "job");
   if (!job || !*job) send_error(control, line, "protocol", "MissingKey", "load needs 'job'");
   else if (!field_is(line, "form", "built"))
-    send_error(control, line, "protocol", "Form", "only the form 'built' is offered: the code is compiled in");
+    send_error(control, line, "protocol", "Form", "'form' must be 'built': the code is compiled in");
   else if (control->job)
-    send_error(control, line, "protocol", "Form", "this program holds one piece of code, which is loaded");
+    send_error(control, line, "protocol", "Form", "the code of this program is already loaded");
   else {
     control->job = job;
     job = NULL;

@@ -1,4 +1,4 @@
-/* Messages of docs/reference/protocol.md: text that grows, lines in and out, fields, lists. */
+/* Messages of docs/reference/protocol.md: growing buffers, lines in and out, fields, lists. */
 
 struct text {
   char *bytes;
@@ -39,7 +39,7 @@ static int hex_digit(char letter) {
   return -1;
 }
 
-/* Decodes in place, which never makes text longer. */
+/* Decodes in place; decoding never makes text longer. */
 static void unescape(char *text) {
   char *to = text;
   for (const char *from = text; *from; ++from) {
@@ -55,13 +55,13 @@ static void unescape(char *text) {
   *to = 0;
 }
 
-/* The value of a field of a line, decoded; NULL if there is none. To be freed. */
+/* Returns the decoded value of a field of a line; NULL if absent. The caller frees it. */
 static char *field(const char *line, const char *key) {
   const size_t length = strlen(key);
-  for (const char *at = strchr(line, '\t'); at; at = strchr(at, '\t')) {
-    ++at;
-    if (strncmp(at, key, length) || at[length] != '=') continue;
-    const char *value = at + length + 1;
+  for (const char *tab = strchr(line, '\t'); tab; tab = strchr(tab, '\t')) {
+    ++tab;
+    if (strncmp(tab, key, length) || tab[length] != '=') continue;
+    const char *value = tab + length + 1;
     struct text copy = {NULL, 0, 0};
     text_add(&copy, value, strcspn(value, "\t"));
     unescape(copy.bytes);
@@ -89,7 +89,7 @@ static int verb_is(const char *line, const char *verb) {
   return !strncmp(line, verb, length) && (line[length] == '\t' || line[length] == 0);
 }
 
-/* Adds `key=value`, with what must not stand in a value escaped. */
+/* Appends `key=value` and escapes reserved characters of the value. */
 static void put_text(struct text *event, const char *key, const char *value) {
   text_say(event, "\t");
   text_say(event, key);
@@ -113,7 +113,7 @@ static void put_number(struct text *event, const char *key, int64_t value) {
   text_number(event, value);
 }
 
-/* Begins the event that answers `line`. */
+/* Starts the event that answers `line`. */
 static struct text event_for(const char *verb, const char *line) {
   struct text event = {NULL, 0, 0};
   char *id = field(line, "id");

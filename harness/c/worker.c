@@ -1,16 +1,16 @@
-/* Workers: threads that wait between runs, with their state, and what they do in a run. */
+/* Workers: threads that keep their state between runs, and their part of a run. */
 
 enum mode { CONTINUOUS, TIMED };
 
-/* When a batch was too short for the clock not to matter, or too long to end a window well. */
+/* A batch below this is dominated by the clock; one above it overshoots the end of its window. */
 enum { SHORT_BATCH_NS = 50000, LONG_BATCH_NS = 2000000 };
 
 struct point {
   int64_t t_ns, count;
 };
 
-/* What all workers of a run share. Plain fields are written before the run begins, or by the first
- * worker while the others wait at the gate; the others are counted with atomic operations. */
+/* Shared by all workers of a run. Plain fields are written before the run begins, or by the first worker
+ * while the others wait at the gate; all others are accessed atomically. */
 struct run {
   enum mode mode;
   int64_t interval_ns, warmup_ns, samples, loop, epoch_ns;
@@ -21,7 +21,7 @@ struct run {
   int over;
   int64_t *sample_ns, *sample_cpu_ns;
   int64_t sampled;
-  /* The reference loop is performed after so many samples; 0: never. */
+  /* Samples between runs of the reference loop; 0: never. */
   int64_t reference, reference_turns, referred;
   int64_t *reference_ns;
 };
@@ -30,7 +30,7 @@ enum condition { STARTING, WAITING, BROKEN };
 
 struct worker {
   pthread_t thread;
-  struct run *run; /* the run that it works in, or NULL */
+  struct run *run; /* the current run, or NULL */
   int condition;
   int leave;
   unsigned seen;
@@ -40,18 +40,18 @@ struct worker {
   struct histogram times;
   struct point *points;
   int64_t taken, late_ns, begin_ns, end_ns;
-  int64_t begin_cpu_ns, cpu_ns; /* from the first point, or the begin of a sample, to the last one, or its end */
+  int64_t begin_cpu_ns, cpu_ns; /* from the first point or a sample's start to the last point or its end */
   struct speedwell_failure failure;
 };
 
-/* The doorbell of the control part, and what workers wait for. */
+/* Wakes the control thread, and what workers wait for. */
 static int bell[2];
 static pthread_mutex_t door = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t opened = PTHREAD_COND_INITIALIZER;
 static unsigned generation;
 static struct run *current;
 
-/* The workers of the job. The control part changes it between runs only. */
+/* The workers of the job. Changed by the control thread only, between runs. */
 static struct worker **team;
 static int team_size;
 
@@ -69,15 +69,15 @@ static int64_t now_ns(void) {
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The processor time of this thread. Reading it takes a call of the system, about 1 µs: it is read outside of what the
- * other clock measures, or once in a window. */
+/* The processor time of this thread. Reading it is a system call of about 1 µs: it is read outside the
+ * wall-clock measurement, or once per window. */
 static int64_t cpu_now_ns(void) {
   struct timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* The reference loop: the same work whenever it is performed, so what changes its time is the machine. */
+/* The reference loop: constant work, so that changes of its time are due to the machine. */
 static int64_t reference_loop_ns(int64_t turns) {
   const int64_t begin_ns = cpu_now_ns();
   uint64_t state = 88172645463325252u;
@@ -90,7 +90,7 @@ static int64_t reference_loop_ns(int64_t turns) {
   return cpu_now_ns() - begin_ns;
 }
 
-/* Turns of the reference loop that take about 200 µs. */
+/* Returns how many turns of the reference loop take about 200 µs. */
 static int64_t reference_turns(void) {
   int64_t turns = 1000;
   while (reference_loop_ns(turns) < 200000) turns *= 2;
@@ -103,11 +103,11 @@ static void set(int *flag, int value) { __atomic_store_n(flag, value, __ATOMIC_R
 
 static void ring(void) {
   const char byte = 0;
-  /* A full pipe has rung already. */
+  /* If the pipe is full, the control thread is already notified. */
   if (write(bell[1], &byte, 1) < 0) return;
 }
 
-/* Lets all workers of a run go on at the same time, or none of them after a failure. */
+/* Barrier: releases all workers of a run at once, or none of them after a failure. */
 static void gate(struct run *run) {
   const int round = seen(&run->round);
   if (count_up(&run->arrived) == run->workers) {
@@ -118,7 +118,7 @@ static void gate(struct run *run) {
   while (seen(&run->round) == round && !seen(&run->failed)) sched_yield();
 }
 
-/* One batch, its time and its place in the histogram. Gives the time at its end, or -1. */
+/* Executes one batch and records its time in the histogram. Returns the time at its end, or -1. */
 static int64_t one_batch(struct worker *worker, uint64_t iterations, int64_t begin_ns, int counts) {
   const int instructions = is_counted();
   if (instructions) begin_counting();
@@ -172,18 +172,18 @@ static void run_continuous(struct worker *worker, struct run *run) {
   }
 }
 
-/* What one worker does of a sample: `loop` iterations, in batches whose last one is shorter. */
+/* One worker's share of a sample: `loop` iterations, in batches of which the last may be shorter. */
 static void take_share(struct worker *worker, struct run *run, int counts) {
   worker->begin_cpu_ns = cpu_now_ns();
   int64_t left = run->loop, now = now_ns();
   worker->begin_ns = now;
   while (left > 0 && !seen(&run->stop) && !seen(&run->failed)) {
-    /* Instructions are counted of a sample as a whole: how it would be divided depends on time. */
+    /* Instructions are counted for a sample as a whole: its division into batches depends on time. */
     const int divides = worker->batch < (uint64_t)left && !is_counted();
     const uint64_t batch = divides ? worker->batch : (uint64_t)left;
-    /* A rest of some iterations says more about the clock than about the code. */
-    const int whole = batch == worker->batch || left == run->loop;
-    now = one_batch(worker, batch, now, counts && whole);
+    /* A short final batch measures the clock more than the code. */
+    const int is_full = batch == worker->batch || left == run->loop;
+    now = one_batch(worker, batch, now, counts && is_full);
     if (now < 0) return;
     left -= (int64_t)batch;
   }
@@ -191,13 +191,14 @@ static void take_share(struct worker *worker, struct run *run, int counts) {
   worker->cpu_ns = cpu_now_ns() - worker->begin_cpu_ns;
 }
 
-/* The first worker's part while the others wait: the sample that has ended, and whether it was the last. */
+/* Done by the first worker while the others wait: records the ended sample and decides whether it was the
+ * last. */
 static void end_sample(struct run *run, int counts) {
   int64_t begin_ns = INT64_MAX, end_ns = 0, cpu_ns = 0;
-  for (int at = 0; at < team_size; ++at) {
-    cpu_ns += team[at]->cpu_ns;
-    if (team[at]->begin_ns < begin_ns) begin_ns = team[at]->begin_ns;
-    if (team[at]->end_ns > end_ns) end_ns = team[at]->end_ns;
+  for (int i = 0; i < team_size; ++i) {
+    cpu_ns += team[i]->cpu_ns;
+    if (team[i]->begin_ns < begin_ns) begin_ns = team[i]->begin_ns;
+    if (team[i]->end_ns > end_ns) end_ns = team[i]->end_ns;
   }
   if (seen(&run->stop) || seen(&run->failed)) {
     set(&run->over, 1);

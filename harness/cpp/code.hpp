@@ -1,5 +1,5 @@
-// code.hpp: one piece of C++ code in a loop of its own. What is generated around the code includes this
-// header and defines four functions; harness/c/main.c, compiled once, does everything else.
+// code.hpp: one piece of C++ code in its own loop. The code generated around it includes this header and
+// defines four functions; harness/c/main.c, compiled once, does everything else.
 
 #ifndef SPEEDWELL_CODE_HPP
 #define SPEEDWELL_CODE_HPP
@@ -22,9 +22,9 @@
 
 namespace speedwell {
 
-// Where a scalar is given to the assembler, which emits nothing for it. gcc takes a constant as it is;
-// clang, given the choice, would take memory, which costs a store. Numbers with a fraction have registers
-// of their own.
+// Operand constraints for a scalar passed to an empty asm statement. gcc accepts a constant as it is;
+// clang, given the choice, would use memory, which costs a store. Floating-point numbers have registers of
+// their own.
 #if defined(__clang__)
 #define SPEEDWELL_WHOLE "r"
 #else
@@ -39,7 +39,7 @@ namespace speedwell {
 #endif
 #define SPEEDWELL_INLINE inline __attribute__((always_inline))
 
-/// What a hook gives that is absent or gives nothing.
+/// The value of a hook that is absent or returns nothing.
 struct None {};
 template <class T>
 using Value = std::conditional_t<std::is_void_v<T>, None, std::decay_t<T>>;
@@ -49,7 +49,7 @@ constexpr bool in_register = std::is_scalar_v<T> && sizeof(T) <= sizeof(void*);
 template <class T>
 constexpr bool is_fraction = std::is_same_v<T, float> || std::is_same_v<T, double>;
 
-/// The value is computed, whatever becomes of it.
+/// Forces the value to be computed, even if it is unused.
 template <class T>
 SPEEDWELL_INLINE void keep(const T& value) {
   if constexpr (is_fraction<T>) asm volatile("" : : SPEEDWELL_FRACTION(value));
@@ -57,7 +57,7 @@ SPEEDWELL_INLINE void keep(const T& value) {
   else asm volatile("" : : "r"(&value) : "memory");
 }
 
-/// The value may have changed, so what is computed from it is computed anew.
+/// Marks the value as possibly changed, so that everything computed from it is computed again.
 template <class T>
 SPEEDWELL_INLINE void change(T& value) {
   if constexpr (is_fraction<T>) asm volatile("" : "+" SPEEDWELL_FRACTION(value));
@@ -65,7 +65,7 @@ SPEEDWELL_INLINE void change(T& value) {
   else if constexpr (!std::is_same_v<T, None>) asm volatile("" : : "r"(&value) : "memory");
 }
 
-/// Executes `code`; 1 after it threw.
+/// Executes `code`; returns 1 if it threw.
 template <class F>
 int guarded(F&& code) {
 #if defined(__cpp_exceptions)
@@ -87,7 +87,7 @@ int guarded(F&& code) {
     speedwell_fail("const char *", thrown, 0);
     return 1;
   } catch (...) {
-    speedwell_fail("unknown", "something was thrown that is no std::exception", 0);
+    speedwell_fail("unknown", "the thrown value is not a std::exception", 0);
     return 1;
   }
 #else
@@ -138,7 +138,7 @@ struct Built {
     if (!shared()) return 0;
     return guarded([] {
       Parts::done(*shared());
-      // A worker whose code does not return still has it.
+      // A worker whose code does not return still uses it.
       if (workers().load() == 0) delete std::exchange(shared(), nullptr);
     });
   }
@@ -169,7 +169,7 @@ struct Built {
         auto&& value = Parts::run(shared, state);
         keep(value);
       }
-      // Pending stores happen, and what lies in memory is read anew.
+      // Force pending stores, and make the compiler read memory again.
       asm volatile("" : : "r"(&shared) : "memory");
     }
   }

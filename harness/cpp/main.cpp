@@ -1,3 +1,3 @@
-// The harness by itself: compiled once for each compiler and set of flags, and linked to every
-// benchmark file that `speedwell` builds, which then need not compile it again and again.
+// The harness as a separate object: compiled once per compiler and set of flags, and linked to
+// every benchmark file that `speedwell` builds, to avoid compiling it again.
 #include "speedwell.hpp"

@@ -11,10 +11,10 @@
 //       bench.bytes(bench.iterations() * from.size());
 //     }
 //
-// `speedwell run FILE.cpp` compiles and measures it. Built and started by hand, the program measures
-// every case once and prints a table. docs/guide/cpp.md explains every name; docs/reference/protocol.md says what is
-// said over the descriptors that SPEEDWELL_FDS names. Sections: what users write, how a pass is
-// measured, the protocol, the table, main.
+// `speedwell run FILE.cpp` compiles and measures it. Started by hand, the program measures every case once
+// and prints a table. docs/guide/cpp.md explains every name; docs/reference/protocol.md describes the
+// messages over the descriptors in SPEEDWELL_FDS. Sections: the user's interface, how a pass is measured,
+// the protocol, the table, main.
 
 #ifndef SPEEDWELL_HPP
 #define SPEEDWELL_HPP
@@ -53,15 +53,15 @@
 
 namespace speedwell {
 
-// ---- What users write ----
+// ---- The user's interface ----
 
-/// Which direction of a metric is the good one.
+/// Whether higher or lower values of a metric are better.
 enum Better { higher, lower };
 
-// Where a scalar may lie for `keep`. Numbers with a fraction have registers of their own; asked for
-// others, they would be moved. Given the choice, clang always takes memory, which costs a store and a
-// load, so it is given none. gcc takes what fits, if memory is named first: it cannot put a value that
-// it knows to be constant into a register that is written.
+// Operand constraints for `keep`. Floating-point numbers have registers of their own; with the others, they
+// would be moved. Given the choice, clang always uses memory, which costs a store and a load, so it gets
+// none. gcc uses what fits if memory comes first: it cannot put a known constant into a register that is
+// written.
 #if defined(__x86_64__)
 #define SPEEDWELL_FLOATS "x"
 #elif defined(__aarch64__)
@@ -75,9 +75,9 @@ enum Better { higher, lower };
 #define SPEEDWELL_PLACE(registers) "m," registers
 #endif
 
-/// Makes the compiler believe that `value` is read here and, unless it is const, that it may have
-/// changed; so neither the value nor what computes it is optimised away. Memory counts as read and
-/// written as well. Costs no instruction where the value lies in a register anyway.
+/// Makes the compiler assume that `value` is read here and, unless it is const, that it may have changed;
+/// so neither the value nor its computation is optimised away. Memory counts as read and written, too.
+/// Costs no instruction if the value is in a register anyway.
 template <class T>
 inline __attribute__((always_inline)) void keep(T&& value) {
   using Plain = std::remove_reference_t<T>;
@@ -94,13 +94,12 @@ inline __attribute__((always_inline)) void keep(T&& value) {
   }
 }
 
-/// Makes the compiler believe that all memory is read and written here: pending stores happen.
+/// Makes the compiler assume that all memory is read and written here, which forces pending stores.
 inline __attribute__((always_inline)) void clobber() { asm volatile("" : : : "memory"); }
 
 namespace detail {
 
-// Kept out of line: written out at every place where text is made, a benchmark took a quarter longer to
-// compile.
+// Not inlined: expanded at every use, text formatting makes a benchmark take a quarter longer to compile.
 #define SPEEDWELL_APART __attribute__((noinline))
 
 SPEEDWELL_APART inline std::string joined(std::initializer_list<std::string_view> parts) {
@@ -113,12 +112,12 @@ struct Error {
   std::string stage, type, message;
 };
 
-/// What is thrown to leave a benchmark on purpose.
+/// Exception that leaves a benchmark on purpose.
 struct Leave {
   Error error;
 };
 
-/// The shortest decimal text that is the same number again.
+/// Returns the shortest decimal text that parses to the same number.
 SPEEDWELL_APART inline std::string text_of_number(double value) {
   char text[40];
   for (int digits = 1; digits <= 17; ++digits) {
@@ -149,7 +148,7 @@ constexpr const char* type_of() {
   else return "text";
 }
 
-/// Sends or prints an error and ends the process, where exceptions are switched off.
+/// Sends or prints an error and ends the process, if exceptions are disabled.
 inline std::function<void(const Error&)> give_up;
 
 [[noreturn]] SPEEDWELL_APART inline void leave(const Error& error) {
@@ -177,7 +176,7 @@ struct Parameter {
   std::vector<std::string> values;
 };
 
-/// A parameter with these values: whole numbers, numbers, texts or truth values.
+/// A parameter with these values: integers, floating-point numbers, texts or Booleans.
 template <class T>
 Parameter param(std::string name, std::initializer_list<T> values) {
   Parameter made{std::move(name), detail::type_of<T>(), {}};
@@ -185,7 +184,7 @@ Parameter param(std::string name, std::initializer_list<T> values) {
   return made;
 }
 
-/// The same, for values that are computed.
+/// The same, for computed values.
 template <class T>
 Parameter param(std::string name, const std::vector<T>& values) {
   Parameter made{std::move(name), detail::type_of<T>(), {}};
@@ -193,7 +192,7 @@ Parameter param(std::string name, const std::vector<T>& values) {
   return made;
 }
 
-/// A parameter that grows by a factor: range("n", 8, 512) is 8, 64, 512. `last` is always a value.
+/// A parameter that grows by a factor: range("n", 8, 512) is 8, 64, 512. `last` is always included.
 inline Parameter range(std::string name, std::int64_t first, std::int64_t last, std::int64_t factor = 8) {
   std::vector<std::int64_t> values;
   for (std::int64_t value = first; value < last && factor > 1 && value > 0; value *= factor) {
@@ -211,7 +210,7 @@ inline Parameter steps(std::string name, std::int64_t first, std::int64_t last, 
   return param(std::move(name), values);
 }
 
-/// How many threads execute the benchmark at once, each with iterations of its own.
+/// How many threads execute the benchmark concurrently, each with its own iterations.
 inline Parameter concurrency(std::initializer_list<int> workers) { return param("concurrency", workers); }
 
 /// A benchmark with one value for each parameter.
@@ -225,21 +224,21 @@ class Case {
   std::vector<std::string> values;
 };
 
-/// Called once per process before the first iteration, or after the last one.
+/// Called once per process: before the first iteration, or after the last one.
 struct Setup {
   std::function<void(const Case&)> call;
 };
 struct Teardown {
   std::function<void(const Case&)> call;
 };
-/// Called before or after every pass over the loop, outside of what is measured.
+/// Called before or after every pass over the loop, outside the measurement.
 struct BeforeSample {
   std::function<void(const Case&)> call;
 };
 struct AfterSample {
   std::function<void(const Case&)> call;
 };
-/// Says whether a combination of values is a case.
+/// Decides whether a combination of values is a case.
 struct Only {
   std::function<bool(const Case&)> call;
 };
@@ -269,8 +268,8 @@ namespace detail {
 
 using Clock = std::chrono::steady_clock;
 
-/// What callgrind is told while it counts instructions (`--metric instructions`): client requests of valgrind, which
-/// are instructions without effect anywhere else.
+/// Controls callgrind while it counts instructions (`--metric instructions`): valgrind client requests,
+/// which are no-ops outside valgrind.
 inline std::uint64_t valgrind_request(std::uint64_t request) {
   volatile std::uint64_t words[6] = {request, 0, 0, 0, 0, 0};
   std::uint64_t answer = 0;
@@ -290,16 +289,16 @@ inline std::uint64_t valgrind_request(std::uint64_t request) {
 
 constexpr std::uint64_t on_valgrind = 0x1001, dump_counts = 0x43540000, toggle = 0x43540002;
 
-/// Whether valgrind executes this program.
+/// Whether the program runs under valgrind.
 inline bool is_counted() {
-  static const bool known = valgrind_request(on_valgrind) != 0;
-  return known;
+  static const bool under_valgrind = valgrind_request(on_valgrind) != 0;
+  return under_valgrind;
 }
 
-/// Out of line, so that what lies between two of them is always the same.
+/// Not inlined, so that the code between two calls is always the same.
 SPEEDWELL_APART inline void toggle_counting() { valgrind_request(toggle); }
 
-/// Two sections are counted: one without anything in it, and the one up to `end_counting`.
+/// Two sections are counted: an empty one, and the one up to `end_counting`.
 inline void begin_counting() {
   toggle_counting();
   toggle_counting();
@@ -316,15 +315,15 @@ inline std::int64_t now_ns() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
 }
 
-/// The processor time of this thread. Reading it takes a call of the system, about 1 µs, so it is read outside of what
-/// the other clock measures.
+/// The processor time of this thread. Reading it is a system call of about 1 µs, so it is read outside the
+/// wall-clock measurement.
 inline std::int64_t cpu_now_ns() {
   timespec now;
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
   return static_cast<std::int64_t>(now.tv_sec) * 1'000'000'000 + now.tv_nsec;
 }
 
-/// Lets all workers go on at the same time. A worker that fails breaks it, so that nobody waits.
+/// Barrier for the workers of a pass. A worker that fails breaks it, so that the others do not wait.
 class Gate {
  public:
   explicit Gate(int workers) : workers_(workers) {}
@@ -347,7 +346,7 @@ class Gate {
   std::atomic<bool> broken_{false};
 };
 
-/// A further figure: an amount that is divided by the measured time, or a value as it is.
+/// A further metric: an amount that is divided by the measured time, or a plain value.
 struct Reading {
   std::string name, unit;
   Better better;
@@ -357,11 +356,11 @@ struct Reading {
 
 }  // namespace detail
 
-/// What a benchmark's function talks to. One per worker and pass.
+/// The argument of a benchmark's function. One per worker and pass.
 class Bench {
  public:
-  Bench(const Case& of, std::int64_t iterations, int worker, int workers, detail::Gate& gate)
-      : case_(of), iterations_(iterations), worker_(worker), workers_(workers), gate_(gate) {}
+  Bench(const Case& benchmark_case, std::int64_t iterations, int worker, int workers, detail::Gate& gate)
+      : case_(benchmark_case), iterations_(iterations), worker_(worker), workers_(workers), gate_(gate) {}
 
   /// The value of a parameter: get<int>("bytes"), get<std::string>("kind").
   template <class T>
@@ -369,14 +368,14 @@ class Bench {
     return case_.get<T>(name);
   }
 
-  /// How often the loop is gone through in this pass, by this worker.
+  /// The number of iterations of this pass and worker.
   std::int64_t iterations() const { return iterations_; }
-  /// The number of this worker, from 0, and how many there are.
+  /// The index of this worker, from 0, and the number of workers.
   int worker() const { return worker_; }
   int workers() const { return workers_; }
 
-  /// Leaves what follows, up to resume(), out of the measured time. The two read the clock, which
-  /// takes some 50 ns: good for iterations of microseconds.
+  /// Excludes what follows, up to resume(), from the measured time. Each call reads the clock, which takes
+  /// some 50 ns: suitable for iterations of microseconds.
   void pause() {
     paused_at_ns_ = detail::now_ns();
     if (detail::is_counted()) detail::toggle_counting();
@@ -386,14 +385,14 @@ class Bench {
     paused_ns_ += detail::now_ns() - paused_at_ns_;
   }
 
-  /// Adds to the time that counts, instead of the time of the loop: for work that is timed elsewhere.
+  /// Adds to the measured time, which replaces that of the loop: for work that is timed elsewhere.
   template <class Rep, class Period>
   void took(std::chrono::duration<Rep, Period> time) {
     is_manual_ = true;
     manual_ns_ += std::chrono::duration<double, std::nano>(time).count();
   }
 
-  /// How much the loop worked through in this pass, shown per second. To be called after the loop.
+  /// How much the loop processed in this pass, shown per second. Call it after the loop.
   template <class N>
   void bytes(N amount) {
     rate("bytes", static_cast<double>(amount), "B/s");
@@ -405,24 +404,24 @@ class Bench {
   void rate(std::string name, double amount, std::string unit = "1/s") {
     readings.push_back({std::move(name), std::move(unit), higher, true, amount});
   }
-  /// Any other figure, as it is. Of several workers the mean counts.
+  /// Any other metric, as a plain value. The result is the mean over the workers.
   void metric(std::string name, double value, std::string unit, Better better) {
     readings.push_back({std::move(name), std::move(unit), better, false, value});
   }
 
-  /// The computed answer. Speedwell compares it between variants, so it must not depend on the
-  /// number of iterations.
+  /// The computed answer. Speedwell compares it between variants, so it must not depend on the number of
+  /// iterations.
   template <class T>
   void check(const T& answer) {
     answer_ = detail::text_of(answer);
     has_answer = true;
   }
 
-  /// Ends the benchmark: it cannot run here, and that is no failure. fail() is one.
+  /// Ends the benchmark because it cannot run here, which is not a failure; fail() is one.
   [[noreturn]] void skip(const std::string& reason) const { detail::leave("run", "Skipped", reason); }
   [[noreturn]] void fail(const std::string& reason) const { detail::leave("run", "Failed", reason); }
 
-  // The loop: `for (auto _ : bench)`. A counter in a register that is decremented and compared.
+  // The loop: `for (auto _ : bench)`. A counter in a register, decremented and compared.
   struct __attribute__((unused)) Turn {};
   struct End {};
   class Turns {
@@ -434,7 +433,7 @@ class Bench {
       return *this;
     }
     inline __attribute__((always_inline)) bool operator!=(End) {
-      // Without this, which emits nothing, an empty loop would be removed together with its time.
+      // Emits nothing; without it an empty loop would be removed together with its time.
       asm volatile("");
       if (__builtin_expect(left_ != 0, 1)) return true;
       bench_->stop();
@@ -445,7 +444,7 @@ class Bench {
     std::int64_t left_;
     Bench* const bench_;
   };
-  // The clock is read last, after all that it takes to begin.
+  // Reads the clock last, after all other setup.
   inline __attribute__((always_inline)) Turns begin() {
     Turns turns(this);
     start();
@@ -453,7 +452,7 @@ class Bench {
   }
   End end() const { return End(); }
 
-  // Read by the code that measures.
+  // For the measuring code.
   std::int64_t begun_ns = 0, ended_ns = 0;
   int loops = 0;
   bool has_answer = false;
@@ -462,7 +461,7 @@ class Bench {
   bool is_manual() const { return is_manual_; }
   double manual_ns() const { return manual_ns_; }
   std::int64_t paused_ns() const { return paused_ns_; }
-  /// The processor time of the loop; -1 if that is not what was measured.
+  /// The processor time of the loop; -1 if the loop was paused or timed manually.
   std::int64_t cpu_ns() const { return is_manual_ || paused_ns_ ? -1 : ended_cpu_ns_ - begun_cpu_ns_; }
 
  private:
@@ -494,7 +493,7 @@ class Bench {
 
 namespace detail {
 
-/// A benchmark as it was declared.
+/// A declared benchmark.
 struct Definition {
   std::string name;
   std::function<void(Bench&)> body;
@@ -517,10 +516,10 @@ inline std::deque<Definition>& definitions() {
 
 }  // namespace detail
 
-/// Declares a benchmark whose function has no name of its own: a lambda, or a template's instance.
+/// Declares a benchmark whose function has no name: a lambda, or an instance of a template.
 template <class F, class... Options>
 bool add(std::string name, F body, Options... options) {
-  // A name is one word of a case's id, and the macro hands over all its arguments as text.
+  // The macro passes all its arguments as text; the name is the first one, made one word of a case's id.
   name = name.substr(0, name.find(','));
   for (char& letter : name) {
     if (letter == ' ' || letter == '/') letter = '_';
@@ -547,9 +546,9 @@ bool add(std::string name, F body, Options... options) {
 template <class T>
 T Case::get(const std::string& name) const {
   const auto& parameters = definition->parameters;
-  for (std::size_t at = 0; at < parameters.size(); ++at) {
-    if (parameters[at].name != name) continue;
-    const std::string& text = values[at];
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    if (parameters[i].name != name) continue;
+    const std::string& text = values[i];
     if constexpr (std::is_same_v<T, bool>) return text == "true";
     else if constexpr (std::is_floating_point_v<T>) return static_cast<T>(std::strtod(text.c_str(), nullptr));
     else if constexpr (std::is_unsigned_v<T>) return static_cast<T>(std::strtoull(text.c_str(), nullptr, 10));
@@ -564,7 +563,7 @@ T Case::get(const std::string& name) const {
 
 namespace detail {
 
-/// Executes `code`; whatever it throws becomes an error of `stage`.
+/// Executes `code`; an exception becomes an error of `stage`.
 template <class F>
 std::unique_ptr<Error> guarded(const char* stage, F&& code) {
 #if defined(__cpp_exceptions)
@@ -582,7 +581,7 @@ std::unique_ptr<Error> guarded(const char* stage, F&& code) {
 #endif
     return std::make_unique<Error>(Error{stage, type, thrown.what()});
   } catch (...) {
-    return std::make_unique<Error>(Error{stage, "unknown", "something was thrown that is no std::exception"});
+    return std::make_unique<Error>(Error{stage, "unknown", "the thrown value is not a std::exception"});
   }
 #else
   (void)stage;
@@ -599,7 +598,7 @@ struct Pass {
   bool has_answer = false;
 };
 
-/// The time from the common start to the last worker's end, without its pauses; or what it told.
+/// The time from the common start to the last worker's end, without its pauses; or the manual time.
 inline std::int64_t elapsed_ns(const std::deque<Bench>& workers) {
   std::int64_t begun_ns = workers[0].begun_ns, longest_ns = 0;
   for (const Bench& bench : workers) begun_ns = std::min(begun_ns, bench.begun_ns);
@@ -611,7 +610,7 @@ inline std::int64_t elapsed_ns(const std::deque<Bench>& workers) {
   return longest_ns;
 }
 
-/// The processor time of all workers together; -1 if one has none.
+/// The total processor time of all workers; -1 if one has none.
 inline std::int64_t cpu_ns(const std::deque<Bench>& workers) {
   std::int64_t sum_ns = 0;
   for (const Bench& bench : workers) {
@@ -628,13 +627,13 @@ inline Pass combine(std::deque<Bench>& workers) {
     if (bench.ended_ns == 0) leave("run", "LeftLoop", "the benchmark left its loop before the end");
     for (Reading& reading : bench.readings) {
       const double share = reading.per_second ? 1.0 : 1.0 / static_cast<double>(workers.size());
-      auto known = std::find_if(pass.readings.begin(), pass.readings.end(),
-                                [&](const Reading& one) { return one.name == reading.name; });
-      if (known == pass.readings.end()) {
-        known = pass.readings.insert(known, reading);
-        known->amount = 0;
+      auto combined = std::find_if(pass.readings.begin(), pass.readings.end(),
+                                   [&](const Reading& one) { return one.name == reading.name; });
+      if (combined == pass.readings.end()) {
+        combined = pass.readings.insert(combined, reading);
+        combined->amount = 0;
       }
-      known->amount += reading.amount * share;
+      combined->amount += reading.amount * share;
     }
     if (bench.has_answer && !pass.has_answer) {
       pass.has_answer = true;
@@ -650,23 +649,25 @@ inline Pass combine(std::deque<Bench>& workers) {
   return pass;
 }
 
-inline int workers_of(const Case& of) {
-  for (std::size_t at = 0; at < of.values.size(); ++at) {
-    if (of.definition->parameters[at].name == "concurrency") return std::max(1, of.get<int>("concurrency"));
+inline int workers_of(const Case& benchmark_case) {
+  for (std::size_t i = 0; i < benchmark_case.values.size(); ++i) {
+    if (benchmark_case.definition->parameters[i].name == "concurrency")
+      return std::max(1, benchmark_case.get<int>("concurrency"));
   }
   return 1;
 }
 
-/// Calls the function once in every worker, each with so many iterations.
-inline Pass one_pass(const Case& of, std::int64_t iterations) {
-  const Definition& definition = *of.definition;
-  const int count = workers_of(of);
-  if (definition.before_sample) definition.before_sample(of);
+/// Calls the function once in every worker, each with this many iterations.
+inline Pass one_pass(const Case& benchmark_case, std::int64_t iterations) {
+  const Definition& definition = *benchmark_case.definition;
+  const int count = workers_of(benchmark_case);
+  if (definition.before_sample) definition.before_sample(benchmark_case);
   Gate gate(count);
   std::deque<Bench> workers;
-  for (int worker = 0; worker < count; ++worker) workers.emplace_back(of, iterations, worker, count, gate);
+  for (int worker = 0; worker < count; ++worker)
+    workers.emplace_back(benchmark_case, iterations, worker, count, gate);
   if (count == 1) {
-    // No thread is started, because a process that has had one synchronises more ever after.
+    // Without a thread: a process that has started one uses more synchronization ever after.
     definition.body(workers[0]);
   } else {
     std::vector<std::unique_ptr<Error>> errors(workers.size());
@@ -678,7 +679,7 @@ inline Pass one_pass(const Case& of, std::int64_t iterations) {
       });
     }
     for (std::thread& thread : threads) thread.join();
-    // The first worker that failed by itself tells why.
+    // Report the first worker that failed by itself, not one that was abandoned.
     for (bool abandoned : {false, true}) {
       for (const auto& error : errors) {
         if (error && (error->type == "Abandoned") == abandoned) leave(*error);
@@ -686,19 +687,19 @@ inline Pass one_pass(const Case& of, std::int64_t iterations) {
     }
   }
   Pass pass = combine(workers);
-  if (definition.after_sample) definition.after_sample(of);
+  if (definition.after_sample) definition.after_sample(benchmark_case);
   return pass;
 }
 
-/// What is asked of a run. `iterations` 0: to be found, so that a sample takes `sample_ns`.
+/// Parameters of a run. `iterations` 0: choose it so that a sample takes `sample_ns`.
 struct Order {
   int samples = 5;
   std::int64_t sample_ns = 50'000'000, warmup_ns = 100'000'000, iterations = 0;
-  /// After so many samples the reference loop is performed; 0: never.
+  /// Samples between runs of the reference loop; 0: never.
   std::int64_t reference = 0;
 };
 
-/// The reference loop: the same work whenever it is performed, so what changes its time is the machine.
+/// The reference loop: constant work, so that changes of its time are due to the machine.
 inline std::int64_t reference_loop_ns(std::int64_t turns) {
   const std::int64_t begin_ns = cpu_now_ns();
   std::uint64_t state = 88172645463325252u;
@@ -711,7 +712,7 @@ inline std::int64_t reference_loop_ns(std::int64_t turns) {
   return cpu_now_ns() - begin_ns;
 }
 
-/// Turns of the reference loop that take about 200 microseconds.
+/// Returns how many turns of the reference loop take about 200 microseconds.
 inline std::int64_t reference_turns() {
   std::int64_t turns = 1000;
   while (reference_loop_ns(turns) < 200'000) turns *= 2;
@@ -725,11 +726,11 @@ struct Figures {
   bool has_answer = false;
 };
 
-/// Takes the samples of one case. `enough` is asked between passes whether to end early.
+/// Takes the samples of one case. Calls `enough` between passes to see whether to end early.
 class Sampler {
  public:
-  Sampler(const Case& of, Order order, std::function<bool()> enough)
-      : case_(of), order_(order), enough_(std::move(enough)) {}
+  Sampler(const Case& benchmark_case, Order order, std::function<bool()> enough)
+      : case_(benchmark_case), order_(order), enough_(std::move(enough)) {}
 
   void take(Figures& figures) {
     std::int64_t count = warm_up();
@@ -738,7 +739,7 @@ class Sampler {
       Pass pass = one_pass(case_, count);
       keep_figures(figures, pass, count);
       if (turns && (sample + 1) % order_.reference == 0) figures.reference_ns.push_back(reference_loop_ns(turns));
-      // What was fast while warming up may be slow now, or the other way round.
+      // Code may become slower or faster after the warm-up.
       const double share = aim(count, pass.elapsed_ns);
       if (order_.iterations == 0 && (share > 2 || share < .5)) count = scaled(count, share);
     }
@@ -753,8 +754,8 @@ class Sampler {
                                                : std::max<std::int64_t>(1, static_cast<std::int64_t>(wanted));
   }
 
-  /// How many times as many iterations a sample should have as a pass that had `count`. The fastest
-  /// of the last three passes tells, because a busy machine makes passes longer and never shorter.
+  /// By which factor a sample's iterations should exceed those of a pass that had `count`. Uses the
+  /// fastest of the last three passes, because a busy machine only makes passes longer.
   double aim(std::int64_t count, std::int64_t elapsed_ns) {
     recent_[pass_++ % 3] =
         static_cast<double>(std::max<std::int64_t>(elapsed_ns, 1)) / static_cast<double>(count);
@@ -762,8 +763,8 @@ class Sampler {
     return static_cast<double>(order_.sample_ns) / (least * static_cast<double>(count));
   }
 
-  /// Finds the number of iterations and spends the warm-up with it: growing tenfold while far from
-  /// the wanted time, then by estimate. A pass may take long although little of it is measured.
+  /// Finds the number of iterations during the warm-up: grows it tenfold while far from the target time, then
+  /// estimates. A pass may take long although little of it is measured.
   std::int64_t warm_up() {
     const std::int64_t begin_ns = now_ns();
     const auto spent_ns = [&] { return now_ns() - begin_ns; };
@@ -827,7 +828,7 @@ inline std::vector<Case> cases_of(const Definition& definition, const std::vecto
   return made;
 }
 
-/// `text` as a value of this type, in its usual spelling; false if it is none.
+/// Normalizes `text` as a value of this type; false if it is invalid.
 inline bool canonical(const char* type, std::string& text) {
   if (!std::strcmp(type, "text")) return true;
   if (!std::strcmp(type, "bool")) return text == "true" || text == "false";
@@ -835,16 +836,16 @@ inline bool canonical(const char* type, std::string& text) {
   const double number = std::strtod(text.c_str(), &end);
   if (text.empty() || *end || !(number - number == 0)) return false;
   if (!std::strcmp(type, "int")) {
-    const std::int64_t whole = std::strtoll(text.c_str(), &end, 10);
+    const std::int64_t integer = std::strtoll(text.c_str(), &end, 10);
     if (*end == 0) return true;
     if (number != static_cast<double>(static_cast<std::int64_t>(number))) return false;
     text = std::to_string(static_cast<std::int64_t>(number));
-    (void)whole;
+    (void)integer;
   }
   return true;
 }
 
-/// Puts `name=value` words in the place of declared values. Words of other names are left alone.
+/// Replaces declared values by `name=value` arguments. Ignores arguments with other names.
 inline std::vector<Parameter> with_words(std::vector<Parameter> parameters,
                                          const std::vector<std::string>& words) {
   for (Parameter& parameter : parameters) {
@@ -880,15 +881,15 @@ SPEEDWELL_APART inline std::string escaped(std::string_view text, bool in_list) 
 
 SPEEDWELL_APART inline std::string unescaped(const std::string& text) {
   std::string made;
-  for (std::size_t at = 0; at < text.size(); ++at) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
     const auto is_hex = [&](std::size_t place) {
       return place < text.size() && std::isxdigit(static_cast<unsigned char>(text[place]));
     };
-    if (text[at] == '%' && is_hex(at + 1) && is_hex(at + 2)) {
-      made += static_cast<char>(std::strtol(text.substr(at + 1, 2).c_str(), nullptr, 16));
-      at += 2;
+    if (text[i] == '%' && is_hex(i + 1) && is_hex(i + 2)) {
+      made += static_cast<char>(std::strtol(text.substr(i + 1, 2).c_str(), nullptr, 16));
+      i += 2;
     } else {
-      made += text[at];
+      made += text[i];
     }
   }
   return made;
@@ -904,7 +905,7 @@ SPEEDWELL_APART inline std::vector<std::string> split(const std::string& text, c
   return parts;
 }
 
-/// A command, its values still escaped.
+/// A command; its values are still escaped.
 struct Command {
   std::string verb;
   std::vector<std::pair<std::string, std::string>> fields;
@@ -940,7 +941,7 @@ struct Command {
   }
 };
 
-/// An event under construction. Lists that would make a line too long are continued in more lines.
+/// An event under construction. Lists that would exceed the line limit are split over several lines.
 class Event {
  public:
   explicit Event(const std::string& verb, const Command& cause) : head_(verb) {
@@ -960,7 +961,7 @@ class Event {
     return *this;
   }
   std::string lines() const {
-    // Far below the limit of 1 MiB for a line.
+    // Far below the line limit of 1 MiB.
     constexpr std::size_t budget = 200'000;
     std::vector<std::size_t> next(lists_.size(), 0);
     std::string all;
@@ -968,17 +969,17 @@ class Event {
       std::string line = head_;
       std::size_t used = 0;
       more = false;
-      for (std::size_t at = 0; at < lists_.size(); ++at) {
-        const auto& items = lists_[at].second;
+      for (std::size_t i = 0; i < lists_.size(); ++i) {
+        const auto& items = lists_[i].second;
         std::string text;
-        const std::size_t begin = next[at];
-        while (next[at] < items.size() && (used < budget)) {
-          used += items[next[at]].size() + 1;
-          text += (next[at] > begin ? "," : "") + items[next[at]];
-          ++next[at];
+        const std::size_t begin = next[i];
+        while (next[i] < items.size() && (used < budget)) {
+          used += items[next[i]].size() + 1;
+          text += (next[i] > begin ? "," : "") + items[next[i]];
+          ++next[i];
         }
-        if (next[at] > begin || (first && items.empty())) line += joined({"\t", lists_[at].first, "=", text});
-        more = more || next[at] < items.size();
+        if (next[i] > begin || (first && items.empty())) line += joined({"\t", lists_[i].first, "=", text});
+        more = more || next[i] < items.size();
       }
       all += joined({line, more ? "\tmore=1\n" : "\n"});
     }
@@ -990,8 +991,8 @@ class Event {
   std::vector<std::pair<std::string, std::vector<std::string>>> lists_;
 };
 
-/// The two descriptors. Between passes it looks whether a stop or the end has come. While user code
-/// runs, a signal tells the end; no thread listens, because it would change what is measured.
+/// The two descriptors. Polls for a stop or the end between passes. While user code runs, a signal
+/// announces the end; no thread listens, because it would change what is measured.
 class Channel {
  public:
   Channel(int commands, int events) : commands_(commands), events_(events) {
@@ -1007,7 +1008,7 @@ class Channel {
     }
   }
 
-  /// The next command; false at the end.
+  /// Reads the next command; false at the end.
   bool next(std::string& line) {
     while (lines_.empty() && !ended_) read_more();
     if (lines_.empty()) return false;
@@ -1016,7 +1017,7 @@ class Channel {
     return true;
   }
 
-  /// Takes a `stop` out of the waiting commands, if there is one.
+  /// Removes a pending `stop` from the input, if there is one.
   bool overtaking_stop(std::string& line) {
     while (ready(0) & POLLIN && !ended_) read_more();
     const auto found = std::find_if(lines_.begin(), lines_.end(),
@@ -1027,7 +1028,7 @@ class Channel {
     return true;
   }
 
-  /// Whether the other side has gone.
+  /// Whether the other side has closed.
   bool closed() const { return ended_ || ready(0) & POLLHUP; }
 
   /// From now on, the end of the commands ends the process within a second even if user code hangs.
@@ -1089,7 +1090,7 @@ inline std::string compiler() {
 #endif
 }
 
-/// What may spoil figures, known from how the program was compiled.
+/// Returns warnings about compiler settings that distort results.
 inline std::vector<std::string> warnings() {
   std::vector<std::string> all;
 #if !defined(__OPTIMIZE__)
@@ -1111,7 +1112,8 @@ inline std::int64_t clock_step_ns() {
   return smallest == INT64_MAX ? 0 : smallest;
 }
 
-/// The file without its folder and ending: benchmarks of `root/memory/copy.cpp` are `memory/copy/NAME`.
+/// Returns the file without its folder and extension: benchmarks of `root/memory/copy.cpp` are
+/// `memory/copy/NAME`.
 inline std::string group_of(const std::string& path, std::string root) {
   if (!root.empty() && root.back() != '/') root += '/';
   std::string group =
@@ -1165,7 +1167,7 @@ class Session {
 
   void hello(const Command& command) {
     if (command.text("proto") != "1") {
-      fail(command, "", {"protocol", "Version", "only protocol version 1 is spoken here"}, true);
+      fail(command, "", {"protocol", "Version", "only protocol version 1 is supported"}, true);
       leaving_ = true;
       return;
     }
@@ -1186,7 +1188,7 @@ class Session {
         .with("caps", "once,timed,series,workers")
         .with("gauges", "");
     const std::vector<std::string> all = warnings();
-    for (std::size_t at = 0; at < all.size(); ++at) ready.with(joined({"warn", std::to_string(at)}), all[at]);
+    for (std::size_t i = 0; i < all.size(); ++i) ready.with(joined({"warn", std::to_string(i)}), all[i]);
     channel_.send(ready);
   }
 
@@ -1205,8 +1207,8 @@ class Session {
       channel_.send(benchmark);
       for (const Case& one : cases_of(definition, parameters)) {
         std::vector<std::string> words;
-        for (std::size_t at = 0; at < parameters.size(); ++at)
-          words.push_back(joined({parameters[at].name, "=", one.values[at]}));
+        for (std::size_t i = 0; i < parameters.size(); ++i)
+          words.push_back(joined({parameters[i].name, "=", one.values[i]}));
         channel_.send(Event("case", command).with("benchmark", name).list("args", words));
         ++count;
       }
@@ -1219,7 +1221,7 @@ class Session {
   void load(const Command& command) {
     const std::string job = command.text("job"), form = command.text("form");
     if (job.empty()) leave("protocol", "MissingKey", "load needs 'job'");
-    if (form != "case") leave("protocol", "Form", joined({"form '", form, "' is not offered, only 'case'"}));
+    if (form != "case") leave("protocol", "Form", joined({"unsupported form '", form, "': expected 'case'"}));
     Case made;
     made.definition = &wanted(command);
     for (const Parameter& parameter : made.definition->parameters) {
@@ -1260,7 +1262,7 @@ class Session {
   void run(const Command& command) {
     const std::string mode = command.text("mode");
     if (mode != "once" && mode != "timed" && mode != "series")
-      leave("protocol", "Mode", joined({"mode '", mode, "' is not offered, only 'timed', 'series' and 'once'"}));
+      leave("protocol", "Mode", joined({"unsupported mode '", mode, "': expected 'timed', 'series' or 'once'"}));
     Order order;
     order.samples = static_cast<int>(command.number("samples", order.samples));
     order.sample_ns = command.number("sample_ns", order.sample_ns);
@@ -1287,17 +1289,17 @@ class Session {
                       .with("max_late_ns", 0));
   }
 
-  /// Runs one case; its error is an event, so that the other jobs go on.
+  /// Runs one case; reports its error as an event, so that the other jobs continue.
   void run_job(const Command& command, const std::string& job, Order order, bool once) {
-    const Case& of = jobs_[job];
-    const Definition& definition = *of.definition;
+    const Case& benchmark_case = jobs_[job];
+    const Definition& definition = *benchmark_case.definition;
     give_up = [&](const Error& error) {
       fail(command, job, error);
       channel_.send(Event("end", command).with("jobs", job).with("elapsed_ns", 0).with("max_late_ns", 0));
       std::_Exit(0);
     };
     if (auto error = guarded("init", [&] {
-          if (definition.setup) definition.setup(of);
+          if (definition.setup) definition.setup(benchmark_case);
         }))
       return fail(command, job, *error);
     bool stopping = false;
@@ -1311,20 +1313,20 @@ class Session {
       return stopping || leaving_;
     };
     Figures figures;
-    const auto failed = guarded("run", [&] { Sampler(of, order, enough).take(figures); });
+    const auto failed = guarded("run", [&] { Sampler(benchmark_case, order, enough).take(figures); });
     if (!leaving_) {
-      if (!figures.elapsed_ns.empty()) report(command, job, figures, once, workers_of(of));
+      if (!figures.elapsed_ns.empty()) report(command, job, figures, once, workers_of(benchmark_case));
       if (failed) fail(command, job, *failed);
     }
     auto error = guarded("done", [&] {
-      if (definition.teardown) definition.teardown(of);
+      if (definition.teardown) definition.teardown(benchmark_case);
     });
     if (error && !leaving_) fail(command, job, *error);
   }
 
   void report(const Command& command, const std::string& job, const Figures& figures, bool once,
               int workers) {
-    // Where some samples have none, nothing says which.
+    // If only some samples have one, they cannot be matched.
     const bool has_cpu_ns = figures.cpu_ns.size() == figures.elapsed_ns.size();
     if (once) {
       const double iterations = static_cast<double>(figures.iterations[0]) * workers;
@@ -1366,9 +1368,9 @@ class Session {
   bool leaving_ = false;
 };
 
-// ---- The table of a program that is started by hand ----
+// ---- The table of a program started by hand ----
 
-/// Four digits and a fitting unit.
+/// Four digits and a suitable unit.
 inline std::string shown(double value, const std::string& unit) {
   static const std::vector<std::pair<double, const char*>> times = {
       {1e9, " s"}, {1e6, " ms"}, {1e3, " us"}, {0, " ns"}};
@@ -1387,12 +1389,12 @@ inline std::string shown(double value, const std::string& unit) {
 
 inline std::string name_of(const Case& one) {
   std::string name = one.definition->name;
-  for (std::size_t at = 0; at < one.values.size(); ++at)
-    name += joined({" ", one.definition->parameters[at].name, "=", one.values[at]});
+  for (std::size_t i = 0; i < one.values.size(); ++i)
+    name += joined({" ", one.definition->parameters[i].name, "=", one.values[i]});
   return name;
 }
 
-/// One line of the table; false if the case failed.
+/// Prints one line of the table; false if the case failed.
 inline bool print_case(const Case& one, const Order& order) {
   Figures figures;
   std::printf("%-44s", name_of(one).c_str());
@@ -1415,9 +1417,9 @@ inline bool print_case(const Case& one, const Order& order) {
     return failed->type == "Skipped";
   }
   std::vector<double> times;
-  for (std::size_t at = 0; at < figures.elapsed_ns.size(); ++at) {
-    times.push_back(static_cast<double>(figures.elapsed_ns[at]) /
-                    static_cast<double>(figures.iterations[at]));
+  for (std::size_t i = 0; i < figures.elapsed_ns.size(); ++i) {
+    times.push_back(static_cast<double>(figures.elapsed_ns[i]) /
+                    static_cast<double>(figures.iterations[i]));
   }
   std::sort(times.begin(), times.end());
   std::printf("  %12s  %10s ... %-10s", shown(times[times.size() / 2], "ns").c_str(),
@@ -1438,7 +1440,7 @@ constexpr const char* usage =
     "usage: [--list] [--samples=N] [--iterations=N] [--time=SECONDS] [--warmup=SECONDS] [BENCHMARK...] "
     "[NAME=VALUE...]\n";
 
-/// Reads `--NAME=NUMBER`; false if the word is not that.
+/// Parses `--NAME=NUMBER`; false if the argument is something else.
 inline bool option(const std::string& word, std::string_view name, double& number) {
   const std::string begin = joined({"--", name, "="});
   if (word.compare(0, begin.size(), begin) != 0) return false;
@@ -1484,13 +1486,13 @@ inline int by_hand(const std::vector<std::string>& words) {
   }
   if (!list)
     std::fprintf(stderr,
-                 "hint: one process is one observation; 'speedwell run' starts many and says how sure the "
-                 "figures are\n");
+                 "hint: one process is one observation; 'speedwell run' starts many and estimates the "
+                 "uncertainty\n");
   return good ? 0 : 2;
 }
 
-/// Tells from outside, without starting the program, that it speaks the protocol: an ELF note
-/// (System V ABI, chapter 5) of the owner "Speedwell", whose content is the protocol's version.
+/// Lets tools detect, without starting the program, that it supports the protocol: an ELF note (System V
+/// ABI, chapter 5) of the owner "Speedwell", whose content is the protocol's version.
 struct Note {
   std::uint32_t name_bytes, content_bytes, type;
   char name[12];
@@ -1501,7 +1503,7 @@ __attribute__((used, section(".note.speedwell"), aligned(4))) static const Note 
 
 }  // namespace detail
 
-/// Speaks with Speedwell if it started the program, else measures and prints a table.
+/// Serves Speedwell if it started the program, otherwise measures and prints a table.
 inline int main(int argc, char** argv) {
   const char* named = std::getenv("SPEEDWELL_FDS");
   int commands = -1, events = -1;
@@ -1510,7 +1512,7 @@ inline int main(int argc, char** argv) {
     std::fprintf(stderr, "SPEEDWELL_FDS must name two descriptors, such as '3,4'\n");
     return 2;
   }
-  // Processes that a benchmark starts must not believe that the descriptors are theirs.
+  // Child processes of a benchmark must not inherit the variable and use the descriptors.
   unsetenv("SPEEDWELL_FDS");
   detail::Session(commands, events).serve();
   return 0;
@@ -1518,8 +1520,8 @@ inline int main(int argc, char** argv) {
 
 }  // namespace speedwell
 
-// A program that has a main of its own defines SPEEDWELL_NO_MAIN and calls speedwell::main in it. It
-// is weak, so that several files of one program may include this header.
+// A program with its own main defines SPEEDWELL_NO_MAIN and calls speedwell::main in it. The function is
+// weak, so that several files of one program may include this header.
 #ifndef SPEEDWELL_NO_MAIN
 __attribute__((weak)) int main(int argc, char** argv) { return speedwell::main(argc, argv); }
 #endif

@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// Waits for the next thing of that kind, and sees to everything else.
+// Waits for the next event of this kind and handles all others.
 func (c *control) await(wanted kind) news {
 	for {
-		if told := c.attend(); told.kind == wanted {
-			return told
+		if update := c.attend(); update.kind == wanted {
+			return update
 		}
 	}
 }
 
-// Waits until something happens, and sees to it.
+// Waits for an event and handles it.
 func (c *control) attend() news {
 	var ticks <-chan time.Time
 	if c.ticker != nil {
@@ -29,16 +29,16 @@ func (c *control) attend() news {
 		over = time.After(time.Until(since.Add(patience)))
 	}
 	select {
-	case told := <-c.news:
-		c.hear(told)
-		return told
+	case update := <-c.news:
+		c.hear(update)
+		return update
 	case <-ticks:
 		c.sendGauge()
 	case <-over:
 		if c.endedAt.IsZero() {
 			return news{kind: late}
 		}
-		// The workers cannot be waited for, because their code does not return.
+		// The workers cannot be awaited, because their code does not return.
 		if c.job != nil {
 			guarded(c.job.done)
 		}
@@ -47,10 +47,10 @@ func (c *control) attend() news {
 	return news{kind: -1}
 }
 
-func (c *control) hear(told news) {
-	switch told.kind {
+func (c *control) hear(update news) {
+	switch update.kind {
 	case said:
-		command := parse(told.line)
+		command := parse(update.line)
 		if command.verb == "stop" && c.job != nil {
 			c.stop(command)
 		} else {
@@ -79,11 +79,12 @@ func (c *control) sendSamples() {
 	}
 }
 
-// One run: started together, attended while it lasts, reported at its end.
+// One run: starts the workers together, handles events while it lasts, and
+// reports it.
 func (c *control) perform(command *command) {
 	job := c.job
 	if job == nil || command.text("jobs") != job.name {
-		c.refuse(command, "UnknownJob", "'jobs' must name the job that is loaded")
+		c.refuse(command, "UnknownJob", "'jobs' must name the loaded job")
 		return
 	}
 	if len(job.team) == 0 {
@@ -115,12 +116,12 @@ func (c *control) perform(command *command) {
 	var fault *fault
 	isLate := false
 	for missing := len(job.team); missing > 0 && !isLate; {
-		told := c.attend()
-		isLate = told.kind == late
-		if told.kind == finished && told.run == run {
+		update := c.attend()
+		isLate = update.kind == late
+		if update.kind == finished && update.run == run {
 			missing--
-			if told.fault != nil {
-				fault = told.fault
+			if update.fault != nil {
+				fault = update.fault
 			}
 		}
 	}
@@ -138,7 +139,7 @@ func (c *control) report(run *run, fault *fault, isLate bool, begun time.Time) {
 	switch {
 	case isLate:
 		c.send(answer("error", run.command).with("job", job.name).with("stage", "timeout").with("class", "Timeout").
-			with("msg", "the code has not come back a second after 'stop'").with("fatal", 0))
+			with("msg", "the code did not return within a second of 'stop'").with("fatal", 0))
 		job.abandon()
 	case fault != nil:
 		c.fail(run.command, job, "run", fault)

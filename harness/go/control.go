@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Code that has not come back so long after the end of the commands is left as it is.
+// How long code may take to return after the end of the commands before it is
+// abandoned.
 const patience = time.Second
 
 type kind int
@@ -15,14 +16,14 @@ type kind int
 const (
 	said     kind = iota // a command
 	ended                // the end of the commands
-	started              // a worker has its state, or a fault
+	started              // a worker has its state, or failed
 	left                 // a worker has ended
-	point                // a worker has taken a point of a run that is streamed
-	finished             // a worker has ended its part of a run, perhaps with a fault
-	late                 // a run that was stopped has not ended for too long
+	point                // a worker has reached a point of a streamed run
+	finished             // a worker has finished its part of a run, possibly with a fault
+	late                 // a stopped run has not ended in time
 )
 
-// What the control part is told.
+// An event for the control goroutine.
 type news struct {
 	kind  kind
 	line  string
@@ -30,7 +31,8 @@ type news struct {
 	run   *run
 }
 
-// The control part: commands in, events out, and what has to happen while workers run.
+// The control goroutine: reads commands, sends events, and does periodic work while
+// workers run.
 type control struct {
 	events  *os.File
 	news    chan news
@@ -47,7 +49,7 @@ type control struct {
 
 func (c *control) send(made *event) { made.send(c.events) }
 
-// Answers commands until there are no more; with a job, until it is unloaded.
+// Answers commands until the input ends, or, with a job, until it is unloaded.
 func (c *control) converse(job *Job) {
 	c.job = job
 	for {
@@ -60,7 +62,7 @@ func (c *control) converse(job *Job) {
 		next := c.waiting[0]
 		switch next.verb {
 		case "quit":
-			// Left where it is, so that it ends the outer conversation as well.
+			// Not consumed, so that it ends the outer conversation as well.
 			return
 		case "unload":
 			if job != nil && next.text("job") == job.name {
@@ -90,7 +92,7 @@ func (c *control) answer(command *command) bool {
 		c.stop(command)
 	case "workers", "calibrate", "unload":
 		if c.job == nil || command.text("job") != c.job.name {
-			c.refuse(command, "UnknownJob", "'job' must name the job that is loaded")
+			c.refuse(command, "UnknownJob", "'job' must name the loaded job")
 		} else if command.verb == "workers" {
 			c.setWorkers(command)
 		} else {
@@ -118,7 +120,7 @@ func (c *control) fail(command *command, job *Job, stage string, fault *fault) {
 func (c *control) hello(command *command) bool {
 	if command.text("proto") != "1" {
 		c.send(answer("error", command).with("stage", "protocol").with("class", "Version").
-			with("msg", "only protocol version 1 is spoken here").with("fatal", 1))
+			with("msg", "only protocol version 1 is supported").with("fatal", 1))
 		return false
 	}
 	build := "opt"
@@ -142,9 +144,9 @@ func (c *control) load(command *command) {
 	case job.name == "":
 		c.refuse(command, "MissingKey", "load needs 'job'")
 	case command.text("form") != "built":
-		c.refuse(command, "Form", "only the form 'built' is offered: the code is compiled in")
+		c.refuse(command, "Form", "'form' must be 'built': the code is compiled in")
 	case c.job != nil:
-		c.refuse(command, "Form", "this program holds one piece of code, which is loaded")
+		c.refuse(command, "Form", "the code of this program is already loaded")
 	default:
 		if fault := guarded(func() { c.code(job) }); fault != nil {
 			c.fail(command, job, "init", fault)
@@ -185,7 +187,7 @@ func (c *control) calibrate(command *command) {
 	c.send(answer("calibrated", command).with("job", c.job.name).with("empty_ps", int64(leastPs+.5)))
 }
 
-// The loop of the generated code around a runner that does nothing.
+// The loop of the generated code around an empty runner.
 //
 //go:noinline
 func empty(left uint64) {

@@ -2,7 +2,7 @@ package speedwell
 
 import "math/bits"
 
-// 128 steps for each power of two, as in HdrHistogram: to within half a percent.
+// 128 steps per power of two, as in HdrHistogram: to within half a percent.
 const (
 	stepBits = 7
 	steps    = 1 << stepBits
@@ -26,8 +26,8 @@ func (h *histogram) add(ps uint64) {
 }
 
 func (h *histogram) join(other *histogram) {
-	for at, count := range other.counts {
-		h.counts[at] += count
+	for i, count := range other.counts {
+		h.counts[i] += count
 	}
 	if other.total > 0 && (h.total == 0 || other.least < h.least) {
 		h.least = other.least
@@ -35,7 +35,7 @@ func (h *histogram) join(other *histogram) {
 	h.total += other.total
 }
 
-// The minimum and three quantiles; nothing if there was no batch.
+// Returns the minimum and three quantiles; nothing if there was no batch.
 func (h *histogram) summary() []int64 {
 	if h.total == 0 {
 		return nil
@@ -43,18 +43,18 @@ func (h *histogram) summary() []int64 {
 	return []int64{int64(h.least), h.quantile(5), h.quantile(25), h.quantile(50)}
 }
 
-// The middle of the bucket below which so many hundredths of all times lie.
+// Returns the middle of the bucket below which this percentage of all times lies.
 func (h *histogram) quantile(hundredths int64) int64 {
 	wanted := max((h.total*hundredths+99)/100, 1)
 	var seen int64
-	for at, count := range h.counts {
+	for i, count := range h.counts {
 		seen += int64(count)
 		if seen < wanted {
 			continue
 		}
-		// From the second power of two on, a bucket's place carries the leading bit of its times.
-		shift := max(at/steps-1, 0)
-		return int64(at-shift*steps)<<shift + int64(1)<<shift>>1
+		// From the second power of two on, a bucket's index implies the leading bit of its times.
+		shift := max(i/steps-1, 0)
+		return int64(i-shift*steps)<<shift + int64(1)<<shift>>1
 	}
 	return 0
 }

@@ -7,7 +7,7 @@ import (
 	"runtime"
 )
 
-// Job is the piece of code, once it is loaded.
+// Job is the loaded piece of code.
 type Job struct {
 	control *control
 	command *command
@@ -16,19 +16,19 @@ type Job struct {
 	team    []*Worker
 	work    func(*Worker) Finished
 	done    func()
-	// Workers that have their state, and the fault of one that has not.
+	// Workers that have their state, and the fault of one that failed to create it.
 	begun int
 	fault *fault
 }
 
-// A panic, and where in the user's text it came from.
+// A panic, and the line of the user's text that it came from.
 type fault struct {
 	class, message string
 	line           int
 }
 
-// Serve says that the job is loaded, and answers commands until it is unloaded. The code calls it when its
-// first hook has been executed; work is the life of a worker.
+// Serve reports that the job is loaded, and answers commands until it is unloaded. The code calls it after its
+// first hook; work is the main function of a worker.
 func (j *Job) Serve(work func(*Worker) Finished, done func()) {
 	j.work, j.done = work, done
 	j.control.send(answer("loaded", j.command).with("job", j.name).with("form", "built").with("arity", 0))
@@ -43,8 +43,8 @@ func (j *Job) Serve(work func(*Worker) Finished, done func()) {
 	}
 }
 
-// Ends all workers: after a panic of one, whose state is lost, or because the code of one does not return. Such
-// a one is left to itself, because a goroutine cannot be ended from outside.
+// Ends all workers: after a panic of one, whose state is lost, or if one's code does not return. That one is
+// abandoned, because a goroutine cannot be ended from outside.
 func (j *Job) abandon() {
 	for _, worker := range j.team {
 		if worker.dead {
@@ -58,7 +58,7 @@ func (j *Job) abandon() {
 	j.team = nil
 }
 
-// Starts a worker. A panic of its loop ends it, and the run.
+// Starts a worker. A panic in its loop ends it, and the run.
 func (j *Job) start() *Worker {
 	worker := &Worker{control: j.control, runs: make(chan *run), batch: 1}
 	go func() {
@@ -78,7 +78,8 @@ func (j *Job) start() *Worker {
 	return worker
 }
 
-// Makes it so many workers: starts some, or ends the newest. Gives the fault of one that has not begun.
+// Changes the number of workers: starts some, or ends the newest. Returns the fault of one that failed to
+// start.
 func (j *Job) setWorkers(wanted int) *fault {
 	before := len(j.team)
 	for len(j.team) > wanted {
@@ -93,8 +94,8 @@ func (j *Job) setWorkers(wanted int) *fault {
 	var fault *fault
 	begun := 0
 	for range j.team[min(before, len(j.team)):] {
-		if told := j.control.await(started); told.fault != nil {
-			fault = told.fault
+		if update := j.control.await(started); update.fault != nil {
+			fault = update.fault
 		} else {
 			begun++
 		}
@@ -111,7 +112,7 @@ func (j *Job) setWorkers(wanted int) *fault {
 	return fault
 }
 
-// Executes code, whose panic is its fault.
+// Executes code; returns a panic as a fault.
 func guarded(code func()) (found *fault) {
 	defer func() {
 		if value := recover(); value != nil {
@@ -122,8 +123,8 @@ func guarded(code func()) (found *fault) {
 	return nil
 }
 
-// The innermost line of the user's text that the panic went through. What is generated names the text with
-// line directives.
+// Returns the innermost line of the user's text that the panic went through. Generated code refers to the text
+// by line directives.
 func lineOfPanic() int {
 	pcs := make([]uintptr, 64)
 	frames := runtime.CallersFrames(pcs[:runtime.Callers(3, pcs)])

@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// No line may be longer than 1 MiB; a point has at most two numbers of 20 letters.
+// A line may be at most 1 MiB long; a point has at most two numbers of 20 digits.
 const pointsOfALine = 20_000
 
-// What all workers of a run share.
+// Shared by all workers of a run.
 type run struct {
-	command              *command
-	timed, stream        bool
-	// After so many samples the reference loop is performed; 0: never.
-	reference, turns int64
-	referenceNs      []int64
+	command       *command
+	timed, stream bool
+	// Samples between runs of the reference loop; 0: never.
+	reference, turns     int64
+	referenceNs          []int64
 	intervalNs, warmupNs int64
 	samples, loop        int64
 	epochNs              int64
@@ -23,13 +23,13 @@ type run struct {
 	stop, failed         atomic.Bool
 	// Workers that have all their points, and workers that have ended.
 	complete, finished atomic.Int64
-	// Of a timed run: whether the warm-up is over, and everything.
+	// For a timed run: whether the warm-up is over, and whether the run is.
 	warm, over            atomic.Bool
 	sampleNs, sampleCpuNs []int64
 	arrived, round        atomic.Int64
 }
 
-// The run that a command asks for; or what is wrong with the command.
+// Parses the run that a command requests, or returns what is wrong with the command.
 func runOf(command *command, team []*Worker) (*run, string) {
 	mode := command.text("mode")
 	made := &run{
@@ -44,7 +44,7 @@ func runOf(command *command, team []*Worker) (*run, string) {
 		team:       team,
 	}
 	if mode != "continuous" && !made.timed {
-		return nil, "only the modes 'continuous', 'timed' and 'series' are offered"
+		return nil, "unsupported mode: expected 'continuous', 'timed' or 'series'"
 	}
 	if mode == "series" {
 		made.reference = max(command.number("reference", 0), 0)
@@ -53,17 +53,17 @@ func runOf(command *command, team []*Worker) (*run, string) {
 		made.turns = referenceTurns()
 	}
 	if made.samples < 1 || made.samples > 100_000_000 || made.intervalNs < 1 || made.loop < 1 || made.warmupNs < 0 {
-		return nil, "a number of 'run' is out of its range"
+		return nil, "a number in 'run' is out of range"
 	}
 	if len(team) > 1 {
-		// Several workers take some time to wake, and begin together.
+		// Several workers take some time to wake up, and start together.
 		made.epochNs += int64(200 * time.Microsecond)
 	}
 	made.warm.Store(made.warmupNs == 0)
 	return made, ""
 }
 
-// The reference loop: the same work whenever it is performed, so what changes its time is the machine.
+// The reference loop: constant work, so that changes of its time are due to the machine.
 func referenceLoopNs(turns int64) int64 {
 	begin := nowNs()
 	state := uint64(88172645463325252)
@@ -76,11 +76,11 @@ func referenceLoopNs(turns int64) int64 {
 	return nowNs() - begin
 }
 
-// The result of the reference loop, which must be computed.
+// The result of the reference loop; storing it keeps the compiler from removing the loop.
 var kept atomic.Uint64
 
-// Turns of the reference loop that take about 200 µs. Whoever loses the processor meanwhile has taken long as well, but not
-// three times.
+// Returns how many turns of the reference loop take about 200 µs. A preempted measurement takes too long
+// as well, but hardly three times in a row.
 func referenceTurns() int64 {
 	turns := int64(1000)
 	for min(referenceLoopNs(turns), referenceLoopNs(turns), referenceLoopNs(turns)) < 200_000 {
@@ -91,7 +91,7 @@ func referenceTurns() int64 {
 
 func (r *run) ends() bool { return r.stop.Load() || r.failed.Load() }
 
-// Lets all workers go on at the same time, or none of them after a failure.
+// Barrier: releases all workers at once, or none of them after a failure.
 func (r *run) gate() {
 	round := r.round.Load()
 	if r.arrived.Add(1) == int64(len(r.team)) {
@@ -104,7 +104,8 @@ func (r *run) gate() {
 	}
 }
 
-// The first worker's part while the others wait: the sample that has ended, and whether it was the last.
+// Done by the first worker while the others wait: records the sample that has ended and decides whether
+// it was the last.
 func (r *run) endSample(counts bool) {
 	beginNs, endNs := r.team[0].beginNs, r.team[0].endNs
 	beginCpuNs, endCpuNs := r.team[0].beginCpuNs, r.team[0].endCpuNs
@@ -129,7 +130,7 @@ func (r *run) endSample(counts bool) {
 	}
 }
 
-// `sample` of point k.
+// Returns the `sample` event of point k.
 func (r *run) sample(job string, k int64) *event {
 	var tNs, count int64
 	for _, worker := range r.team {
@@ -151,7 +152,7 @@ func (r *run) worker(job string, number int) []*event {
 			with("epoch_ns", r.epochNs).with("batch", worker.batch)
 		if begin == 0 {
 			made.with("batches", worker.times.total).list("q_ps", worker.times.summary())
-			// Of several workers nobody could say whose time it was.
+			// With several workers, the process's time cannot be attributed to one.
 			if len(r.team) == 1 && taken > 1 {
 				made.with("cpu_ns", worker.endCpuNs-worker.beginCpuNs)
 			}

@@ -1,8 +1,8 @@
-// Package speedwell measures one piece of Go code that is compiled into the same program: the other end of
-// docs/reference/protocol.md, "Measuring code".
+// Package speedwell measures one piece of Go code that is compiled into the same program: the harness side
+// of docs/reference/protocol.md, "Measuring code".
 //
-// What is generated around the code calls Main, and in it, when the job is loaded, Serve. The values of the
-// hooks are local variables there, so that the compiler finds their types; the loop stands there as well.
+// The code generated around it calls Main, and Serve once the job is loaded. There, the values of the hooks
+// are local variables, so that the compiler infers their types; the loop is there, too.
 package speedwell
 
 import (
@@ -14,23 +14,23 @@ import (
 	"syscall"
 )
 
-// Finished is what the function that holds the loop gives back: a type of its own, so that the compiler
-// refuses a return of the code that would leave the loop.
+// Finished is what the function that holds the loop returns: a separate type, so that the compiler rejects
+// a return in the code that would leave the loop.
 type Finished struct{}
 
-// Keep makes the last result of a batch one that is needed.
+// Keep makes the compiler treat the last result of a batch as used.
 //
 //go:noinline
 func Keep[T any](T) {}
 
-// Main speaks with Speedwell until it has nothing more to say. It calls code for every job that is loaded.
+// Main serves Speedwell until the end of the commands. It calls code for every job that is loaded.
 func Main(code func(*Job)) {
 	var commands, events int
 	if _, err := fmt.Sscanf(os.Getenv("SPEEDWELL_FDS"), "%d,%d", &commands, &events); err != nil {
 		fmt.Fprintln(os.Stderr, "SPEEDWELL_FDS must name two descriptors, such as '3,4'")
 		os.Exit(2)
 	}
-	// Processes that the code starts must not believe that the descriptors are theirs.
+	// Child processes of the code must not inherit the variable and use the descriptors.
 	os.Unsetenv("SPEEDWELL_FDS")
 	syscall.CloseOnExec(commands)
 	syscall.CloseOnExec(events)
@@ -54,7 +54,7 @@ func Main(code func(*Job)) {
 	os.Exit(0)
 }
 
-// Whether the compiler was told not to optimise.
+// Whether the program was compiled without optimisation.
 func isDebug() bool {
 	info, _ := debug.ReadBuildInfo()
 	if info == nil {

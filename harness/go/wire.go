@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// A command, its values still escaped.
+// A command; its values are still escaped.
 type command struct {
 	verb   string
 	fields map[string]string
@@ -53,8 +53,8 @@ func (e *event) with(key string, value any) *event {
 
 func (e *event) list(key string, numbers []int64) *event {
 	e.text.WriteString("\t" + key + "=")
-	for at, number := range numbers {
-		if at > 0 {
+	for i, number := range numbers {
+		if i > 0 {
 			e.text.WriteByte(',')
 		}
 		e.text.WriteString(strconv.FormatInt(number, 10))
@@ -62,13 +62,13 @@ func (e *event) list(key string, numbers []int64) *event {
 	return e
 }
 
-// An event that nobody hears is no fault of ours.
+// Errors are ignored: the other side may have gone.
 func (e *event) send(to *os.File) { _, _ = to.WriteString(e.text.String() + "\n") }
 
 func escaped(text string) string {
 	var made strings.Builder
-	for at := 0; at < len(text); at++ {
-		if letter := text[at]; letter < 0x20 || letter == 0x7f || letter == '%' {
+	for i := 0; i < len(text); i++ {
+		if letter := text[i]; letter < 0x20 || letter == 0x7f || letter == '%' {
 			fmt.Fprintf(&made, "%%%02X", letter)
 		} else {
 			made.WriteByte(letter)
@@ -79,15 +79,15 @@ func escaped(text string) string {
 
 func unescaped(text string) string {
 	var made strings.Builder
-	for at := 0; at < len(text); at++ {
-		if text[at] == '%' && at+2 < len(text) {
-			if code, err := strconv.ParseUint(text[at+1:at+3], 16, 8); err == nil {
+	for i := 0; i < len(text); i++ {
+		if text[i] == '%' && i+2 < len(text) {
+			if code, err := strconv.ParseUint(text[i+1:i+3], 16, 8); err == nil {
 				made.WriteByte(byte(code))
-				at += 2
+				i += 2
 				continue
 			}
 		}
-		made.WriteByte(text[at])
+		made.WriteByte(text[i])
 	}
 	return made.String()
 }

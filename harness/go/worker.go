@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// A shorter batch is doubled, because the clock would matter; a longer one is halved, because it would end
-// its window badly.
+// A shorter batch is doubled, because the clock would dominate; a longer one is halved, because it would overshoot the
+// end of its window.
 const (
 	shortBatchNs = int64(50 * time.Microsecond)
 	longBatchNs  = int64(2 * time.Millisecond)
@@ -19,8 +19,8 @@ var begin = time.Now()
 
 func nowNs() int64 { return int64(time.Since(begin)) }
 
-// The processor time of the process: a goroutine has no thread of its own whose time could be read. It takes a call of the
-// system, and is read outside of what the other clock measures, or once in a window.
+// The processor time of the process: a goroutine has no thread of its own. Reading it is a system call, done outside
+// the wall-clock measurement or once per window.
 func cpuNowNs() int64 {
 	var usage syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_SELF, &usage) != nil {
@@ -29,8 +29,8 @@ func cpuNowNs() int64 {
 	return usage.Utime.Nano() + usage.Stime.Nano()
 }
 
-// Worker is a goroutine that performs iterations. Its loop belongs to the generated code; it asks Next how
-// many iterations to go through.
+// Worker is a goroutine that performs iterations. The generated code has the loop; it asks Next how many iterations to
+// execute.
 type Worker struct {
 	// Left is the number of iterations of the batch that Next has begun, at least 1.
 	Left uint64
@@ -52,7 +52,7 @@ type Worker struct {
 	lateNs  int64
 	beginNs int64
 	endNs   int64
-	// The process's processor time at the begin of a sample, or at the first point, and at its end, or at the last point.
+	// The process's processor time at the start of a sample or at the first point, and at its end or at the last point.
 	beginCpuNs int64
 	endCpuNs   int64
 	before     int64
@@ -61,8 +61,8 @@ type Worker struct {
 	counts     bool
 }
 
-// Next ends a batch and begins the next one; false when the worker has to end. It waits between runs. The
-// first call says that the worker has its state.
+// Next ends a batch and begins the next one; false when the worker has to end. It blocks between runs. The first call
+// reports that the worker has its state.
 func (w *Worker) Next() bool {
 	if !w.begun {
 		w.begun = true
@@ -114,7 +114,7 @@ func (w *Worker) endRun() {
 	w.control.news <- news{kind: finished, run: run}
 }
 
-// The time of the batch that has ended, and its place in the histogram.
+// Records the time of the batch that has ended in the histogram.
 func (w *Worker) endBatch() {
 	now := nowNs()
 	tookNs := now - w.nowNs
@@ -149,7 +149,7 @@ func (w *Worker) takePoint(nowNs, dueNs int64) {
 	}
 }
 
-// Whether a continuous run goes on with another batch.
+// Whether a continuous run needs another batch.
 func (w *Worker) nextOfWindow() bool {
 	run := w.run
 	if w.nowNs >= w.dueNs && w.taken.Load() <= run.samples {
@@ -163,7 +163,7 @@ func (w *Worker) nextOfWindow() bool {
 	return !run.ends() && run.complete.Load() < int64(len(run.team))
 }
 
-// Whether a timed run goes on with another batch: of the sample under way, or of the next one.
+// Whether a timed run needs another batch: of the current sample, or of the next one.
 func (w *Worker) nextOfSample() bool {
 	run := w.run
 	if w.left > 0 {
@@ -190,7 +190,7 @@ func (w *Worker) nextOfSample() bool {
 		w.beginNs = w.nowNs
 	}
 	w.Left = min(w.batch, uint64(w.left))
-	// A rest of some iterations says more about the clock than about the code.
+	// A short final batch measures the clock more than the code.
 	w.counts = run.warm.Load() && (w.Left == w.batch || w.left == run.loop)
 	return true
 }

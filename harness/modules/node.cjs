@@ -1,8 +1,11 @@
 'use strict';
 
-// Notes the files of the user's checkout from which modules are loaded. A process of Node.js executes this file first if Speedwell
-// has put it into NODE_OPTIONS. It does so while a framework lists its benchmarks, never while it measures. Each file below
-// $SPEEDWELL_CHECKOUT is a line of $SPEEDWELL_MODULES. Frameworks that compile modules themselves only read them, so reading a
+// Records the files of the user's checkout that modules are loaded from.
+// Node.js executes this file first because Speedwell puts it into NODE_OPTIONS,
+// while a framework lists its benchmarks, never while it measures. Writes each
+// file below $SPEEDWELL_CHECKOUT as a line of $SPEEDWELL_MODULES. Some
+// frameworks compile modules themselves and only read them, so reading a script
+// counts as loading it.
 // script counts as loading it.
 
 const fs = require('fs');
@@ -14,16 +17,16 @@ const SCRIPT = /\.(?:[cm]?[jt]s|[jt]sx|node)$/;
 
 function watch(checkout, log) {
   const { appendFileSync, realpathSync } = fs;
-  const known = new Set();
+  const noted = new Set();
 
   function note(file) {
-    if (known.has(file) || !path.isAbsolute(file)) return;
-    known.add(file);
+    if (noted.has(file) || !path.isAbsolute(file)) return;
+    noted.add(file);
     try {
       const real = realpathSync(file);
       if (real.startsWith(checkout + path.sep)) appendFileSync(log, `${real}\n`);
     } catch {
-      // It is not there.
+      // The file does not exist.
     }
   }
 

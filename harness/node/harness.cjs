@@ -1,10 +1,9 @@
 'use strict';
 
-// The harness program: `node FLAGS harness.cjs` with SPEEDWELL_FDS=3,4 in its environment. It measures benchmark
-// files that use this package, as Speedwell's harness protocol says. Start-up time is paid for every sample. So this
-// program loads only what the commands at hand need; and where Speedwell has joined the files of this package when it
-// unpacked them, it reads the one file, with the compiled form that an earlier process kept. Start reading at
-// lib/harness/session.js.
+// The harness program: `node FLAGS harness.cjs` with SPEEDWELL_FDS=3,4 in its environment. Measures benchmark files
+// that use this package, following Speedwell's harness protocol. Every sample pays for startup, so this program loads
+// only what the current commands need; if Speedwell has bundled the files of this package when unpacking them, it reads
+// that one file, with the code cache of an earlier process. Start reading at lib/harness/session.js.
 
 const fs = require('fs');
 const { Script } = require('vm');
@@ -16,7 +15,7 @@ if (!descriptors) {
   console.error("SPEEDWELL_FDS must name two descriptors, such as '3,4'");
   process.exit(2);
 }
-// Processes that a benchmark starts must not believe that the descriptors are theirs.
+// Child processes of a benchmark must not inherit the variable and use the descriptors.
 delete process.env.SPEEDWELL_FDS;
 
 const bundle = openBundle(`${__dirname}/bundle.js`);
@@ -27,8 +26,8 @@ if (bundle) session.onQuit = (verbs) => inPackage('lib/harness/compiled.js').kee
 session.serve();
 
 /**
- * The joined files, `{ NAME: function }`, or null where there are none. Bun and Deno read the files one by one: whether
- * they take a compiled form of another version is not known.
+ * The bundle, `{ NAME: function }`, or null if there is none. Bun and Deno read the files one by one: it is unknown
+ * whether they accept a code cache of another version.
  */
 function openBundle(path) {
   if (process.versions.bun || process.versions.deno) return null;
@@ -36,7 +35,8 @@ function openBundle(path) {
   if (source === null) return null;
   const file = `${__dirname}/compiled-${programAndFlags()}`;
   const kept = readIfThere(file);
-  // The last byte says what the processes did whose functions are in it; see lib/harness/compiled.js.
+  // The last byte records what earlier processes did, and so whose functions are in the cache; see
+  // lib/harness/compiled.js.
   const cachedData = kept ? kept.subarray(0, -1) : undefined;
   const script = new Script(source, { filename: path, cachedData });
   const covered = kept && !script.cachedDataRejected ? kept[kept.length - 1] : 0;
@@ -52,8 +52,8 @@ function readIfThere(path, encoding) {
 }
 
 /**
- * Tells apart what may compile differently. V8 itself compares versions and flags only, and two builds of the same
- * version are what developers of node compare: so the file of the program counts, too.
+ * The key of a code cache. V8 itself compares only versions and flags, but developers of node compare builds of the
+ * same version, so the program's file is part of the key, too.
  */
 function programAndFlags() {
   const { dev, ino, size, mtimeMs } = fs.statSync(process.execPath);
@@ -65,13 +65,13 @@ function programAndFlags() {
   return (hash >>> 0).toString(16);
 }
 
-/** Loads a file of this package under its own name, so that whoever else requires it gets the same. */
+/** Loads a file of this package under its own name, so that other requires get the same instance. */
 function inPackage(name) {
   const filename = `${__dirname}/${name}`;
   const define = bundle && Object.hasOwn(bundle.files, name) ? bundle.files[name] : null;
   if (!define) return require(filename);
-  const known = Module._cache[filename];
-  if (known) return known.exports;
+  const loaded = Module._cache[filename];
+  if (loaded) return loaded.exports;
   const made = new Module(filename, module);
   Module._cache[filename] = made;
   const folder = name.slice(0, Math.max(name.lastIndexOf('/'), 0));
@@ -80,7 +80,7 @@ function inPackage(name) {
   return made.exports;
 }
 
-/** `require` for a file of the bundle that lies in `folder`. */
+/** Returns `require` for a file of the bundle in `folder`. */
 function requireFrom(folder) {
   return (request) => {
     if (!request.startsWith('.')) return require(request);

@@ -9,17 +9,17 @@ export type Values<P> = {
   [Name in keyof P]: P[Name] extends readonly (infer V)[] ? Widened<V> : Widened<P[Name]>;
 };
 
-/** The command line may give values that the file does not list. */
+/** The command line may provide values that the file does not list. */
 export type Widened<V> = V extends number ? number : V extends string ? string : V extends boolean ? boolean : never;
 
 export interface Options<P> {
   /** Flags for the node process that measures. */
   flags?: readonly string[];
-  /** Says whether a combination of values is a case. */
+  /** Decides whether a combination of values is a case. */
   combinationFilter?(values: Values<P>): boolean;
   /** Values for `--test`. */
   test?: Record<string, Value | readonly Value[]>;
-  /** `parameters` is then a table of groups, each with parameters of its own. */
+  /** Treats `parameters` as a table of groups, each with its own parameters. */
   byGroups?: boolean;
   /** Runs once before the cases of this process are measured. */
   setup?(cases: Values<P>[]): void | Promise<void>;
@@ -36,7 +36,7 @@ export interface HttpOptions {
   /** Seconds; 10 by default. */
   duration?: number;
   headers?: Record<string, string>;
-  /** HTTP/2 without TLS. By default a file whose only HTTP module is `http2` speaks it; for `speedwell`. */
+  /** HTTP/2 without TLS; for `speedwell`. Default: true if `http2` is the file's only HTTP module. */
   http2?: boolean;
   /** HTTP/2: the number of requests, of connections, and of streams on each; for `speedwell` and `h2load`. */
   requests?: number;
@@ -67,15 +67,15 @@ export class Benchmark<P = Parameters> {
   combinationFilter(values: Values<P>): boolean;
   /** Begins the measured section. */
   start(): void;
-  /** Ends the measured section after so many iterations. */
+  /** Ends the measured section after this many iterations. */
   end(iterations: number): void;
-  /** Reports a rate per second that was found otherwise, over so many nanoseconds. */
+  /** Reports a rate per second that was measured otherwise, over this many nanoseconds. */
   report(rate: number, elapsed_ns: bigint): void;
-  /** Reports any further figure of this case. */
+  /** Reports a further metric of this case. */
   metric(name: string, value: number, about?: { unit?: string; better?: 'higher' | 'lower' }): void;
-  /** Tells the computed answer, which must be the same under every variant. */
+  /** Reports the computed answer, which must be equal for all variants. */
   check(answer: unknown): void;
-  /** Measures a server with an HTTP tool; `done` is called with the tool's status when it has ended. */
+  /** Measures a server with an HTTP tool; calls `done` with the tool's status when it has ended. */
   http(options: HttpOptions, done?: (status: number | undefined) => void): void;
 }
 
@@ -101,5 +101,5 @@ export const buildType: 'Debug' | 'Release';
 export const urls: Record<string, string>;
 export const urlDataTypes: string[];
 export const searchParams: Record<string, string>;
-/** The first HTTP tool that is present. */
+/** The first HTTP tool that is installed. */
 export const default_http_benchmarker: HttpTool | undefined;

@@ -1,8 +1,8 @@
 'use strict';
 
-// The package `speedwell`: everything a benchmark file needs from one import, with the names of Node core's own
-// benchmark library so that a file runs under either. This file decides only what is public and when it is
-// loaded: a measuring process must start fast, so tables and HTTP tools are read at first use. Start reading at
+// The package `speedwell`: everything a benchmark file needs from one import, with the names of Node core's
+// benchmark library, so that a file runs under either. This file decides only what is public and when it is loaded:
+// a measuring process must start fast, so tables and HTTP tools load at first use. Start reading at
 // lib/benchmark.js.
 
 const { Benchmark } = require('./lib/benchmark.js');
@@ -15,10 +15,10 @@ function createBenchmark(main, parameters, options) {
 exports.createBenchmark = createBenchmark;
 exports.Benchmark = Benchmark;
 
-/** Port for servers and HTTP tools: the driver gives every concurrent process its own through `PORT`. */
+/** Port for servers and HTTP tools: the driver assigns one to every concurrent process through `PORT`. */
 exports.PORT = Number(process.env.PORT) || 12346;
 
-/** How node itself was built: figures of a `Debug` build mean nothing. */
+/** How node itself was built: results of a `Debug` build are meaningless. */
 exports.buildType = process.features.debug ? 'Debug' : 'Release';
 
 function lazily(name, load) {
@@ -33,7 +33,7 @@ lazily('urlDataTypes', () => require('./lib/url_data.js').urlDataTypes);
 lazily('searchParams', () => require('./lib/search_params.js').searchParams);
 lazily('default_http_benchmarker', () => require('./lib/http/tools.js').defaultTool());
 
-// Never executed: it tells node's scanner of CommonJS exports which names `import { ... } from 'speedwell'` may use.
+// Never executed: tells node's scanner of CommonJS exports which names `import { ... } from 'speedwell'` may use.
 0 && (module.exports = {
   createBenchmark, Benchmark, sendResult, PORT, buildType, binding, bakeUrlData, urls, urlDataTypes, searchParams,
   default_http_benchmarker,

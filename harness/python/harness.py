@@ -1,6 +1,6 @@
 """The harness program: `python FLAGS harness.py` with SPEEDWELL_FDS=3,4 in its environment.
 
-It measures benchmark files that use this package, as docs/reference/protocol.md says. Start reading at
+Measures benchmark files that use this package, following docs/reference/protocol.md. Start reading at
 speedwell/session.py.
 """
 
@@ -14,16 +14,16 @@ from speedwell.session import Session
 
 
 def main():
-    # Processes that a benchmark starts must not believe that the descriptors are theirs.
+    # Child processes of a benchmark must not inherit the variable and use the descriptors.
     named = re.fullmatch(r"(\d+),(\d+)", os.environ.pop("SPEEDWELL_FDS", ""))
     if not named:
         print("SPEEDWELL_FDS must name two descriptors, such as '3,4'", file=sys.stderr)
         return 2
-    # The folder of this program was put first in the search path. The file's own folder takes that
-    # place when it is opened; ours stays in reach for processes that the file starts.
+    # Python puts the folder of this program first in the search path. A benchmark file's own folder
+    # takes that place when it is opened; this one stays available to processes that the file starts.
     sys.path.append(sys.path.pop(0))
     Session(Channel(int(named.group(1)), int(named.group(2)))).serve()
-    # Python gives signals their usual meaning back before it ends, and an alarm would then kill it.
+    # Python restores default signal handlers before it exits, and an alarm would then kill it.
     signal.setitimer(signal.ITIMER_REAL, 0)
     return 0
 

@@ -1,4 +1,4 @@
-//! What the control part answers to commands that prepare a run, and to `monitor`.
+//! Answers the commands that prepare a run, and `monitor`.
 
 use crate::control::Control;
 use crate::wire::{Command, Event};
@@ -13,7 +13,7 @@ impl Control {
             let event = Event::of("error", command)
                 .with("stage", "protocol")
                 .with("class", "Version");
-            let event = event.with("msg", "only protocol version 1 is spoken here");
+            let event = event.with("msg", "only protocol version 1 is supported");
             self.events.send(event.with("fatal", 1));
             return false;
         }
@@ -50,14 +50,14 @@ impl Control {
             return self.refuse(
                 command,
                 "Form",
-                "only the form 'built' is offered: the code is compiled in",
+                "'form' must be 'built': the code is compiled in",
             );
         }
         if self.job.is_some() {
             return self.refuse(
                 command,
                 "Form",
-                "this program holds one piece of code, which is loaded",
+                "the code of this program is already loaded",
             );
         }
         self.job = Some(job.clone());
@@ -84,7 +84,7 @@ impl Control {
             match Worker::start(self.code, self.tell.clone()) {
                 Some(worker) => self.team.push(worker),
                 None => {
-                    self.refuse(command, "Threads", "no further thread can be started");
+                    self.refuse(command, "Threads", "cannot start another thread");
                     break;
                 }
             }
@@ -116,7 +116,7 @@ impl Control {
         let done = guarded(|| {
             self.code.done();
             if !lost {
-                // SAFETY: all workers have been waited for.
+                // SAFETY: all workers have ended.
                 unsafe { self.code.release() };
             }
         });
@@ -160,7 +160,7 @@ impl Control {
         let Some((command, interval, due)) = &mut self.gauge else {
             return;
         };
-        // What was missed while nobody looked is not made up for.
+        // Missed intervals are not made up for.
         *due = Instant::now() + *interval;
         let (threads, rss) = process::gauges();
         let mut event = Event::of("gauge", command)

@@ -1,4 +1,5 @@
-//! The control part: commands in, events out, and what has to happen while workers run.
+//! The control thread: reads commands, sends events, and does periodic work while
+//! workers run.
 
 use crate::run::Run;
 use crate::wire::{Command, Event, Events};
@@ -13,10 +14,11 @@ use std::sync::mpsc::{channel, Receiver, RecvTimeoutError, Sender};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Code that has not come back so long after the end of the commands is left as it is.
+/// How long code may take to return after the end of the commands before it is
+/// abandoned.
 pub const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Speaks with Speedwell until it has nothing more to say.
+/// Serves Speedwell until the end of the commands.
 pub fn serve(code: &'static dyn Code) {
     note_panics();
     let named = std::env::var("SPEEDWELL_FDS").unwrap_or_default();
@@ -27,7 +29,8 @@ pub fn serve(code: &'static dyn Code) {
         eprintln!("SPEEDWELL_FDS must name two descriptors, such as '3,4'");
         std::process::exit(2);
     };
-    // SAFETY: no other thread exists yet. The descriptors were given to us.
+    // SAFETY: no other thread exists yet. Speedwell passed the descriptors to this
+    // process.
     let (commands, events) = unsafe {
         std::env::remove_var("SPEEDWELL_FDS");
         process::close_on_exec(commands, events);
@@ -73,11 +76,11 @@ pub struct Control {
     pub stopped: Option<Instant>,
     pub job: Option<String>,
     pub team: Vec<Worker>,
-    /// Whether some worker never came back.
+    /// Whether some worker did not return.
     pub lost: bool,
-    /// What became of the workers that were started last.
+    /// The outcomes of the workers that were started last.
     pub begun: Vec<Result<(), Fault>>,
-    /// The command that asked for gauges, the interval, and when the next is due.
+    /// The command that requested gauges, the interval, and when the next is due.
     pub gauge: Option<(Command, Duration, Instant)>,
     pub run: Option<(Arc<Run>, Command)>,
     pub streamed: usize,
@@ -104,11 +107,7 @@ impl Control {
         let job = command.text("job").unwrap_or_default();
         let of_job = ["workers", "calibrate", "unload"].contains(&command.verb.as_str());
         if of_job && self.job.as_deref() != Some(&job) {
-            return self.refuse(
-                command,
-                "UnknownJob",
-                "'job' must name the job that is loaded",
-            );
+            return self.refuse(command, "UnknownJob", "'job' must name the loaded job");
         }
         match command.verb.as_str() {
             "load" => self.load(command, job),
@@ -208,7 +207,7 @@ impl Control {
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => {}
         }
         if self.ended.is_some_and(|since| since.elapsed() >= PATIENCE) {
-            // The workers cannot be waited for, because their code does not return.
+            // The workers cannot be awaited, because their code does not return.
             if self.job.is_some() {
                 let _ = guarded(|| self.code.done());
             }

@@ -1,5 +1,5 @@
-//! The time per iteration of each batch, in picoseconds, to within half a percent: 128 steps for each
-//! power of two, as in HdrHistogram.
+//! Time per iteration of each batch, in picoseconds, to within half a percent: 128 steps per power of
+//! two, as in HdrHistogram.
 
 const STEP_BITS: u32 = 7;
 const STEPS: usize = 1 << STEP_BITS;
@@ -36,14 +36,14 @@ impl Histogram {
         self.least = self.least.min(other.least);
     }
 
-    /// The minimum and three quantiles; nothing if there was no batch.
+    /// Returns the minimum and three quantiles; nothing if there was no batch.
     pub fn summary(&self) -> Vec<u64> {
         let quantiles = [5, 25, 50].map(|hundredths| self.quantile(hundredths));
         let all = std::iter::once(self.least).chain(quantiles);
         all.filter(|_| self.total > 0).collect()
     }
 
-    /// The middle of the bucket below which so many hundredths of all times lie.
+    /// Returns the middle of the bucket below which this percentage of all times lies.
     fn quantile(&self, hundredths: u64) -> u64 {
         let wanted = (self.total * hundredths).div_ceil(100);
         let mut seen = 0;
@@ -52,7 +52,7 @@ impl Histogram {
             seen >= wanted && seen > 0
         });
         let at = found.unwrap_or(0);
-        // From the second power of two on, a bucket's place carries the leading bit of its times.
+        // From the second power of two on, a bucket's index implies the leading bit of its times.
         let shift = (at / STEPS).saturating_sub(1);
         let low = ((at - shift * STEPS) as u64) << shift;
         low + ((1 << shift) >> 1)

@@ -1,16 +1,16 @@
-//! Values that the compiler must neither foresee nor leave out, at no cost.
+//! Hides values from the optimizer at no cost.
 //!
-//! `std::hint::black_box` moves its value through memory. An empty piece of assembler takes a register.
+//! `std::hint::black_box` moves its value through memory. An empty asm block uses a register.
 
 use std::any::TypeId;
 use std::mem::{ManuallyDrop, MaybeUninit};
 
-/// The value is computed, and dropped as it would be anywhere.
+/// Forces the value to be computed; drops it as usual.
 #[inline(always)]
 pub fn keep<T>(value: T) {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     {
-        // SAFETY: the assembler is empty. Bytes that are not initialised stay in a MaybeUninit.
+        // SAFETY: the asm block is empty. Uninitialized bytes stay in a MaybeUninit.
         unsafe {
             match size_of::<T>() {
                 0 => std::arch::asm!("", options(nostack, preserves_flags)),
@@ -33,13 +33,13 @@ pub fn keep<T>(value: T) {
     drop(std::hint::black_box(value));
 }
 
-/// The shared value, as if other threads might have changed what it allows them to.
+/// Returns the shared value as if other threads might have changed its interior.
 #[inline(always)]
 pub fn change_shared<S>(shared: &S) -> &S {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     {
         let mut place: *const S = shared;
-        // SAFETY: the assembler is empty, so the pointer is the same.
+        // SAFETY: the asm block is empty, so the pointer is the same.
         unsafe {
             std::arch::asm!("/* {0} */", inout(reg) place, options(nostack, preserves_flags));
             &*place
@@ -49,12 +49,12 @@ pub fn change_shared<S>(shared: &S) -> &S {
     std::hint::black_box(shared)
 }
 
-/// The state, as if it might have changed, so that what is computed from it is computed anew. Numbers stay
-/// in their registers.
+/// Marks the state as possibly changed, so that everything computed from it is computed again. Numbers
+/// stay in their registers.
 #[inline(always)]
 pub fn change<T: 'static>(state: &mut T) {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: the assembler is empty. Each pointer has the type that was asked for.
+    // SAFETY: the asm block is empty. Each pointer has the type that was checked.
     unsafe {
         let place: *mut T = state;
         let is = |known: TypeId| TypeId::of::<T>() == known;
@@ -89,8 +89,8 @@ pub fn change<T: 'static>(state: &mut T) {
     }
 }
 
-/// A state that is a local variable while its loop runs, and lies in its place again afterwards, even
-/// after a panic. Behind a reference, a number would be stored and loaded in every iteration.
+/// A state that is a local variable while its loop runs, and is written back afterwards, even after a
+/// panic. Behind a reference, a number would be stored and loaded in every iteration.
 pub struct Held<'a, T> {
     place: &'a mut T,
     value: ManuallyDrop<T>,
@@ -99,7 +99,7 @@ pub struct Held<'a, T> {
 impl<'a, T> Held<'a, T> {
     #[inline(always)]
     pub fn of(place: &'a mut T) -> Held<'a, T> {
-        // SAFETY: `place` is not touched until `drop` writes the value back.
+        // SAFETY: `place` is not accessed until `drop` writes the value back.
         let value = ManuallyDrop::new(unsafe { std::ptr::read(place) });
         Held { place, value }
     }
@@ -113,8 +113,8 @@ impl<'a, T> Held<'a, T> {
 impl<T> Drop for Held<'_, T> {
     #[inline(always)]
     fn drop(&mut self) {
-        // SAFETY: the value was read from `place`, which is overwritten without being dropped; nobody uses
-        // `self.value` any more.
+        // SAFETY: the value was read from `place`, which is overwritten without being dropped;
+        // `self.value` is not used again.
         unsafe { std::ptr::write(self.place, ManuallyDrop::take(&mut self.value)) }
     }
 }

@@ -1,4 +1,5 @@
-//! One run: started together, attended while it lasts, reported at its end.
+//! One run: starts the workers together, handles events while it lasts, and
+//! reports it.
 
 use crate::control::{Control, PATIENCE};
 use crate::run::Run;
@@ -11,11 +12,7 @@ impl Control {
     pub fn run(&mut self, command: &Command) {
         let named = command.text("jobs");
         if named.is_none() || named != self.job {
-            return self.refuse(
-                command,
-                "UnknownJob",
-                "'jobs' must name the job that is loaded",
-            );
+            return self.refuse(command, "UnknownJob", "'jobs' must name the loaded job");
         }
         if self.team.is_empty() && !self.set_workers(command, 1) {
             return;
@@ -66,13 +63,13 @@ impl Control {
         self.events.send(event.with("max_late_ns", late_ns));
     }
 
-    /// Ends all workers; those whose code does not return are left to themselves.
+    /// Ends all workers; abandons those whose code does not return.
     fn give_up(&mut self, command: &Command) {
         let event = Event::of("error", command)
             .with("job", self.job.as_deref().unwrap_or_default())
             .with("stage", "timeout")
             .with("class", "Timeout")
-            .with("msg", "the code has not come back a second after 'stop'");
+            .with("msg", "the code did not return within a second of 'stop'");
         self.events.send(event.with("fatal", 0));
         self.lost = true;
         for mut worker in self.team.drain(..) {

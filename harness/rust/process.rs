@@ -1,11 +1,11 @@
-//! What the process itself tells: its gauges, and the step of its clock.
+//! The process itself: its gauges, and the resolution of its clock.
 
 use std::ffi::c_long;
 use std::fs;
 use std::sync::LazyLock;
 use std::time::Instant;
 
-/// What times are counted from where the clock has no zero of its own.
+/// The origin of times, as the clock has no defined one.
 static BEGIN: LazyLock<Instant> = LazyLock::new(Instant::now);
 
 /// A time as a number.
@@ -17,8 +17,8 @@ pub fn now_ns() -> u128 {
     clock_ns(Instant::now())
 }
 
-/// The processor time of this thread. Reading it takes a call of the system, about 1 µs: it is read outside of what the
-/// other clock measures, or once in a window.
+/// The processor time of this thread. Reading it is a system call of about 1 µs: it is read outside the wall-clock
+/// measurement, or once per window.
 pub fn cpu_now_ns() -> i64 {
     #[repr(C)]
     struct Time {
@@ -28,23 +28,23 @@ pub fn cpu_now_ns() -> i64 {
     unsafe extern "C" {
         fn clock_gettime(clock: i32, time: *mut Time) -> i32;
     }
-    // The number of Linux, time.h.
+    // Linux's number, from time.h.
     const CLOCK_THREAD_CPUTIME_ID: i32 = 3;
     let mut time = Time {
         seconds: 0,
         nanoseconds: 0,
     };
-    // SAFETY: writes to `time`, which has the form of a `timespec`.
+    // SAFETY: writes to `time`, which has the layout of a `timespec`.
     unsafe { clock_gettime(CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
     time.seconds * 1_000_000_000 + time.nanoseconds
 }
 
-/// Processes that the code starts do not get these descriptors.
+/// Keeps child processes of the code from inheriting these descriptors.
 pub fn close_on_exec(commands: i32, events: i32) {
     unsafe extern "C" {
         fn fcntl(descriptor: i32, command: i32, ...) -> i32;
     }
-    // The numbers of Linux, fcntl.h.
+    // Linux's numbers, from fcntl.h.
     const F_SETFD: i32 = 2;
     const FD_CLOEXEC: i32 = 1;
     let _ = *BEGIN;
@@ -54,7 +54,7 @@ pub fn close_on_exec(commands: i32, events: i32) {
     }
 }
 
-/// Threads, and resident memory in bytes.
+/// Returns the number of threads, and resident memory in bytes.
 pub fn gauges() -> (u64, u64) {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let number = |key: &str| -> u64 {
@@ -65,7 +65,7 @@ pub fn gauges() -> (u64, u64) {
     (number("Threads:"), number("VmRSS:") * 1024)
 }
 
-/// The smallest step of the clock that can be observed.
+/// Returns the smallest observable step of the clock.
 pub fn clock_step_ns() -> u128 {
     let mut smallest = u128::MAX;
     let mut before = Instant::now();

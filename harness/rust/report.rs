@@ -1,4 +1,4 @@
-//! What is said of a run, while it lasts and at its end.
+//! Events about a run, while it lasts and at its end.
 
 use crate::histogram::Histogram;
 use crate::process;
@@ -8,17 +8,17 @@ use crate::{worker::Own, Fault};
 use std::sync::atomic::Ordering::*;
 use std::sync::PoisonError;
 
-/// No line may be longer than 1 MiB; a point has at most two numbers of 20 letters.
+/// A line may be at most 1 MiB long; a point has at most two numbers of 20 digits.
 const POINTS_OF_A_LINE: usize = 20_000;
 
 impl Run {
-    /// Points that all workers have taken by now.
+    /// Points that all workers have reached.
     pub fn taken(&self) -> usize {
         let taken = self.team.iter().map(|figures| figures.taken.load(Acquire));
         taken.min().unwrap_or(0)
     }
 
-    /// `sample` of point `k`.
+    /// Returns the `sample` event of point `k`.
     pub fn sample(&self, command: &Command, job: &str, k: usize) -> Event {
         let (mut t_ns, mut count) = (0, 0);
         for figures in &self.team {
@@ -37,7 +37,7 @@ impl Run {
             .with("late_ns", (t_ns - due_ns).max(0))
     }
 
-    /// The first panic of a worker.
+    /// Returns the first panic of a worker.
     pub fn fault(&self) -> Option<Fault> {
         let mut team = self.team.iter();
         team.find_map(|figures| {
@@ -50,7 +50,7 @@ impl Run {
         })
     }
 
-    /// The figures of the run, and the greatest lateness of a point.
+    /// Returns the results of the run, and the maximum lateness of a point.
     pub fn report(&self, command: &Command, job: &str) -> (Vec<Event>, i64) {
         let mut events = Vec::new();
         let mut late_ns = 0;

@@ -1,5 +1,5 @@
-//! What callgrind is told while it counts instructions (`--metric instructions`): client requests of valgrind, which are
-//! instructions without effect anywhere else.
+//! Controls callgrind while it counts instructions (`--metric instructions`): valgrind client requests, which are
+//! no-ops outside valgrind.
 
 use std::sync::OnceLock;
 
@@ -11,7 +11,7 @@ const TOGGLE_COUNTING: usize = 0x4354_0002;
 fn request(what: usize) -> usize {
     let words = [what, 0, 0, 0, 0, 0];
     let mut answer = 0;
-    // SAFETY: outside of valgrind the instructions change nothing: four rotations make a whole turn, and a register is
+    // SAFETY: outside valgrind the instructions change nothing: four rotations add up to a full turn, and a register is
     // exchanged with itself. Valgrind reads the words, which outlive the instruction.
     #[cfg(target_arch = "x86_64")]
     unsafe {
@@ -30,19 +30,19 @@ fn request(what: usize) -> usize {
     answer
 }
 
-/// Whether valgrind executes this program.
+/// Whether the program runs under valgrind.
 pub fn is_counted() -> bool {
     static KNOWN: OnceLock<bool> = OnceLock::new();
     *KNOWN.get_or_init(|| request(ON_VALGRIND) != 0)
 }
 
-/// Out of line, so that what lies between two of them is always the same.
+/// Not inlined, so that the code between two calls is always the same.
 #[inline(never)]
 fn toggle_counting() {
     request(TOGGLE_COUNTING);
 }
 
-/// Counts `work`, if instructions are counted: two sections, the first without anything in it.
+/// Counts `work`, if instructions are counted: in two sections, of which the first is empty.
 pub fn counted<T>(work: impl FnOnce() -> T) -> T {
     if !is_counted() {
         return work();

@@ -1,4 +1,4 @@
-//! What all workers of a run share.
+//! Shared by all workers of a run.
 
 use crate::process::cpu_now_ns;
 use crate::wire::Command;
@@ -29,26 +29,26 @@ pub struct Run {
     /// Workers that have all their points, and workers that have ended.
     pub complete: AtomicUsize,
     pub finished: AtomicUsize,
-    /// Of a timed run: whether the warm-up is over, and everything.
+    /// For a timed run: whether the warm-up is over, and whether the run is.
     pub warm: AtomicBool,
     pub over: AtomicBool,
-    /// The reference loop is performed after so many samples; 0: never.
+    /// Samples between runs of the reference loop; 0: never.
     pub reference: usize,
     turns: u64,
     pub reference_ns: Mutex<Vec<u64>>,
-    /// Length and processor time of each sample.
+    /// Duration and processor time of each sample.
     pub sample_ns: Mutex<Vec<(u64, u64)>>,
     arrived: AtomicUsize,
     round: AtomicUsize,
 }
 
 impl Run {
-    /// The run that a command asks for; or what is wrong with the command.
+    /// Parses the run that a command requests, or returns what is wrong with the command.
     pub fn of(command: &Command, team: Vec<Arc<Figures>>) -> Result<Run, &'static str> {
         let mode = match command.text("mode").as_deref() {
             Some("continuous") => Mode::Continuous,
             Some("timed" | "series") => Mode::Timed,
-            _ => return Err("only the modes 'continuous', 'timed' and 'series' are offered"),
+            _ => return Err("unsupported mode: expected 'continuous', 'timed' or 'series'"),
         };
         let reference = match command.is("mode", "series") {
             true => command.number("reference", 0).max(0) as usize,
@@ -60,9 +60,9 @@ impl Run {
             command.number("loop", 1),
         );
         if !(1..=100_000_000).contains(&samples) || interval_ns < 1 || count < 1 || warmup_ns < 0 {
-            return Err("a number of 'run' is out of its range");
+            return Err("a number in 'run' is out of range");
         }
-        // Several threads take some time to wake, and begin together.
+        // Several threads take some time to wake up, and start together.
         let slack = Duration::from_micros(if team.len() > 1 { 200 } else { 0 });
         Ok(Run {
             mode,
@@ -97,7 +97,7 @@ impl Run {
         now.saturating_duration_since(self.epoch).as_nanos() as i64
     }
 
-    /// Lets all workers go on at the same time, or none of them after a failure.
+    /// Barrier: releases all workers at once, or none of them after a failure.
     pub fn gate(&self) {
         let round = self.round.load(Acquire);
         if self.arrived.fetch_add(1, AcqRel) + 1 == self.workers {
@@ -110,7 +110,8 @@ impl Run {
         }
     }
 
-    /// The first worker's part while the others wait: the sample that has ended, and whether it was the last.
+    /// Done by the first worker while the others wait: records the ended sample and decides whether it was
+    /// the last.
     pub fn end_sample(&self, counts: bool) {
         let begin_ns = self.team.iter().map(|one| one.begin_ns.load(Acquire)).min();
         let end_ns = self
@@ -143,7 +144,7 @@ impl Run {
     }
 }
 
-/// The reference loop: the same work whenever it is performed, so what changes its time is the machine.
+/// The reference loop: constant work, so that changes of its time are due to the machine.
 fn reference_loop_ns(turns: u64) -> u64 {
     let begin_ns = cpu_now_ns();
     let mut state = 88_172_645_463_325_252_u64;
@@ -156,7 +157,7 @@ fn reference_loop_ns(turns: u64) -> u64 {
     (cpu_now_ns() - begin_ns).max(0) as u64
 }
 
-/// Turns of the reference loop that take about 200 µs.
+/// Returns how many turns of the reference loop take about 200 µs.
 fn reference_turns() -> u64 {
     let mut turns = 1000;
     while reference_loop_ns(turns) < 200_000 {

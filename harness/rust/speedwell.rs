@@ -1,9 +1,8 @@
-//! Measures one piece of Rust code that is compiled into the same program: the other end of
+//! Measures one piece of Rust code that is compiled into the same program: the harness side of
 //! docs/reference/protocol.md, "Measuring code".
 //!
-//! Compiled once for each compiler and set of flags, without Cargo and without other crates. What is
-//! generated around the code calls [`serve`]; the loop itself stands there, and uses [`keep`],
-//! [`change`] and [`Held`].
+//! Compiled once per compiler and set of flags, without Cargo or other crates. The code generated around it
+//! calls [`serve`]; it contains the loop, and uses [`keep`], [`change`] and [`Held`].
 
 mod answers;
 mod control;
@@ -24,7 +23,7 @@ use std::cell::RefCell;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The code as the rest sees it: without its types, so that everything but the loop is compiled beforehand.
+/// The code without its types, so that everything except the loop can be compiled in advance.
 pub(crate) trait Code: Sync {
     fn init(&self);
     fn begin(&self) -> Box<dyn Any>;
@@ -34,7 +33,7 @@ pub(crate) trait Code: Sync {
     /// Drops the shared value.
     ///
     /// # Safety
-    /// No worker is left that could use it.
+    /// No worker may use it anymore.
     unsafe fn release(&self);
 }
 
@@ -50,7 +49,7 @@ struct Parts<S, I, W, B, E, D> {
 
 impl<S, I, W, B, E, D> Parts<S, I, W, B, E, D> {
     fn shared(&self) -> &S {
-        // SAFETY: the control part calls init first, and releases the value when nobody can ask any more.
+        // SAFETY: the control thread calls init first, and releases the value after its last use.
         unsafe { &*self.shared.load(Ordering::Acquire) }
     }
 }
@@ -84,15 +83,15 @@ where
     unsafe fn release(&self) {
         let shared = self.shared.swap(std::ptr::null_mut(), Ordering::AcqRel);
         if !shared.is_null() {
-            // SAFETY: it came from a box, and the caller promises that nobody uses it.
+            // SAFETY: it came from a box, and the caller guarantees that it is not used anymore.
             drop(unsafe { Box::from_raw(shared) });
         }
     }
 }
 
-/// Speaks with Speedwell until it has nothing more to say. `batch` performs so many iterations, `empty` as
-/// many of a runner that does nothing. The order of the parameters is the order in which their types are
-/// found: what `init` gives is known where the runner uses it.
+/// Serves Speedwell until the end of the commands. `batch` executes this many iterations, `empty` as many
+/// of an empty runner. The parameters are in the order in which their types are inferred: the type that
+/// `init` returns is known where the runner uses it.
 #[inline(always)]
 pub fn serve<S, T, X, I, W, B, E, D>(init: I, begin: W, batch: B, empty: E, done: D)
 where
@@ -135,7 +134,7 @@ thread_local! {
     static FAULT: RefCell<Option<Fault>> = const { RefCell::new(None) };
 }
 
-/// Keeps what a panic says for the event that will tell it, instead of printing it.
+/// Records the text of panics for their events, instead of printing it.
 pub(crate) fn note_panics() {
     std::panic::set_hook(Box::new(|panic| {
         let payload = panic.payload();
@@ -143,7 +142,7 @@ pub(crate) fn note_panics() {
             .downcast_ref::<&str>()
             .map(|text| (*text).to_owned());
         let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-        let message = text.unwrap_or_else(|| "a value that is no text".to_owned());
+        let message = text.unwrap_or_else(|| "the panic payload is not a string".to_owned());
         let place = panic
             .location()
             .map(|place| (place.file().to_owned(), place.line()));
@@ -151,11 +150,11 @@ pub(crate) fn note_panics() {
     }));
 }
 
-/// Executes `code`, whose panic is its error.
+/// Executes `code`; returns a panic as an error.
 pub(crate) fn guarded<T>(code: impl FnOnce() -> T) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(code)).map_err(|_| {
         let unknown = Fault {
-            message: "a panic without words".to_owned(),
+            message: "a panic without a message".to_owned(),
             place: None,
         };
         FAULT.take().unwrap_or(unknown)

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::os::fd::FromRawFd;
 
-/// A command, its values still escaped.
+/// A command; its values are still escaped.
 #[derive(Debug, Clone)]
 pub struct Command {
     pub verb: String,
@@ -63,18 +63,18 @@ impl Event {
     }
 }
 
-/// Where events go.
+/// The destination of events.
 pub struct Events(File);
 
 impl Events {
     /// # Safety
-    /// The descriptor belongs to nobody else.
+    /// The descriptor must have no other owner.
     pub unsafe fn on(descriptor: i32) -> Events {
-        // SAFETY: as promised by the caller.
+        // SAFETY: guaranteed by the caller.
         Events(unsafe { File::from_raw_fd(descriptor) })
     }
 
-    /// An event that nobody hears is no fault of ours.
+    /// Errors are ignored: the other side may have gone.
     pub fn send(&mut self, event: Event) {
         let _ = self.0.write_all((event.0 + "\n").as_bytes());
     }

@@ -1,4 +1,4 @@
-//! Workers: threads that wait between runs, with their state, and what they do in a run.
+//! Workers: threads that keep their state between runs, and their part of a run.
 
 use crate::histogram::Histogram;
 use crate::process::cpu_now_ns;
@@ -12,27 +12,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-/// A shorter batch is doubled, because the clock would matter; a longer one is halved, because it would end
-/// its window badly.
+/// A shorter batch is doubled, because the clock would dominate; a longer one is halved, because it would
+/// overshoot the end of its window.
 pub const SHORT_BATCH_NS: i64 = 50_000;
 const LONG_BATCH_NS: i64 = 2_000_000;
 
-/// What a worker tells the control part.
+/// Events for the control thread.
 pub enum News {
     /// A worker has its state, or none because its hook failed.
     Begun(Result<(), Fault>),
-    /// A worker has taken a point of a run that is streamed.
+    /// A worker has reached a point of a streamed run.
     Point,
-    /// A worker has ended its part of a run.
+    /// A worker has finished its part of a run.
     Ended,
     /// A command, or the end of the commands.
     Line(Option<String>),
 }
 
-/// What the control part and a worker both see.
+/// Shared by the control thread and a worker.
 #[derive(Debug, Default)]
 pub struct Figures {
-    /// Whether it works in a run.
+    /// Whether it is in a run.
     pub busy: AtomicBool,
     pub total: AtomicI64,
     pub taken: AtomicUsize,
@@ -43,7 +43,7 @@ pub struct Figures {
     pub own: Mutex<Own>,
 }
 
-/// What a worker wrote by the end of a run, or by the point that is streamed.
+/// The results of a worker at the end of a run, or at a streamed point.
 #[derive(Debug, Default)]
 pub struct Own {
     pub points: Vec<(i64, i64)>,
@@ -53,7 +53,7 @@ pub struct Own {
     pub fault: Option<Fault>,
 }
 
-/// A worker as the control part holds it. Without its sender it ends.
+/// The control thread's handle of a worker. The worker ends when its sender is dropped.
 pub struct Worker {
     pub figures: Arc<Figures>,
     runs: Option<Sender<Arc<Run>>>,
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    /// Waits for its end; not for one whose code does not return, which cannot be ended from outside.
+    /// Waits for its end, except if its code does not return: a thread cannot be ended from outside.
     pub fn end(&mut self) {
         self.runs = None;
         if let Some(thread) = self
@@ -151,7 +151,7 @@ struct Part<'a> {
 }
 
 impl Part<'_> {
-    /// One batch, its time and its place in the histogram. Gives the time at its end.
+    /// Executes one batch and records its time in the histogram. Returns the time at its end.
     fn one_batch(
         &mut self,
         iterations: u64,
@@ -236,7 +236,7 @@ impl Part<'_> {
         Ok(())
     }
 
-    /// What one worker does of a sample: `loop` iterations, in batches whose last one is shorter.
+    /// One worker's share of a sample: `loop` iterations, in batches of which the last may be shorter.
     fn take_share(&mut self, counts: bool) -> Result<(), Fault> {
         let run = self.run;
         let mut left = run.loop_count;
@@ -246,9 +246,9 @@ impl Part<'_> {
             .begin_ns
             .store(run.since_epoch_ns(now), Release);
         while left > 0 && !run.ends() {
-            // Instructions are counted of a sample as a whole: how it would be divided depends on time.
+            // Instructions are counted for a sample as a whole: its division into batches depends on time.
             let batch = if is_counted() { left } else { self.batch.min(left) };
-            // A rest of some iterations says more about the clock than about the code.
+            // A short final batch measures the clock more than the code.
             let whole = batch == self.batch || left == run.loop_count;
             now = self.one_batch(batch, now, counts && whole)?;
             left -= batch;

@@ -1,4 +1,5 @@
-// Counts the words of a text in a hash table: small functions, each of which may lie anywhere.
+// Counts the words of a text in a hash table: many small functions, whose addresses vary with
+// the layout.
 
 #include <speedwell.hpp>
 

@@ -1,4 +1,4 @@
-// walk KIB STEPS: one walk through KIB of memory in random order, where every step waits for the one before.
+// walk KIB STEPS: walks through KIB of memory in random order; each step depends on the previous one.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,14 +17,14 @@ int main(int count, char **words) {
   size_t places = strtoull(words[1], NULL, 10) * 1024 / sizeof(size_t);
   size_t *next = malloc(places * sizeof *next);
   if (!next || places < 2) return 2;
-  for (size_t at = 0; at < places; at++) next[at] = at;
+  for (size_t place = 0; place < places; place++) next[place] = place;
   // Sattolo's shuffle: a single cycle through all places.
-  for (size_t at = places - 1; at > 0; at--) {
-    size_t other = draw() % at, held = next[at];
-    next[at] = next[other];
+  for (size_t place = places - 1; place > 0; place--) {
+    size_t other = draw() % place, held = next[place];
+    next[place] = next[other];
     next[other] = held;
   }
-  size_t at = 0;
-  for (uint64_t step = strtoull(words[2], NULL, 10); step > 0; step--) at = next[at];
-  printf("%zu\n", at);
+  size_t place = 0;
+  for (uint64_t step = strtoull(words[2], NULL, 10); step > 0; step--) place = next[place];
+  printf("%zu\n", place);
 }

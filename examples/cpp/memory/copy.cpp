@@ -1,4 +1,4 @@
-// Copying bytes: the library's function, and a loop that says the same.
+// Copying bytes: the library's function, and an equivalent loop.
 
 #include <speedwell.hpp>
 
@@ -20,7 +20,7 @@ SPEEDWELL_BENCHMARK(loop, speedwell::param("bytes", {8, 64, 512})) {
   const auto bytes = bench.get<std::size_t>("bytes");
   std::vector<char> from(bytes, 'x'), to(bytes);
   for (auto _ : bench) {
-    for (std::size_t at = 0; at < bytes; ++at) to[at] = from[at];
+    for (std::size_t i = 0; i < bytes; ++i) to[i] = from[i];
     speedwell::keep(to.data());
   }
   bench.bytes(bench.iterations() * bytes);

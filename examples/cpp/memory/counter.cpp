@@ -1,4 +1,4 @@
-// One counter for several threads: an atomic number, and a number behind a lock.
+// One counter for several threads: atomic, or protected by a lock.
 
 #include <speedwell.hpp>
 

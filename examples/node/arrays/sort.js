@@ -1,6 +1,6 @@
 'use strict';
 
-// Sorting a copy of shuffled numbers and of texts, with a function that compares and without.
+// Sorting a copy of shuffled numbers and of texts, with and without a comparison function.
 
 const { createBenchmark } = require('speedwell');
 
@@ -14,7 +14,7 @@ const bench = createBenchmark(main, {
 
 function shuffled(size) {
   // Steps of a prime visit every number below another prime once.
-  return Array.from({ length: size }, (_, at) => (at * 7919) % 1009);
+  return Array.from({ length: size }, (_, i) => (i * 7919) % 1009);
 }
 
 function main({ of, size, n }) {

@@ -1,6 +1,6 @@
 'use strict';
 
-// Comparing two equal buffers, which is the longest comparison there is.
+// Comparing two equal buffers, which is the longest possible comparison.
 
 const { createBenchmark } = require('speedwell');
 

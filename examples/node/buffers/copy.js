@@ -1,6 +1,6 @@
 'use strict';
 
-// Copying bytes: from the beginning of a buffer, or from an address that is not a round one.
+// Copying bytes: from the start of a buffer, or from an unaligned address.
 
 const { createBenchmark } = require('speedwell');
 
@@ -9,7 +9,7 @@ const bench = createBenchmark(main, {
   bytes: [1, 64, 1024, 8192],
   n: [3e5],
 }, {
-  // A single byte lies nowhere in particular.
+  // Alignment does not matter for a single byte.
   combinationFilter: ({ offset, bytes }) => offset === 0 || bytes > 1,
   test: { bytes: [64] },
 });

@@ -1,6 +1,6 @@
 'use strict';
 
-// Changing the encoding of a text: by node's transcode, or by way of a string.
+// Changing the encoding of a text: by node's transcode, or through a string.
 
 const { transcode } = require('buffer');
 const { createBenchmark } = require('speedwell');

@@ -23,7 +23,7 @@ function main({ len, chunks, c, duration }) {
       response.end(body);
       return;
     }
-    for (let at = 0; at < len; at += step) response.write(body.subarray(at, at + step));
+    for (let offset = 0; offset < len; offset += step) response.write(body.subarray(offset, offset + step));
     response.end();
   });
   server.listen(PORT, '127.0.0.1', () => {

@@ -1,6 +1,6 @@
 'use strict';
 
-// What a decoder costs before it has decoded anything.
+// The cost of creating a decoder.
 
 const { StringDecoder } = require('string_decoder');
 const { createBenchmark } = require('speedwell');

@@ -14,12 +14,12 @@ const bench = createBenchmark(main, {
 const PATTERNS = { utf8: 'Ehrenpreis blüht blau, €3. ', utf16le: 'Ehrenpreis blüht blau, €3. ' };
 const TEXT_BYTES = 65536;
 
-/** A long text, cut without regard to characters: the decoder has to join what was cut apart. */
+/** A long text, split without regard to characters: the decoder has to join the parts. */
 function chunksOf(encoding, chunkLen) {
   const pattern = PATTERNS[encoding] || 'speedwell blooms blue. ';
   const bytes = Buffer.alloc(TEXT_BYTES, pattern, encoding === 'base64' ? 'latin1' : encoding);
   const chunks = [];
-  for (let at = 0; at < bytes.length; at += chunkLen) chunks.push(bytes.subarray(at, at + chunkLen));
+  for (let offset = 0; offset < bytes.length; offset += chunkLen) chunks.push(bytes.subarray(offset, offset + chunkLen));
   return chunks;
 }
 

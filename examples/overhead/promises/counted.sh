@@ -1,14 +1,14 @@
 #!/bin/sh
-# counted.sh TEST: how many instructions node executes for a round of TEST, on any machine.
+# counted.sh TEST: number of instructions that node executes for a round of TEST, on any machine.
 #
-# Valgrind executes the program on a processor of its own and counts. What a start of node costs is not the question:
-# it cancels out between a few rounds and some more. One thread compiles, collects garbage and executes, always in the
-# same order, so that the count hardly depends on the machine; times of such a process mean nothing.
+# Valgrind executes the program on a simulated processor and counts. The cost of starting node cancels out between a
+# few rounds and more. One thread compiles, collects garbage and executes, always in the same order, so that the count
+# hardly depends on the machine; times of such a process are meaningless.
 set -eu
 
 few=2 more=5
 
-# executed ROUNDS: instructions of a whole process. What node prints on stderr goes on to stderr.
+# executed ROUNDS: instructions of a whole process. Node's stderr is passed on to stderr.
 executed() {
   log=$(mktemp)
   valgrind --tool=cachegrind --cache-sim=no --cachegrind-out-file=/dev/null --smc-check=all-non-file \
@@ -20,6 +20,6 @@ executed() {
 test=$1
 first=$(executed "$few")
 second=$(executed "$more")
-# Every round is carried out twice: to warm up, and measured.
+# Every round is executed twice: for the warm-up, and measured.
 awk -v name="$test" -v first="$first" -v second="$second" -v rounds=$((2 * (more - few))) \
   'BEGIN { printf "Instructions(%s): %.0f\n", name, (second - first) / rounds }'

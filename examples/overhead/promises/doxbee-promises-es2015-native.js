@@ -1,6 +1,6 @@
 'use strict';
 
-// The same upload with chains of then(): what later links need is kept in variables around them.
+// The same upload with chains of then(): variables around them keep what later links need.
 
 const { measure } = require('./measure.js');
 const { account, begin, commit, find, insert, promised, put } = require('./storage.js');
@@ -10,7 +10,7 @@ const UPLOADS = 1000;
 function upload(name, size) {
   let transaction;
   let blob;
-  let known;
+  let existing;
   let version;
   return promised(account, 'someone')
     .then((owner) => promised(begin, owner))
@@ -23,12 +23,12 @@ function upload(name, size) {
       return promised(find, name);
     })
     .then((found) => {
-      known = found;
+      existing = found;
       return promised(insert, transaction, { blob: blob.id, size: blob.size });
     })
     .then((inserted) => {
       version = inserted;
-      return known ?? promised(insert, transaction, { name, versions: 0 });
+      return existing ?? promised(insert, transaction, { name, versions: 0 });
     })
     .then((file) => promised(insert, transaction, { file: file.name, version: version.row }))
     .then(() => promised(commit, transaction));

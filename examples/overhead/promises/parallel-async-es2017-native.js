@@ -1,6 +1,6 @@
 'use strict';
 
-// Many queries at a time: all are begun, then all are awaited.
+// Many concurrent queries: all are started, then all are awaited.
 
 const { measure } = require('./measure.js');
 const { begin, commit, insert, promised } = require('./storage.js');

@@ -1,6 +1,6 @@
 'use strict';
 
-// Many queries at a time, without async functions.
+// Many concurrent queries, without async functions.
 
 const { measure } = require('./measure.js');
 const { begin, commit, insert, promised } = require('./storage.js');

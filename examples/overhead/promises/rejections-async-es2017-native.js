@@ -1,7 +1,7 @@
 'use strict';
 
-// Every second promise is rejected, and each rejection is caught by a caller two functions above: what a debugger that
-// pauses at exceptions is asked about most. The other tests hardly reject anything.
+// Every second promise is rejected, and a caller two functions above catches each rejection: the worst case for a
+// debugger that pauses at exceptions. The other tests hardly reject anything.
 
 const { measure } = require('./measure.js');
 

@@ -1,7 +1,7 @@
 'use strict';
 
-// What an upload talks to: accounts, a blob store and a database that only pretend. They answer by callbacks and at
-// once: whoever awaits still waits for a turn of the promise queue, and the time is spent on promises, not on timers.
+// The services of an upload: accounts, a blob store and a database, all simulated. They call back immediately: the
+// caller still waits for a turn of the promise queue, so the time is spent on promises, not on timers.
 // `promised(call, ...words)` is such a call as a promise.
 
 let blobs = 0;
@@ -9,7 +9,7 @@ let blobs = 0;
 const account = (name, done) => done(null, { name, quota: 1 << 20 });
 const begin = (owner, done) => done(null, { owner: owner.name, steps: 0 });
 const put = (size, done) => done(null, { id: blobs++ & 1023, size });
-// Every name with an even number of letters is new.
+// Every name with an even number of characters is new.
 const find = (name, done) => done(null, name.length % 2 === 0 ? null : { name, versions: 3 });
 const commit = (transaction, done) => done(null, transaction.steps);
 

@@ -1,7 +1,7 @@
 'use strict';
 
-// Routes below a prefix: there is /greet/hello, and / is answered with 404. A load of / would measure how fast an
-// error page is made; the definition file says the path.
+// Routes below a prefix: /greet/hello exists, and / returns 404. A load of / would measure how fast an error page
+// is created; the definition file sets the path.
 
 const express = require('express');
 const { closed, HOST, port, untilSignal } = require('./lifecycle.js');

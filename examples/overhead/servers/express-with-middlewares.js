@@ -1,6 +1,6 @@
 'use strict';
 
-// Express behind the usual row of small functions that set headers of security.
+// Express behind the usual middleware that sets security headers.
 
 const express = require('express');
 const { closed, HOST, port, untilSignal } = require('./lifecycle.js');

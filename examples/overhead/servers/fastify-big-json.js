@@ -1,6 +1,6 @@
 'use strict';
 
-// A large answer: serialising it is most of the work.
+// A large response: serializing it is most of the work.
 
 const fastify = require('fastify')();
 const { HOST, port, untilSignal } = require('./lifecycle.js');
@@ -19,7 +19,7 @@ const schema = {
   },
 };
 
-// The answer is built for each request: an object that is reused would be serialised from warm caches only.
+// The response is built for each request: a reused object would be serialized from warm caches only.
 fastify.get('/', { schema }, (request, reply) => {
   const entries = [];
   for (let id = 0; id < ENTRIES; id++) {

@@ -1,6 +1,6 @@
 'use strict';
 
-// The one that works with promises most: its whole life of a request is awaited step by step.
+// The server that uses promises most: its whole request lifecycle is awaited step by step.
 
 const Hapi = require('@hapi/hapi');
 const { HOST, port, untilSignal } = require('./lifecycle.js');

@@ -1,6 +1,6 @@
 'use strict';
 
-// What all servers have in common: the port they are told, and how they end.
+// Shared by all servers: their port, and how they end.
 
 // `--port=N`, else the variable PORT, else 3000.
 function port() {
@@ -8,8 +8,8 @@ function port() {
   return Number(word?.slice('--port='.length) ?? process.env.PORT ?? 3000);
 }
 
-// Ends the process in an orderly way at SIGINT and SIGTERM, so that what is printed at exit is printed. `close` is the
-// framework's own way to stop; keep-alive connections, which some of them wait for, are closed with it.
+// Ends the process gracefully at SIGINT and SIGTERM, so that output at exit is printed. `close` is the framework's own
+// way to stop; keep-alive connections, which some frameworks wait for, are closed as well.
 function untilSignal(server, close) {
   for (const signal of ['SIGINT', 'SIGTERM']) {
     process.once(signal, () => {
@@ -22,7 +22,7 @@ function untilSignal(server, close) {
   }
 }
 
-// Resolves when a server of node:http, or one that calls back like it, has closed.
+// Resolves when a server of node:http, or one with the same callback, has closed.
 function closed(server) {
   return new Promise((resolve) => {
     server.close(resolve);

@@ -1,6 +1,6 @@
 'use strict';
 
-// No framework: what the others are compared with.
+// No framework: the reference for the others.
 
 const http = require('node:http');
 const { closed, HOST, port, untilSignal } = require('./lifecycle.js');

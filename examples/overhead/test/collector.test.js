@@ -1,6 +1,6 @@
 'use strict';
 
-// What the collector sees, and that it changes nothing else.
+// What the collector observes, and that it changes nothing else.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -14,7 +14,7 @@ const FIXTURES = path.join(__dirname, 'fixtures');
 const REJECTIONS = path.join(FIXTURES, 'rejections.js');
 const COUNT = 20;
 
-test('each mode says that it was in force, and leaves a program alone', { concurrency: 2 }, async (t) => {
+test('each mode reports itself and does not affect a program', { concurrency: 2 }, async (t) => {
   const plain = await run(undefined, ['clean-exit.js']);
   assert.deepStrictEqual([plain.status, plain.stdout, plain.stderr], [0, '', 'mark:throw\n']);
   await Promise.all(MODES.map((mode) => t.test(mode, async () => {
@@ -24,14 +24,14 @@ test('each mode says that it was in force, and leaves a program alone', { concur
   })));
 });
 
-test('without a mode it is the whole module, and a mode that is not known is an error', async () => {
+test('the default mode is the whole module, and an unknown mode is an error', async () => {
   assert.deepStrictEqual((await run('', ['clean-exit.js'])).collector, { mode: 'uncaught', pauses: 0 });
   const wrong = await run('some', ['clean-exit.js']);
   assert.strictEqual(wrong.status, 1);
-  assert.match(wrong.stderr, /CC_MODE is none of none, session, enable, uncaught, all: 'some'/);
+  assert.match(wrong.stderr, /unknown CC_MODE 'some': expected one of none, session, enable, uncaught, all/);
 });
 
-test('a crash stays what it is, and is reported by the modes that pause', { concurrency: 2 }, async (t) => {
+test('a crash does not change, and the modes that pause report it', { concurrency: 2 }, async (t) => {
   const plain = await run(undefined, ['crash.js']);
   assert.strictEqual(plain.status, 1);
   await Promise.all(MODES.map((mode) => t.test(mode, async () => {
@@ -39,20 +39,20 @@ test('a crash stays what it is, and is reported by the modes that pause', { conc
     const pausing = mode === 'uncaught' || mode === 'all';
     assert.strictEqual(loaded.status, 1);
     assert.deepStrictEqual(loaded.collector, { mode, pauses: pausing ? 1 : 0 });
-    // What Node prints about the exception is printed as ever.
-    const rest = loaded.stderr.split('\n').filter((line) => !line.startsWith('{'));
-    assert.deepStrictEqual(rest.slice(0, 8), plain.stderr.split('\n').slice(0, 8));
+    // Node's output about the exception does not change.
+    const nodeOutput = loaded.stderr.split('\n').filter((line) => !line.startsWith('{'));
+    assert.deepStrictEqual(nodeOutput.slice(0, 8), plain.stderr.split('\n').slice(0, 8));
     assert.strictEqual(Array.isArray(loaded.crash.frames), pausing);
   })));
 });
 
-test('the report has the frames with the values that their variables had', async () => {
+test('the report has the frames with the values of their variables', async () => {
   const { crash } = await run('uncaught', ['crash.js']);
   assert.strictEqual(crash.origin, 'uncaughtException');
   assert.match(crash.thrown, /^Error: cannot charge 17 EUR to order 42\n/);
   const [charge, checkout] = crash.frames;
   assert.strictEqual(charge.function, 'charge');
-  // Where the text of crash.js has its `throw`.
+  // The line of `throw` in crash.js.
   const text = fs.readFileSync(path.join(__dirname, '..', 'crash.js'), 'utf8').split('\n');
   const line = 1 + text.findIndex((words) => words.includes('throw new'));
   assert.ok(charge.place.endsWith(`/crash.js:${line}:3`), charge.place);
@@ -63,7 +63,7 @@ test('the report has the frames with the values that their variables had', async
   assert.strictEqual(checkout.variables.order, 'Object { id: 42, items: Array(2) }');
 });
 
-test('the report goes to a file where one is named', async () => {
+test('the report goes to the given file', async () => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'collector-'));
   try {
     const file = path.join(folder, 'crash.json');
@@ -81,9 +81,9 @@ test('of many rejections, the report is about the one that ended the process', a
   assert.strictEqual(crash.frames[0].variables.reason, '"the last one"');
 });
 
-// How often V8 pauses for 20 exceptions that are all handled, where only those that seem uncaught count. Its prediction
-// looks at the frames on the stack, and until some version after 22 it took every rejection without one that awaits it
-// for uncaught. Measured with 18.20.4, 20.20.2, 22.11.0 and 26.10.0.
+// How often V8 pauses for 20 exceptions that are all handled, if only those that seem uncaught count. Its prediction
+// inspects the frames on the stack, and up to some version after 22 treated every rejection without an awaiting frame
+// as uncaught. Measured with 18.20.4, 20.20.2, 22.11.0 and 26.10.0.
 const WRONGLY_UNCAUGHT = {
   'async throw, awaited in try': { old: 0, new: 0 },
   'Promise.reject().catch()': { old: COUNT, new: 0 },
@@ -94,17 +94,17 @@ const WRONGLY_UNCAUGHT = {
 };
 
 const major = Number(process.versions.node.split('.')[0]);
-const known = major <= 22 ? 'old' : major >= 26 ? 'new' : undefined;
-const skip = known === undefined ? `pauses of Node.js ${major} have not been looked at` : false;
+const behavior = major <= 22 ? 'old' : major >= 26 ? 'new' : undefined;
+const skip = behavior === undefined ? `pauses of Node.js ${major} have not been verified` : false;
 
 for (const [way, pauses] of Object.entries(WRONGLY_UNCAUGHT)) {
   test(`${way}: exceptions that seem uncaught`, { skip }, async () => {
     const { status, collector } = await run('uncaught', [REJECTIONS, String(COUNT), way]);
-    assert.deepStrictEqual([status, collector.pauses], [0, pauses[known]]);
+    assert.deepStrictEqual([status, collector.pauses], [0, pauses[behavior]]);
   });
 }
 
-test('every exception is a pause where all count', async () => {
+test('mode all pauses at every exception', async () => {
   const ways = Object.keys(WRONGLY_UNCAUGHT);
   const { status, collector } = await run('all', [REJECTIONS, String(COUNT), ...ways]);
   assert.deepStrictEqual([status, collector.pauses], [0, COUNT * ways.length]);

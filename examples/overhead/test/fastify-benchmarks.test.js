@@ -1,6 +1,7 @@
 'use strict';
 
-// The suite is executed by its own benchmark.js, here by one that behaves like it.
+// The suite is run by its own benchmark.js, here by a stand-in with the same
+// behavior.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -43,11 +44,11 @@ test('NODE_OPTIONS loads the module into the servers', (t) => {
   const env = { NODE_OPTIONS: `--require "${path.join(ROOT, 'collector.js')}"` };
   const { status, stderr } = run(copied(t), env);
   assert.strictEqual(status, 0, stderr);
-  // The program that answers, benchmark.js, and two servers.
+  // The wrapper, benchmark.js, and two servers.
   assert.strictEqual(stderr.match(/"mode":"uncaught"/g).length, 4, stderr);
 });
 
-test('a suite that fails is an error', (t) => {
+test('a failing suite is an error', (t) => {
   const folder = copied(t);
   fs.writeFileSync(path.join(folder, 'benchmark.js'), 'process.exit(3)');
   const { status, stdout, stderr } = run(folder);

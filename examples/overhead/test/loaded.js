@@ -1,6 +1,6 @@
 'use strict';
 
-// A program with the collector loaded: what it printed and how it ended.
+// Runs a program with the collector loaded; returns its output and exit status.
 
 const path = require('node:path');
 const { spawn } = require('node:child_process');
@@ -20,7 +20,7 @@ function run(mode, words, env = {}) {
   });
 }
 
-// The JSON lines among those of stderr: { collector } and { crash }.
+// The JSON lines of stderr: { collector } and { crash }.
 function reports(stderr) {
   const lines = stderr.split('\n').filter((line) => line.startsWith('{'));
   return Object.assign({}, ...lines.map((line) => JSON.parse(line)));

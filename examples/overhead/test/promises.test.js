@@ -1,6 +1,7 @@
 'use strict';
 
-// The promise tests print one line that the definition file can read, and check their own answers.
+// The promise tests print one line that the definition file can parse, and check their own
+// answers.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -53,5 +54,5 @@ test('the instructions of a round are counted', { skip: valgrind.error && 'valgr
 
 test('a wrong answer is an error, not a time', async () => {
   const wrong = measure(__filename, async () => 1, { expected: 2, warmup: 1, rounds: 1 });
-  await assert.rejects(wrong, /the answer is 1 instead of 2/);
+  await assert.rejects(wrong, /the answer is 1, expected 2/);
 });

@@ -1,6 +1,7 @@
 'use strict';
 
-// Each server answers what the definition file expects of it, with the collector loaded, and stops when told.
+// Each server gives the answer that the definition file expects, with the collector loaded, and stops on a
+// signal.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -34,7 +35,7 @@ function reasonToSkip(name) {
   if (name !== 'node-http' && !fs.existsSync(path.join(FOLDER, 'node_modules', '.package-lock.json'))) {
     return 'not installed: npm ci --ignore-scripts --prefix examples/overhead/servers';
   }
-  // Its spdy package needs a binding of Node that is gone.
+  // Its spdy package needs a binding that Node has removed.
   return name === 'restify' && major >= 24 ? 'restify 11 does not start with this version of Node.js' : false;
 }
 
@@ -46,7 +47,7 @@ async function get(port, url, agent) {
   return { status: response.statusCode, text };
 }
 
-// The first answer of a server that is being started.
+// The first response of a starting server.
 async function firstAnswer(child, port, url, agent) {
   while (child.exitCode === null) {
     try {
@@ -71,7 +72,7 @@ async function answersAndStops(name, { path: url = '/', nothing = '/nothing', en
     if (entries === undefined) assert.strictEqual(text, HELLO);
     else assert.strictEqual(JSON.parse(text).length, entries);
     assert.strictEqual((await get(port, nothing, agent)).status, 404);
-    // The agent holds a connection open: no reason to go on.
+    // The agent keeps a connection open, which must not delay the exit.
     child.kill('SIGINT');
     const [exit] = await once(child, 'close');
     assert.strictEqual(exit, 0, stderr);

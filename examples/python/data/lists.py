@@ -14,13 +14,13 @@ def copy(bench, size):
     bench.check(len(target))
 
 
-# Without a parameter `bench`, the whole function is one iteration.
+# Without a `bench` parameter, the whole function is one iteration.
 @speedwell.benchmark(size=[10, 1000])
 def build(size):
     return [number * number for number in range(size)]
 
 
-# What setup returns is bench.state; it is made once per process.
+# The result of setup is bench.state; it is created once per process.
 @speedwell.benchmark(size=[10, 1000], kind=["list", "set"],
                      setup=lambda size, kind: {"list": list, "set": set}[kind](range(size)))
 def search(bench, size, kind):

@@ -1,6 +1,6 @@
 'use strict';
 
-// What is asked for: every number equally often, from the seed alone.
+// The drawn numbers: uniformly distributed, and determined by the seed alone.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -31,7 +31,7 @@ test('8000 answers have about as many digits as those of the published runs', ()
   assert.ok(digits > 0.99 * Math.min(...published) && digits < 1.01 * Math.max(...published), String(digits));
 });
 
-test('neighbouring seeds have nothing in common', () => {
+test('neighboring seeds give unrelated numbers', () => {
   const [a, b] = [sequence(1, 3000), sequence(2, 3000)];
   const equal = a.filter((n, index) => n === b[index]).length;
   assert.ok(equal > 50 && equal < 150, String(equal));

@@ -21,7 +21,7 @@ class Started {
     this.ended = once(this.process, 'close').then(([status, signal]) => signal ?? status);
   }
 
-  // A server that listens, on a free port.
+  // A listening server, on a free port.
   static async listening(...words) {
     const server = new Started('--port=0', ...words);
     while (!server.stdout.includes('\n')) {
@@ -33,7 +33,7 @@ class Started {
     return server;
   }
 
-  // Status and text of one answer.
+  // Status and text of one response.
   async get(url = '/fib/randomfib', method = 'GET', body = undefined) {
     const request = http.request({ host: '127.0.0.1', port: this.port, path: url, method, agent: this.agent });
     request.end(body);
@@ -47,7 +47,7 @@ class Started {
     return processes().filter(({ parent }) => parent === this.process.pid).map(({ pid }) => pid);
   }
 
-  // Ends it, whatever it does; for the end of a test.
+  // Kills it; for the end of a test.
   async remove() {
     this.agent?.destroy();
     this.process.kill('SIGKILL');
@@ -55,7 +55,7 @@ class Started {
   }
 }
 
-// All processes that run; one that has ended and waits for its parent to notice does not.
+// All running processes, without zombies.
 function processes() {
   return execFileSync('ps', ['-A', '-o', 'pid=,ppid=,stat='], { encoding: 'utf8' }).trim().split('\n')
     .map((line) => line.trim().split(/\s+/))
@@ -63,7 +63,7 @@ function processes() {
     .map(([pid, parent]) => ({ pid: Number(pid), parent: Number(parent) }));
 }
 
-// Which of them are still there after a while that is long enough to notice a closed line.
+// Those that are still running after enough time to notice a closed channel.
 async function leftovers(pids) {
   let left = pids;
   for (let look = 0; look < 600 && left.length > 0; look++) {

@@ -1,6 +1,6 @@
 'use strict';
 
-// Six shapes, one behaviour: the same answers, an orderly end, nothing left behind.
+// Six topologies, one behavior: the same answers, a graceful end, no leftovers.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -17,17 +17,17 @@ const SHAPES = {
   cyan: { path: '/fib/randomfib3', words: ['--http=2', '--fib=2'], children: 5 },
 };
 
-// 1, 2, 3, 5, 8 ... : the numbers that fib(0) = fib(1) = 1 gives for n from 1 to 30.
+// 1, 2, 3, 5, 8 ... : the numbers for n from 1 to 30, with fib(0) = fib(1) = 1.
 const FIBONACCI = [1, 2];
 while (FIBONACCI.length < 30) FIBONACCI.push(FIBONACCI.at(-1) + FIBONACCI.at(-2));
 
 async function answers(server, count, path) {
   const texts = [];
-  for (let at = 0; at < count; at++) texts.push((await server.get(path)).text);
+  for (let i = 0; i < count; i++) texts.push((await server.get(path)).text);
   return texts.join(' ');
 }
 
-test('the topologies are given the same numbers in the same order', { concurrency: true }, async (t) => {
+test('all topologies get the same numbers in the same order', { concurrency: true }, async (t) => {
   const sequences = new Map();
   await Promise.all(Object.entries(SHAPES).map(([name, { path, words, children }]) => t.test(name, async () => {
     const server = await Started.listening('--seed=7', ...words);
@@ -49,7 +49,7 @@ test('the topologies are given the same numbers in the same order', { concurrenc
 });
 
 for (const words of [['--fib=1'], ['--http=1', '--fib=1']]) {
-  test(`a number is asked for by POST /fib (${words[0]})`, async () => {
+  test(`POST /fib requests a specific number (${words[0]})`, async () => {
     const server = await Started.listening(...words);
     try {
       for (const [url, body] of [['/fib?number=10', ''], ['/fib', 'number=10'], ['/fib', '{"number": 10}']]) {
@@ -66,7 +66,7 @@ for (const words of [['--fib=1'], ['--http=1', '--fib=1']]) {
   });
 }
 
-test('requests at the same time are given what requests one by one are given', async () => {
+test('concurrent requests get the same numbers as sequential ones', async () => {
   const [one, many] = await Promise.all([Started.listening('--seed=3', '--fib=1'),
                                          Started.listening('--seed=3', '--http=2', '--fib=2')]);
   try {
@@ -79,13 +79,13 @@ test('requests at the same time are given what requests one by one are given', a
 });
 
 for (const name of ['red', 'green', 'brown', 'cyan']) {
-  test(`${name} answers what has arrived when it is told to stop, and leaves nothing`, async () => {
+  test(`${name} answers received requests when stopped, and leaves no processes`, async () => {
     const server = await Started.listening(...SHAPES[name].words);
     const children = server.children();
     const socket = net.connect(server.port, '127.0.0.1');
     let text = '';
     socket.on('data', (part) => { text += part; });
-    // All in one piece: when the first is answered, all have arrived.
+    // In one write: when the first is answered, all have arrived.
     socket.write(`GET ${SHAPES[name].path} HTTP/1.1\r\nHost: x\r\n\r\n`.repeat(100));
     await once(socket, 'data');
     server.process.kill('SIGTERM');
@@ -97,7 +97,7 @@ for (const name of ['red', 'green', 'brown', 'cyan']) {
   });
 }
 
-test('a client that goes on asking is sent away', async () => {
+test('a client that keeps sending requests is disconnected', async () => {
   const server = await Started.listening('--fib=1');
   await server.get();
   server.process.kill('SIGTERM');
@@ -108,7 +108,7 @@ test('a client that goes on asking is sent away', async () => {
   assert.strictEqual(await server.ended, 0, server.stderr);
 });
 
-test('an open connection without a request does not hold the end up', async () => {
+test('an open connection without a request does not delay the exit', async () => {
   const server = await Started.listening('--http=1');
   const socket = net.connect(server.port, '127.0.0.1');
   await once(socket, 'connect');
@@ -119,7 +119,7 @@ test('an open connection without a request does not hold the end up', async () =
 });
 
 for (const name of ['green', 'brown']) {
-  test(`nothing is left of ${name} when its main process is killed`, async () => {
+  test(`no process of ${name} survives when its main process is killed`, async () => {
     const server = await Started.listening(...SHAPES[name].words);
     const children = server.children();
     assert.strictEqual(children.length, SHAPES[name].children);
@@ -127,7 +127,7 @@ for (const name of ['green', 'brown']) {
     assert.deepStrictEqual(await leftovers(children), []);
   });
 
-  test(`${name} ends with status 1 when a worker dies, and says so`, async () => {
+  test(`${name} reports a worker's death and exits with status 1`, async () => {
     const server = await Started.listening(...SHAPES[name].words);
     const children = server.children();
     process.kill(children[0], 'SIGKILL');
@@ -137,7 +137,7 @@ for (const name of ['green', 'brown']) {
   });
 }
 
-test('a port that is taken is an error, with and without HTTP workers', async () => {
+test('a port in use is an error, with and without HTTP workers', async () => {
   const holder = await Started.listening();
   try {
     for (const words of [[], ['--http=2']]) {
@@ -150,7 +150,7 @@ test('a port that is taken is an error, with and without HTTP workers', async ()
   }
 });
 
-test('a word that is not known is an error of its own kind', async () => {
+test('an unknown argument is a usage error', async () => {
   for (const word of ['--fib=0', '--https=2', '--fib=two', '--port=70000']) {
     const server = new Started(word);
     assert.strictEqual(await server.ended, 2);

@@ -1,5 +1,5 @@
-%% Benchmarks from a shell or a program: run, compare, benchmark, time, start, record. Fills in options and
-%% gives results in the shape that was asked for (basic, extended, full). The measuring is `speedwell_shell`.
+%% Benchmarks from a shell or a program: run, compare, benchmark, time, start, record. Fills in default options and
+%% returns results in the requested format (basic, extended, full). `speedwell_shell` measures.
 -module(erlperf).
 
 -export([run/1, run/2, run/3, compare/2, benchmark/3, time/2, start/2, record/4, report_stats/1]).
@@ -10,13 +10,13 @@
 -type code() :: callable() | #{runner := callable(), init => callable(), init_runner => callable(),
                                done => callable(), label => string()}.
 %% sample_duration: milliseconds, or {timed, Iterations}; undefined means one sample of `samples` iterations.
-%% warmup: samples that do not count. cv: measure until stddev / average is at most this.
+%% warmup: number of discarded samples. cv: measure until stddev / average is at most this.
 -type run_options() :: #{concurrency => pos_integer(), sample_duration => pos_integer() | undefined | {timed, pos_integer()},
                          warmup => non_neg_integer(), samples => pos_integer(), cv => number() | undefined,
                          priority => erlang:priority_level(), report => basic | extended | full, isolation => map()}.
 -type concurrency_options() :: #{min => pos_integer(), step => pos_integer(), max => pos_integer(), threshold => pos_integer()}.
 
-%% Average iterations in a second.
+%% Average iterations per second.
 -spec run(code()) -> non_neg_integer().
 run(Code) ->
     run(Code, #{}).
@@ -26,7 +26,7 @@ run(Code, Options) ->
     [Result] = benchmark([code(Code)], Options, undefined),
     Result.
 
-%% A function with arguments; or code, options, and how to look for the best concurrency.
+%% A function with arguments; or code, options, and the search for the best concurrency.
 -spec run(module(), atom(), list()) -> term();
          (code(), run_options(), concurrency_options()) -> term().
 run(Module, Function, Arguments) when is_atom(Module), is_atom(Function), is_list(Arguments) ->
@@ -35,17 +35,17 @@ run(Code, Options, Concurrency) ->
     [Result] = benchmark([code(Code)], Options, Concurrency),
     Result.
 
-%% Results in the order of the codes. They take turns.
+%% Results in the order of the codes, which are measured alternately.
 -spec compare([code()], run_options()) -> [term()].
 compare(Codes, Options) ->
     benchmark([code(Code) || Code <- Codes], Options, undefined).
 
-%% Milliseconds that so many iterations take.
+%% Milliseconds for this many iterations.
 -spec time(code(), pos_integer()) -> non_neg_integer().
 time(Code, Count) ->
     run(Code, #{samples => 1, sample_duration => {timed, Count}}).
 
-%% Several codes, or one whose best concurrency is looked for.
+%% Several codes, or one with a search for its best concurrency.
 -spec benchmark([map()], run_options(), undefined | concurrency_options()) -> [term()] | {error, not_supported}.
 benchmark(Codes, #{isolation := Isolation} = Options, Concurrency) ->
     Plain = maps:remove(isolation, Options),
@@ -74,8 +74,8 @@ start(Code, Concurrency) ->
     ok = erlperf_job:set_concurrency(Job, Concurrency),
     Job.
 
-%% Records the calls of a function by all processes for so many milliseconds, in the order in which they were made:
-%% a list that can be a runner. Tracing is one for the whole node, and slows it down meanwhile.
+%% Records the calls of a function by all processes for this many milliseconds, in call order: the list can be used
+%% as a runner. There is one tracer per node, and tracing slows the node down.
 -spec record(module(), atom(), arity() | '_', pos_integer()) -> [{module(), atom(), list()}].
 record(Module, Function, Arity, Ms) ->
     Pattern = {Module, Function, Arity},
@@ -91,7 +91,7 @@ record(Module, Function, Arity, Ms) ->
     Tracer ! stop,
     receive {'DOWN', Monitor, process, Tracer, {recorded, Calls}} -> Calls end.
 
-%% Everything that was delivered lies before `stop`.
+%% All trace messages arrive before `stop`.
 recording(Calls) ->
     receive
         {trace, _, call, Mfa} -> recording([Mfa | Calls]);
@@ -114,7 +114,7 @@ filled(Options) ->
         _ -> Filled
     end.
 
-%% Shapes
+%% Formats
 
 shaped(_, #{report := basic, sample_duration := {timed, _}}, #{counts := Counts}) ->
     round(average(Counts) / 1000);
@@ -147,7 +147,7 @@ qps(#{counts := Counts, workers := Workers}) ->
 average(Counts) ->
     lists:sum(Counts) / length(Counts).
 
-%% `samples` are the counters, as if they had been read at each end of a window.
+%% `samples` are the counters as if read at each end of a window.
 result(#{counts := Counts} = Figures) ->
     Counters = lists:foldl(fun(Count, [Last | _] = Before) -> [Last + Count | Before] end, [0], Counts),
     Exact = with_times(Figures, speedwell_statistics:of_samples(Counts)),

@@ -1,4 +1,4 @@
-%% Shows what the history keeps of the monitors of all connected nodes: a line for each node and interval, to a
+%% Prints what the history has of the monitors of all connected nodes: one line per node and interval, to a
 %% device, a file or a function.
 -module(erlperf_cluster_monitor).
 -behaviour(gen_server).
@@ -13,9 +13,9 @@
     interval :: pos_integer(),
     due :: integer(),
     fields :: [atom()],
-    %% The history, if it was started for us.
+    %% The history, if this process started it.
     history :: none | pid(),
-    %% What the history has and was shown.
+    %% What is in the history and has been printed.
     shown :: #{{Time :: integer(), node()} => []},
     header = "" :: iodata()
 }).
@@ -28,12 +28,12 @@
 ]).
 -define(JOB_WIDTH, 16).
 
-%% Everything, once in a second, to the group leader.
+%% All fields, once per second, to the group leader.
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() -> start_link(group_leader(), 1000, undefined).
 
-%% A function is called as Module:Function([{Time, Map}], State) and gives the next state. The maps have the
-%% fields that are asked for, or all; lines have them in that order. Starts the history if there is none.
+%% A function is called as Module:Function([{Time, Map}], State) and returns the next state. Maps and lines
+%% have the requested fields, by default all, lines in that order. Starts the history if there is none.
 -spec start_link(handler(), pos_integer(), [atom()] | undefined) -> {ok, pid()} | {error, term()}.
 start_link(Handler, Interval, Fields) ->
     gen_server:start_link(?MODULE, {Handler, Interval, Fields}, []).
@@ -76,7 +76,7 @@ scheduled(State = #state{interval = Interval, due = Due}) ->
 handle_call(_, _, State) -> {reply, ok, State}.
 handle_cast(_, State) -> {noreply, State}.
 
-%% What came late is shown late; the clock of another node may be ahead of ours, then its lines have to wait.
+%% Late samples are printed late; samples from a node whose clock is ahead have to wait.
 handle_info(tick, State = #state{shown = Before}) ->
     Known = erlperf_history:get(0),
     Fresh = [Sample || Sample <- Known, not is_map_key(key(Sample), Before)],
@@ -125,6 +125,6 @@ cell(percent, Value) -> io_lib:format("~.2f", [float(Value)]);
 cell(number, Value) -> integer_to_list(Value);
 cell(size, Value) -> erlperf_file_log:format_size(Value).
 
-%% A job of another node has no figure here.
+%% A job of another node has no value here.
 count({_, Count}) -> erlperf_file_log:format_number(Count);
 count(false) -> "".

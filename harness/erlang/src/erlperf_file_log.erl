@@ -1,5 +1,5 @@
-%% Writes a line to a device or a file whenever the monitor of this node tells something. Numbers are shown in
-%% the way erlperf shows them, which others need as well.
+%% Writes a line to a device or a file for each report of this node's monitor. Formats numbers as erlperf
+%% does, also for other modules.
 -module(erlperf_file_log).
 -behaviour(gen_server).
 
@@ -62,19 +62,19 @@ line(#{time := Time, sched_util := Sched, dcpu := Cpu, dio := Io, processes := P
 time(Ms) ->
     calendar:system_time_to_rfc3339(Ms div 1000).
 
-%% Powers of 1000, rounded; the letters are those that erlperf uses.
+%% Powers of 1000, rounded, with erlperf's letters.
 -spec format_number(number()) -> string().
 format_number(N) ->
     scaled(N, [{100000000000000, 1000000000000, " Ti"}, {100000000000, 1000000000, " Gi"},
                {100000000, 1000000, " Mi"}, {100000, 1000, " Ki"}], "").
 
-%% Powers of 1024, each from 100 of its unit on.
+%% Powers of 1024; each unit is used from 100 on.
 -spec format_size(non_neg_integer()) -> string().
 format_size(Bytes) ->
     scaled(Bytes, [{100 bsl 40, 1 bsl 40, " Tb"}, {100 bsl 30, 1 bsl 30, " Gb"}, {100 bsl 20, 1 bsl 20, " Mb"},
                    {100 bsl 10, 1 bsl 10, " Kb"}], "").
 
-%% Nanoseconds, in a unit of which there are at most 100000.
+%% Nanoseconds, in the unit that gives at most 100000.
 -spec format_duration(number() | infinity) -> string().
 format_duration(infinity) -> "inf";
 format_duration(Ns) ->

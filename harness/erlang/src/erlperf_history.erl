@@ -1,4 +1,4 @@
-%% Keeps what the monitors of all connected nodes told, for a while.
+%% Keeps the reports of the monitors of all connected nodes for a limited time.
 -module(erlperf_history).
 -behaviour(gen_server).
 
@@ -8,7 +8,7 @@
 -spec start_link() -> {ok, pid()} | {error, term()}.
 start_link() -> start_link(120000).
 
-%% Keeps what is younger than so many milliseconds by the clock of this node.
+%% Keeps what is younger than this many milliseconds by the clock of this node.
 -spec start_link(pos_integer()) -> {ok, pid()} | {error, term()}.
 start_link(Duration) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Duration, []).
 
@@ -16,7 +16,7 @@ start_link(Duration) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Duratio
 -spec get(integer()) -> [{Time :: integer(), map()}].
 get(From) -> get(From, erlang:system_time(millisecond)).
 
-%% Both ends belong to it.
+%% Both ends are inclusive.
 -spec get(integer(), integer()) -> [{Time :: integer(), map()}].
 get(From, To) ->
     [{Time, Map} || {{Time, _}, Map} <- ets:select(?MODULE, [{{{'$1', '_'}, '_'}, [{'>=', '$1', From}, {'=<', '$1', To}], ['$_']}])].

@@ -1,5 +1,6 @@
-%% Tells once in an interval what the node does: utilisation, processes, memory, and iterations of its jobs.
-%% Every member of the pg groups {erlperf_monitor, node()} and cluster_monitor (scope erlperf) gets a map.
+%% Reports the node's activity at an interval: utilization, processes, memory, and iterations of its jobs.
+%% Sends a map to every member of the pg groups {erlperf_monitor, node()} and cluster_monitor (scope
+%% erlperf).
 -module(erlperf_monitor).
 -behaviour(gen_server).
 
@@ -10,14 +11,14 @@
     interval :: pos_integer(),
     due :: integer(),
     last :: speedwell_gauges:last(),
-    %% Jobs in the order of their coming, with their handles and the iterations told last.
+    %% Jobs in order of registration, with their handles and the iterations reported last.
     jobs = [] :: [{pid(), reference(), erlperf_job:handle(), non_neg_integer()}]
 }).
 
 -spec start() -> {ok, pid()} | {error, term()}.
 start() -> start(#{}).
 
-%% interval: milliseconds, 1000 unless given.
+%% interval: milliseconds, 1000 by default.
 -spec start(#{interval => pos_integer()}) -> {ok, pid()} | {error, term()}.
 start(Options) -> gen_server:start({local, ?MODULE}, ?MODULE, Options, []).
 
@@ -27,7 +28,7 @@ start_link() -> start_link(#{}).
 -spec start_link(#{interval => pos_integer()}) -> {ok, pid()} | {error, term()}.
 start_link(Options) -> gen_server:start_link({local, ?MODULE}, ?MODULE, Options, []).
 
-%% From now on the job is among those that are told. Without a running monitor nothing happens.
+%% From now on the job is included in reports. No effect without a running monitor.
 -spec register(pid(), erlperf_job:handle(), non_neg_integer()) -> ok.
 register(Job, Handle, Sample) ->
     gen_server:cast(?MODULE, {register, Job, Handle, Sample}).
@@ -41,7 +42,7 @@ init(Options) ->
     Interval = maps:get(interval, Options, 1000),
     {ok, scheduled(#state{interval = Interval, due = erlang:monotonic_time(millisecond), last = speedwell_gauges:start()})}.
 
-%% Ticks lie on a grid, so that lateness does not add up.
+%% Ticks are on a grid, so that lateness does not accumulate.
 scheduled(State = #state{interval = Interval, due = Due}) ->
     erlang:send_after(Due + Interval, self(), tick, [{abs, true}]),
     State#state{due = Due + Interval}.
@@ -68,7 +69,7 @@ handle_info(_, State) ->
 without(Gone, State = #state{jobs = Jobs}) ->
     State#state{jobs = lists:keydelete(Gone, 1, Jobs)}.
 
-%% A job that ended a moment ago did nothing since.
+%% A job that has just ended counts as idle.
 sample(Handle, Before) ->
     case erlperf_job:sample(Handle) of undefined -> Before; Now -> Now end.
 

@@ -1,5 +1,4 @@
-%% The supervisor of what a node needs for permanent jobs and monitors. A program that wants no application may start
-%% it by itself.
+%% Supervises the services of a node for permanent jobs and monitors. A program can start it without the application.
 -module(erlperf_sup).
 -behaviour(supervisor).
 

@@ -1,4 +1,4 @@
-%% The application: what a node needs for permanent jobs and monitors.
+%% The application: services of a node for permanent jobs and monitors.
 -module(speedwell_app).
 -behaviour(application).
 

@@ -1,12 +1,12 @@
-%% Compiled code in a folder, so that the second process that measures the same code need not load the
-%% compiler: that takes more than half as long as starting Erlang. SPEEDWELL_CACHE names the folder; without it
-%% nothing is kept.
+%% Caches compiled code in a folder, so that the second process that measures the same code need not load the
+%% compiler, which takes more than half as long as starting Erlang. SPEEDWELL_CACHE names the folder; without
+%% it nothing is cached.
 -module(speedwell_cache).
 
 -export([prepare/3, preload/0]).
 
-%% Like speedwell_code:prepare/2 under a module name that follows from the code and from `Job`. Modules on
-%% `Paths` may give Elixir code a meaning, through macros; such code is compiled each time.
+%% Like speedwell_code:prepare/2, with a module name derived from the code and from `Job`. Macros in modules on
+%% `Paths` may change the meaning of Elixir code, so such code is always compiled.
 -spec prepare(speedwell_code:code(), binary(), [file:name()]) -> {ok, speedwell_code:ready()} | {error, map()}.
 prepare(Code, Job, Paths) ->
     Folder = os:getenv("SPEEDWELL_CACHE", ""),
@@ -41,8 +41,8 @@ through(File, Code, Module) ->
         {error, _} -> keep(File, speedwell_code:prepare(Code, Module))
     end.
 
-%% Written beside and moved into place in one step: several processes may compile the same. A folder that
-%% cannot be written costs time, nothing else.
+%% Written to a temporary file and renamed: several processes may compile the same code. If the folder is not
+%% writable, only time is lost.
 keep(File, {ok, Ready} = Prepared) ->
     Draft = File ++ "." ++ os:getpid(),
     Kept = [filelib:ensure_dir(File), file:write_file(Draft, term_to_binary(Ready)), file:rename(Draft, File)],
@@ -51,8 +51,8 @@ keep(File, {ok, Ready} = Prepared) ->
 keep(_, Error) ->
     Error.
 
-%% Loads the compiler by all schedulers at once, which takes two thirds of the time. What this release does
-%% not have is left out.
+%% Loads the compiler on all schedulers in parallel, which takes two thirds of the time. Modules that this
+%% release lacks are skipped.
 -spec preload() -> ok.
 preload() ->
     _ = code:ensure_modules_loaded([

@@ -1,6 +1,6 @@
-%% From a code map to a job that can be started: decides how the loop around the user's code looks,
-%% compiles it into a module of its own, and keeps the module's text.
-%% Start at prepare/2. Texts are read by `speedwell_text`; Elixir is written by `speedwell_elixir`.
+%% Compiles a code map into a job that can be started: generates the loop around the user's code, compiles
+%% it into a separate module, and keeps the module's source. Start reading at prepare/2. `speedwell_text`
+%% parses texts; `speedwell_elixir` generates Elixir.
 -module(speedwell_code).
 
 -export([prepare/1, prepare/2, source/1, reason/1, load/1, unload/1]).
@@ -12,16 +12,16 @@
                   lang => erlang | elixir, label => string(), _ => _}.
 -type hook() :: none | {local, atom(), 0 | 1} | {mfa, module(), atom(), list()} | {list, list()} | {'fun', fun()}.
 
-%% `binary` is the compiled module. Its loop `batch` takes (Count, Result, Extra...): it performs Count
-%% iterations and returns the last result, so no result is unused. `extra` are the arguments that are
-%% known before a worker starts, `arity` says whether state and previous result follow them.
+%% `binary` is the compiled module. Its loop `batch` takes (Count, Result, Extra...): it executes Count
+%% iterations and returns the last result, so that every result is used. `extra` are the arguments known
+%% before a worker starts; `arity` says whether state and previous result follow them.
 -type ready() :: #{module := module(), binary := binary(), source := string(), form := text | mfa | 'fun',
                    batch := atom(), empty := atom(), arity := 0..2, extra := list(),
                    folds => boolean(), init := hook(), init_runner := hook(), done := hook()}.
 
 -define(HOOKS, [init, init_runner, done]).
 
-%% Prepares the code under a module name of its own.
+%% Prepares the code under a unique module name.
 -spec prepare(code()) -> {ok, ready()} | {error, map()}.
 prepare(Code) ->
     prepare(Code, name()).
@@ -29,7 +29,7 @@ prepare(Code) ->
 name() ->
     list_to_atom("job_" ++ os:getpid() ++ "_" ++ integer_to_list(erlang:unique_integer([positive]))).
 
-%% Errors are maps with stage, class, msg, part and, where known, line. `reason` is what erlperf calls it.
+%% Errors are maps with stage, class, msg, part and, if known, line. `reason` is erlperf's term for it.
 -spec prepare(code(), module()) -> {ok, ready()} | {error, map()}.
 prepare(Code, Module) ->
     try
@@ -41,7 +41,7 @@ prepare(Code, Module) ->
         throw:{code, Error} -> {error, Error}
     end.
 
-%% The text of the module that would be run, called `benchmark`.
+%% The source of the module that would be executed, called `benchmark`.
 -spec source(code()) -> string().
 source(Code) ->
     try generate(Code, benchmark) of
@@ -50,7 +50,7 @@ source(Code) ->
         throw:{code, Error} -> erlang:error(reason(Error))
     end.
 
-%% An error as the reason of an exception, in the shapes that erlperf gives it.
+%% An error as the reason of an exception, in erlperf's format.
 -spec reason(map()) -> term().
 reason(#{reason := Reason}) -> Reason;
 reason(#{stage := Stage, part := Part, msg := Message}) -> {generate, {Stage, Part, Message}}.
@@ -67,7 +67,7 @@ unload(#{module := Module}) ->
     code:purge(Module),
     ok.
 
-%% Everything about the module but its binary.
+%% Returns everything about the module except its binary.
 generate(Code, Module) ->
     Parts = [{Part, part(Part, maps:get(Part, Code))} || Part <- [runner | ?HOOKS], is_map_key(Part, Code)],
     Taken = [Name || {_, {function, Name, _, _, _}} <- Parts],
@@ -99,19 +99,19 @@ part(_, {M, F, A}) when is_atom(M), is_atom(F), is_list(A) -> {mfa, M, F, A};
 part(Part, [{_, _, _} | _] = List) ->
     case [Call || Call <- List, not speedwell_text:is_call(Call)] of
         [] -> {list, List};
-        [Other | _] -> refuse(Part, io_lib:format("~0tp is no call {Module, Function, Arguments}", [Other]), invalid(Part, Other))
+        [Other | _] -> refuse(Part, io_lib:format("~0tp is not a call {Module, Function, Arguments}", [Other]), invalid(Part, Other))
     end;
 part(Part, Given) ->
     case speedwell_text:is_text(Given) of
         true -> speedwell_text:read(Part, Given);
-        false -> refuse(Part, io_lib:format("~0tp is neither text nor a function", [Given]), {parse, Part, Given})
+        false -> refuse(Part, io_lib:format("~0tp is not a text or function", [Given]), {parse, Part, Given})
     end.
 
 invalid(init, _) -> {init, 0, invalid};
 invalid(runner, Other) -> {runner, 0, invalid, Other};
 invalid(Part, Other) -> {Part, 1, invalid, Other}.
 
-%% A hook: what is called, and the forms and text that it adds to the module.
+%% A hook: what it calls, and the forms and text that it adds to the module.
 hook(_, {mfa, _, _, _} = Mfa, _) -> #{hook => Mfa};
 hook(_, {list, _} = List, _) -> #{hook => List};
 hook(_, {remote, M, F, A}, _) -> #{hook => {'fun', fun M:F/A}};
@@ -132,7 +132,7 @@ hook(Part, {expressions, Tokens, Text}, Taken) ->
 finished(Text) ->
     [string:trim(Text, trailing, "."), ".\n"].
 
-%% What a hook takes must be given by another one.
+%% Checks that each argument of a hook is the result of another one.
 check(RunnerArity, Hooks) ->
     Has = fun(Part) -> lists:keymember(Part, 1, Hooks) end,
     Takes = fun(Part) -> case lists:keyfind(Part, 1, Hooks) of
@@ -165,7 +165,7 @@ refuse(Part, Message, Reason) ->
     throw({code, #{stage => compile, class => signature, part => Part, msg => lists:flatten(Message),
                    reason => {generate, Reason}}}).
 
-%% Errors and stacks then name the part, with lines counted in the user's own text.
+%% Makes errors and stack traces name the part, with line numbers of the user's own text.
 in_file(Part, Forms) ->
     [{attribute, 1, file, {atom_to_list(Part), 1}} | Forms].
 

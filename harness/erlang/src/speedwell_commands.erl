@@ -1,5 +1,5 @@
-%% What the commands of the protocol do. Each is performed in a process of its own, which sends events to the
-%% harness and gives back the jobs that there are afterwards. Start at perform/4.
+%% Implements the commands of the protocol. Each is executed in its own process, which sends events to the
+%% harness and returns the remaining jobs. Start reading at perform/4.
 -module(speedwell_commands).
 
 -export([perform/4]).
@@ -8,7 +8,7 @@
 
 -record(context, {main :: pid(), id :: binary(), fields :: map(), jobs :: jobs()}).
 
-%% Performs a command. Whatever happens is told by events.
+%% Executes a command. Reports all results and errors as events.
 -spec perform(binary(), #{binary() => binary()}, jobs(), pid()) -> jobs().
 perform(Verb, Fields, Jobs, Main) ->
     Context = #context{main = Main, id = maps:get(<<"id">>, Fields, <<>>), fields = Fields, jobs = Jobs},
@@ -19,9 +19,9 @@ perform(Verb, Fields, Jobs, Main) ->
             event(Context, error, job(Context) ++ speedwell_error:of_code(Error)),
             Jobs;
         error:Reason:Stack ->
-            %% Ours alone: user code fails in processes of its own.
+            %% An error in the harness itself: user code fails in its own processes.
             protocol_error(Context, io_lib:format("~0tp in ~0tp", [Reason, Stack]));
-        %% A job that has ended while it was asked.
+        %% The job ended during a call.
         exit:{Reason, {gen_server, call, _}} -> lost(Context, speedwell_job:failure(Reason))
     end.
 
@@ -54,21 +54,21 @@ hello(Context = #context{fields = Fields, jobs = Jobs}) ->
             Jobs;
         Other ->
             event(Context, error, [{stage, protocol}, {class, version}, {fatal, 1},
-                                   {msg, ["version '", Other, "' of the protocol is not spoken here, only 1"]}]),
+                                   {msg, ["unsupported protocol version '", Other, "': expected 1"]}]),
             timer:sleep(50),
             erlang:halt(0)
     end.
 
 load(Context = #context{fields = Fields, jobs = Jobs, main = Main}) ->
-    maps:get(<<"form">>, Fields, <<"text">>) =:= <<"text">> orelse throw({refused, "code is loaded with form=text"}),
+    maps:get(<<"form">>, Fields, <<"text">>) =:= <<"text">> orelse throw({refused, "'form' must be 'text'"}),
     Name = needed(<<"job">>, Context),
-    is_map_key(Name, Jobs) andalso throw({refused, ["there is a job '", Name, "' already"]}),
+    is_map_key(Name, Jobs) andalso throw({refused, ["job '", Name, "' is already loaded"]}),
     Language = language(maps:get(<<"lang">>, Fields, <<"erlang">>)),
     Paths = paths(Fields, 0),
     add_paths(Paths),
     Code = maps:from_list([{Part, maps:get(atom_to_binary(Part, utf8), Fields)}
                            || Part <- [runner, init, init_runner, done], is_map_key(atom_to_binary(Part, utf8), Fields)]),
-    is_map_key(runner, Code) orelse throw({refused, "there is no 'runner' to load"}),
+    is_map_key(runner, Code) orelse throw({refused, "load needs 'runner'"}),
     Node = speedwell_peers:place(Fields, Paths),
     Ready = #{form := Form, arity := Arity, source := Source} = prepared(Code#{lang => Language}, Name, Paths),
     case speedwell_job:start(Ready, #{parent => Main, node => Node}) of
@@ -90,7 +90,7 @@ prepared(Code, Name, Paths) ->
 
 language(<<"erlang">>) -> erlang;
 language(<<"elixir">>) -> elixir;
-language(Other) -> throw({refused, ["this harness does not speak '", Other, "'"]}).
+language(Other) -> throw({refused, ["unsupported language '", Other, "': expected 'erlang' or 'elixir'"]}).
 
 paths(Fields, N) ->
     case maps:find(iolist_to_binary(["path", integer_to_list(N)]), Fields) of
@@ -98,7 +98,7 @@ paths(Fields, N) ->
         error -> []
     end.
 
-%% In front, the first of them first.
+%% In front of the code path, in this order.
 add_paths(Paths) ->
     [case code:add_patha(Path) of
          true -> ok;
@@ -129,7 +129,7 @@ known(Context = #context{jobs = Jobs}) ->
     Name = needed(<<"job">>, Context),
     case Jobs of
         #{Name := Job} -> Job;
-        _ -> throw({refused, ["there is no job '", Name, "'"]})
+        _ -> throw({refused, ["unknown job '", Name, "'"]})
     end.
 
 needed(Key, #context{fields = Fields}) ->
@@ -144,7 +144,7 @@ number(Key, Context) ->
         Number when Number >= 0 -> Number;
         _ -> throw({refused, ["'", Key, "' must not be negative"]})
     catch
-        error:badarg -> throw({refused, ["'", Key, "' is no number: '", Text, "'"]})
+        error:badarg -> throw({refused, ["cannot parse '", Key, "': expected a number, found '", Text, "'"]})
     end.
 
 job(#context{fields = Fields}) ->
@@ -157,7 +157,7 @@ protocol_error(Context = #context{jobs = Jobs}, Message) ->
 event(Context, Verb, Fields) ->
     (sender(Context))(Verb, Fields, []).
 
-%% Sends an event that belongs to the command.
+%% Returns a function that sends events of this command.
 sender(#context{main = Main, id = Id}) ->
     fun(Verb, Fields, Long) ->
         Main ! {event, speedwell_wire:lines(Verb, [{id, Id} | Fields], Long)},

@@ -1,6 +1,6 @@
-%% Elixir code as a job: the same loops as for Erlang, as quoted expressions that Elixir compiles. Names of
-%% ours have a context of their own, so no name of the user can be one of them. Start at prepare/2.
-%% The calls are dynamic: without Elixir on the code path nothing here is reached.
+%% Elixir code as a job: the same loops as for Erlang, as quoted expressions that Elixir compiles. Generated
+%% names have a separate context, so they cannot collide with the user's. Start reading at prepare/2. Calls
+%% are dynamic, so that nothing here is reached without Elixir on the code path.
 -module(speedwell_elixir).
 
 -export([prepare/2, version/0]).
@@ -13,7 +13,7 @@ version() ->
     started(),
     'Elixir.System':version().
 
-%% Like speedwell_code:prepare/2, which calls it. Errors are thrown.
+%% Like speedwell_code:prepare/2, which calls it. Throws errors.
 -spec prepare(speedwell_code:code(), module()) -> speedwell_code:ready().
 prepare(Code, Module) ->
     started(),
@@ -64,7 +64,7 @@ own({Name, _, _}, Forms) -> {own, Name, 0, Forms}.
 arity([{'when', _, Parts}]) -> length(Parts) - 1;
 arity(Heads) -> length(Heads).
 
-%% Definitions of a function `Name` that does what was read.
+%% Defines a function `Name` from parsed code.
 named(Name, {expressions, Quoted}) -> [def(Name, [], Quoted)];
 named(Name, {function, _, Clauses}) -> [clause(Name, Clause) || Clause <- Clauses];
 named(Name, {own, Name, _, Forms}) -> [public(Form) || Form <- Forms];
@@ -87,7 +87,7 @@ def(Name, Parameters, Body) ->
 var(Name) ->
     {Name, [], ?OURS}.
 
-%% batch(Count, Result, State...) counts down and hands every result on, as the loops of `speedwell_loop` do.
+%% batch(Count, Result, State...) counts down and passes every result on, like the loops of `speedwell_loop`.
 loop({expressions, Quoted}) ->
     {0, expression, batch(Quoted, [])};
 loop({own, Name, Arity, Forms}) ->
@@ -157,7 +157,7 @@ compiled(Quoted, Module) ->
 described(#{description := Description}, _) when is_binary(Description) -> Description;
 described(_, Message) -> Message.
 
-%% Since Elixir 1.15 the exception only says that there were errors; what they are is a diagnostic.
+%% Since Elixir 1.15 the exception only says that there were errors; the errors themselves are diagnostics.
 diagnosed(Compile) ->
     case erlang:function_exported(?CODE, with_diagnostics, 1) of
         false -> Compile();
@@ -184,7 +184,7 @@ fail(Stage, Part, Line, Message) ->
     Error = #{stage => Stage, class => case Stage of parse -> syntax; _ -> compile end, part => Part, msg => Text ++ hint(Text)},
     throw({code, case is_integer(Line) andalso Line > 0 of true -> Error#{line => Line}; false -> Error end}).
 
-%% Expressions have no variable for the worker's state, whatever older versions of Elixir take the name for.
+%% Expressions have no variable for the worker's state, however older versions of Elixir interpret the name.
 hint(Text) ->
     case re:run(Text, "undefined (function state/0|variable \"state\")") of
         {match, _} -> "\nhint: the state is an argument of a function: 'fn state -> ... end'";

@@ -1,9 +1,10 @@
-%% What an iteration of nothing costs: the loops of `speedwell_loop` around a runner that does nothing.
+%% Measures the overhead of an iteration: the loops of `speedwell_loop` around an empty runner.
 -module(speedwell_empty).
 
 -export([picoseconds/2, expression/3, call/3, state/3, both/3, applied/3, nothing/0, nothing/1, nothing/2]).
 
-%% The least time per iteration of a batch, measured for about `TargetNs` with the loop for such a job.
+%% The minimum time per iteration of a batch, measured for about `TargetNs` with the loop of such a
+%% job.
 -spec picoseconds(speedwell_code:ready(), pos_integer()) -> non_neg_integer().
 picoseconds(#{empty := Loop}, TargetNs) ->
     Until = erlang:monotonic_time() + erlang:convert_time_unit(TargetNs, nanosecond, native),
@@ -15,7 +16,7 @@ least(Loop, Size, Until, Least) ->
     To = erlang:monotonic_time(),
     Took = erlang:convert_time_unit(To - From, native, nanosecond),
     if
-        %% Batches that are too short tell of the clock, not of the loop.
+        %% Batches that are too short measure the clock, not the loop.
         Took < 50000 -> least(Loop, Size * 2, Until, Least);
         To < Until -> least(Loop, Size, Until, min(Least, Took * 1000 div Size));
         true -> min(Least, Took * 1000 div Size)

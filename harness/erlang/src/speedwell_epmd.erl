@@ -1,6 +1,6 @@
-%% Names of nodes without a daemon: the name of a node of ours ends in the port it listens on
-%% (speedwell_40123@127.0.0.1), so everybody who knows the name knows the port. All other names are asked of the
-%% usual daemon. Named by `-epmd_module`; what it must export is said in the documentation of Erlang's kernel.
+%% Resolves node names without a daemon: our node names end in the port that the node listens on
+%% (speedwell_40123@127.0.0.1), so the name determines the port. All other names are looked up at the usual
+%% daemon. Selected by `-epmd_module`; the documentation of Erlang's kernel lists the required exports.
 -module(speedwell_epmd).
 
 -export([start_link/0, register_node/2, register_node/3, listen_port_please/2, address_please/3,
@@ -10,7 +10,7 @@
 %% The version of the handshake since OTP 23.
 -define(VERSION, 6).
 
-%% A name whose port is free at the moment.
+%% Returns a name whose port is currently free.
 -spec free_name() -> string().
 free_name() ->
     {ok, Socket} = gen_tcp:listen(0, [{ip, {127, 0, 0, 1}}]),
@@ -18,8 +18,8 @@ free_name() ->
     gen_tcp:close(Socket),
     "speedwell_" ++ integer_to_list(Port).
 
-%% The port on which a node is said to listen; otherwise what is missing: the host, its daemon, or that name among
-%% the others.
+%% Returns the port that a node is registered with; otherwise what is missing: the host, its daemon, or that name
+%% among the others.
 -spec listening(string(), string()) -> {ok, inet:port_number()} | {error, address | epmd | {unknown, [string()]}}.
 listening(Name, Host) ->
     case {port(Name), inet:getaddr(Host, inet)} of
@@ -34,7 +34,7 @@ listening(Name, Host) ->
                 {error, _} -> {error, epmd}
             end;
         {Port, {ok, Address}} ->
-            %% Such a name is registered nowhere: somebody listens, or nobody does.
+            %% Such a name is not registered anywhere: just try to connect.
             case gen_tcp:connect(Address, Port, [], 5000) of
                 {error, econnrefused} -> {error, {unknown, []}};
                 {ok, Socket} -> gen_tcp:close(Socket), {ok, Port};
@@ -46,7 +46,7 @@ start_link() -> ignore.
 
 register_node(Name, Port) -> register_node(Name, Port, inet).
 
-%% The creation tells one life of a node from the next with the same name.
+%% The creation distinguishes successive nodes with the same name.
 register_node(_Name, _Port, _Family) -> {ok, rand:uniform(16#ffff) + 3}.
 
 listen_port_please(Name, _Host) ->

@@ -1,20 +1,21 @@
-%% Errors as fields of an `error` event: what Erlang says, with the line in the user's own text.
+%% Converts errors to fields of an `error` event: Erlang's message, with the line in the user's
+%% own text.
 -module(speedwell_error).
 
 -export([of_code/1, of_failure/1, all/1, exit_reason/1, line/1]).
 
-%% Of code that could not be read or compiled.
+%% For code that could not be parsed or compiled.
 -spec of_code(map()) -> [{atom(), term()}].
 of_code(Error = #{stage := Stage, class := Class, msg := Message}) ->
     [{stage, Stage}, {class, Class}, {msg, Message}]
     ++ [{Key, maps:get(Key, Error)} || Key <- [line, part], is_map_key(Key, Error)] ++ [{fatal, 0}].
 
-%% A failure, and the one of `done` that followed, if there was one.
+%% A failure, and the subsequent one of `done`, if any.
 -spec all(speedwell_job:failure()) -> [speedwell_job:failure()].
 all(#{then := Later} = Failure) -> [maps:remove(then, Failure), Later];
 all(Failure) -> [Failure].
 
-%% Of code that failed when it was executed.
+%% For code that failed during execution.
 -spec of_failure(speedwell_job:failure()) -> [{atom(), term()}].
 of_failure(#{stage := Stage, class := Class, reason := Reason, stack := Stack}) ->
     Own = lists:takewhile(fun(Call) -> not lists:member(element(1, Call), [speedwell_worker, speedwell_job]) end, Stack),
@@ -22,7 +23,7 @@ of_failure(#{stage := Stage, class := Class, reason := Reason, stack := Stack}) 
     ++ [{line, Line} || Line <- line(Stack)]
     ++ [{stack, lists:join("\n", [call(Call) || Call <- Own])} || Own =/= []] ++ [{fatal, 0}].
 
-%% Where Elixir is there, errors have a message in its words.
+%% If Elixir is loaded, errors have Elixir's message.
 message(timeout, Text, _) ->
     Text;
 message(error, Reason, Stack) ->
@@ -34,7 +35,7 @@ message(exit, Reason, _) ->
 message(_, Reason, _) ->
     term(Reason).
 
-%% Code that was compiled by an earlier process has loaded nothing of Elixir yet.
+%% Code from the cache has not loaded anything of Elixir yet.
 in_elixir(Reason, Words) ->
     case code:ensure_loaded('Elixir.Exception') of
         {module, _} -> try Words() catch _:_ -> term(Reason) end;
@@ -44,7 +45,7 @@ in_elixir(Reason, Words) ->
 term(Reason) ->
     io_lib:format("~0tp", [Reason]).
 
-%% Parts of the user's code are files called after them.
+%% Parts of the user's code have their name as file name.
 -spec line(list()) -> [pos_integer()].
 line(Stack) ->
     Lines = [proplists:get_value(line, Place) || {_, _, _, Place} <- Stack,
@@ -59,7 +60,7 @@ call({M, F, Arity, Place}) ->
 call(Other) ->
     term(Other).
 
-%% The reason that a process would have ended with, had nobody caught the failure.
+%% The reason that the process would have exited with if the failure had not been caught.
 -spec exit_reason(speedwell_job:failure()) -> term().
 exit_reason(#{class := error, reason := Reason, stack := Stack}) -> {Reason, Stack};
 exit_reason(#{class := throw, reason := Reason, stack := Stack}) -> {{nocatch, Reason}, Stack};

@@ -1,5 +1,5 @@
-%% What the virtual machine says about itself: utilisation of its schedulers since the last look, processes,
-%% ports, tables and memory. Used by the protocol's monitor and by the one of the shell.
+%% Gauges of the virtual machine: utilization of its schedulers since the last look, processes, ports, tables and
+%% memory. Used by the protocol's monitor and by the one of the shell.
 -module(speedwell_gauges).
 
 -export([watch/2, start/0, look/1, schema/0]).
@@ -10,14 +10,14 @@
 %% Sums of (active, total) for normal, dirty CPU and dirty IO schedulers.
 -opaque last() :: {{integer(), integer()}, {integer(), integer()}, {integer(), integer()}}.
 
-%% Has a node look at itself at once and then at every point of a grid. The caller, to which the process over there is
-%% linked, gets {gauges, Pid, Map}. In the map `pid` is the operating system's process, or 0 if the node runs where
-%% the caller cannot see it.
+%% Makes a node sample its gauges at once and then at every point of a grid. The caller, which is linked to the
+%% process on that node, gets {gauges, Pid, Map}. `pid` in the map is the operating system's process id, or 0 if the
+%% caller cannot see the node's processes.
 -spec watch(node(), IntervalMs :: pos_integer()) -> pid().
 watch(Node, IntervalMs) ->
     spawn_link(Node, ?MODULE, watching, [self(), place(), IntervalMs, none]).
 
-%% Which processes have which numbers: the machine since its start, and the name space within.
+%% Identifies the process id namespace: the machine's boot, and the namespace within it.
 place() ->
     {file:read_file("/proc/sys/kernel/random/boot_id"), file:read_link("/proc/self/ns/pid")}.
 
@@ -34,13 +34,13 @@ watching(Hearer, Pid, IntervalMs, {Due, Last}) ->
     erlang:send_after(Due + IntervalMs, self(), tick, [{abs, true}]),
     receive tick -> watching(Hearer, Pid, IntervalMs, {Due + IntervalMs, Next}) end.
 
-%% Switches the counting of scheduler time on; it ends with the calling process.
+%% Enables accounting of scheduler time, until the calling process ends.
 -spec start() -> last().
 start() ->
     erlang:system_flag(scheduler_wall_time, true),
     times().
 
-%% The gauges now, and what the next look needs. Utilisations are percentages.
+%% The current gauges, and the state for the next look. Utilizations are percentages.
 -spec look(last()) -> {map(), last()}.
 look({Normal, Cpu, Io}) ->
     Now = {Normal1, Cpu1, Io1} = times(),
@@ -56,7 +56,7 @@ look({Normal, Cpu, Io}) ->
     },
     {Gauges, Now}.
 
-%% Names and units, in the order in which they are shown.
+%% Names and units, in display order.
 -spec schema() -> [{atom(), string()}].
 schema() ->
     [{sched_util, "percent"}, {dcpu, "percent"}, {dio, "percent"}, {processes, "count"}, {ports, "count"},

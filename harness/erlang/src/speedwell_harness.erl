@@ -1,6 +1,6 @@
-%% The harness: a process that owns the two pipes of the protocol (docs/reference/protocol.md), hands one command after
-%% the other to `speedwell_commands`, and stays able to hear `stop` and the end of the commands meanwhile.
-%% Start at start/0, which `erl -s speedwell_harness` calls.
+%% The harness: a process that owns the two pipes of the protocol (docs/reference/protocol.md), passes one command
+%% after the other to `speedwell_commands`, and remains responsive to `stop` and the end of the commands. Start reading
+%% at start/0, which `erl -s speedwell_harness` calls.
 -module(speedwell_harness).
 
 -export([start/0]).
@@ -9,12 +9,12 @@
     port :: port(),
     buffer = <<>> :: binary(),
     queue = [] :: [{binary(), map()}],
-    %% The command that is being performed, and by whom.
+    %% The current command, and the process that executes it.
     current = none :: none | {pid(), Verb :: binary()},
-    %% Ids of `stop` that came while a run was waiting for its turn.
+    %% Whether `stop` arrived while a run was queued.
     early = false :: boolean(),
     jobs = #{} :: #{binary() => pid()},
-    %% The process that looks at the gauges, on the node of the jobs.
+    %% The process that samples the gauges, on the node of the jobs.
     monitor = off :: off | #{watcher := pid(), id := binary(), interval_ms := pos_integer()}
 }).
 
@@ -28,7 +28,7 @@ init() ->
     {In, Out} = descriptors(),
     os:unsetenv("SPEEDWELL_FDS"),
     Port = open_port({fd, In, Out}, [binary, stream, eof]),
-    %% Code that was compiled before needs no compiler.
+    %% Cached code needs no compiler.
     os:getenv("SPEEDWELL_CACHE") =:= false andalso spawn(fun speedwell_cache:preload/0),
     loop(#state{port = Port}).
 
@@ -68,7 +68,7 @@ heard({<<"monitor">>, Fields}, State) ->
 heard(Command, State = #state{queue = Queue}) ->
     State#state{queue = Queue ++ [Command]}.
 
-%% Only `stop` overtakes others. It ends the run in progress, or the one that is to come.
+%% Only `stop` overtakes others. It ends the current run, or the queued one.
 stop(Fields, State = #state{current = Current, queue = Queue}) ->
     Answer = [{id, maps:get(<<"id">>, Fields, <<>>)}, {job, maps:get(<<"job">>, Fields, <<"*">>)}],
     Said = send(speedwell_wire:encode(stopped, Answer), State),
@@ -88,14 +88,14 @@ next(State = #state{current = none, queue = [{Verb, Fields} | Queue], jobs = Job
 next(State) ->
     State.
 
-%% The end of the commands ends everything at once, unless an orderly end has been ordered already.
+%% The end of the commands ends everything at once, unless `quit` has already been received.
 ended(State = #state{queue = Queue}) ->
     case lists:keymember(<<"quit">>, 1, Queue) of
         true -> State;
         false -> close(State)
     end.
 
-%% Executes `done` of every job and ends the process. What happens in `done` is still told.
+%% Executes `done` of every job and ends the process. Failures of `done` are still reported.
 -spec close(#state{}) -> no_return().
 close(#state{jobs = Jobs, current = Current, port = Port}) ->
     case Current of {Pid, _} -> unlink(Pid), exit(Pid, kill); none -> ok end,
@@ -111,7 +111,7 @@ undone(Main, Name, Failure) ->
 
 wait([], Port) ->
     receive
-        {event, Line} -> told(Line, Port), wait([], Port)
+        {event, Line} -> write_event(Line, Port), wait([], Port)
     after 0 -> ok
     end;
 wait([{Pid, Monitor} | Rest], Port) ->
@@ -119,7 +119,7 @@ wait([{Pid, Monitor} | Rest], Port) ->
         {'DOWN', Monitor, process, Pid, _} -> wait(Rest, Port)
     end.
 
-told(Line, Port) ->
+write_event(Line, Port) ->
     try port_command(Port, Line) catch error:badarg -> false end.
 
 watch(Fields, State) ->
@@ -141,7 +141,7 @@ unwatched(State = #state{monitor = #{watcher := Watcher}}) ->
 unwatched(State) ->
     State.
 
-%% Jobs that are measured elsewhere are all on one node.
+%% Jobs on other nodes are all on the same one.
 measured_node(Jobs) ->
     case [node(Job) || Job <- maps:values(Jobs), node(Job) =/= node()] of
         [Node | _] -> Node;
@@ -161,6 +161,6 @@ gauges(Watcher, Gauges, State = #state{monitor = #{watcher := Watcher, id := Id,
 gauges(_, _, State) ->
     State.
 
-%% A job that is ending does not answer.
+%% A job that is ending does not respond.
 count(Job) ->
     try [gen_server:call(Job, sample, 1000)] catch exit:_ -> [] end.

@@ -1,4 +1,4 @@
-%% Times per iteration of batches, in picoseconds, with logarithmic buckets: one addition for each batch,
+%% Times per iteration of batches, in picoseconds, with logarithmic buckets: one addition per batch,
 %% outside of the worker's heap. A bucket is 1 % wide, so its middle is wrong by at most 0.5 %.
 -module(speedwell_histogram).
 
@@ -7,7 +7,7 @@
 -export_type([histogram/0, table/0]).
 
 -opaque histogram() :: counters:counters_ref().
-%% What was counted: batches for each bucket, and the smallest time.
+%% Counts of batches per bucket, and the smallest time.
 -type table() :: {Minimum :: non_neg_integer() | infinity, #{pos_integer() => pos_integer()}}.
 
 -define(RATIO, 1.01).
@@ -22,14 +22,14 @@ new() ->
 -spec add(histogram(), Picoseconds :: non_neg_integer()) -> ok.
 add(Histogram, Ps) ->
     Known = counters:get(Histogram, ?MINIMUM),
-    %% 0 stands for "nothing yet", so times are kept plus one.
+    %% 0 means "nothing yet", so times are stored plus one.
     (Known =:= 0 orelse Ps + 1 < Known) andalso counters:put(Histogram, ?MINIMUM, Ps + 1),
     counters:add(Histogram, bucket(Ps), 1).
 
 bucket(Ps) when Ps < 1 -> 2;
 bucket(Ps) -> min(?BUCKETS, 2 + trunc(math:log(Ps) / math:log(?RATIO))).
 
-%% What was counted since the last time; counting begins anew.
+%% Returns the counts since the last call and resets them.
 -spec taken(histogram()) -> table().
 taken(Histogram) ->
     Table = {case counters:get(Histogram, ?MINIMUM) of 0 -> infinity; Least -> Least - 1 end,
@@ -43,11 +43,11 @@ merge(Tables) ->
     lists:foldl(fun({Least, Table}, {LeastOfAll, All}) ->
         Sum = maps:fold(fun(At, Count, Into) -> maps:update_with(At, fun(N) -> N + Count end, Count, Into) end,
                         All, Table),
-        %% The atom is greater than every number.
+        %% An atom is greater than every number.
         {min(Least, LeastOfAll), Sum}
     end, {infinity, #{}}, Tables).
 
-%% Minimum, 5 %, 25 % and 50 % (nearest rank) of the batches, and how many there are.
+%% Minimum, 5 %, 25 % and 50 % (nearest rank) of the batches, and their number.
 -spec quantiles(table()) -> {[non_neg_integer()], Batches :: non_neg_integer()}.
 quantiles({infinity, _}) ->
     {[], 0};

@@ -1,6 +1,6 @@
-%% A job: one piece of code and its workers. The job's process executes init, so servers that init starts
-%% and links live as long as the job; it starts and ends workers, hands runs to them, and executes done.
-%% It knows nothing of the protocol or of figures. A run is conducted by `speedwell_run`. Start at start/2.
+%% A job: one piece of code and its workers. The job's process executes init, so that servers started and linked
+%% by init live as long as the job; it starts and ends workers, passes runs to them, and executes done.
+%% Independent of the protocol and of results. `speedwell_run` conducts runs. Start reading at start/2.
 -module(speedwell_job).
 -behaviour(gen_server).
 
@@ -8,18 +8,17 @@
          set_priority/2, run/3, release/2, abandon/3, close/1, request_stop/1, failure/1]).
 -export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2, format_status/1]).
 
-%% parent: the job ends with it. node: where. order: which workers end first when there are too many.
-%% watched: the job ends when this process does.
-%% on_done_error: called with the error of a failing `done`.
-%% exit_reason: what the job exits with when it fails, unless it is {shutdown, {speedwell_failed, Failure}}, which
-%% nobody logs: the harness reports failures itself, and its standard output belongs to the user's code.
+%% parent: the job ends with it. node: where it runs. order: which surplus workers end first. watched: the job
+%% ends with this process. on_done_error: called with the error of a failing `done`. exit_reason: the job's exit
+%% reason on failure, by default {shutdown, {speedwell_failed, Failure}}, which is not logged: the harness reports
+%% failures itself, and its standard output belongs to the user's code.
 -type options() :: #{parent => pid(), node => node(), order => newest | oldest, live => boolean(),
                      watched => pid(),
                      on_done_error => fun((map()) -> term()),
                      exit_reason => fun((map()) -> term()), priority => erlang:priority_level()}.
-%% `then` is how `done` failed afterwards.
+%% `then` is the subsequent failure of `done`.
 -type failure() :: #{stage := atom(), class := atom(), reason := term(), stack := list(), then => failure()}.
-%% What iterations are counted in, readable without the job on its own node.
+%% Counts iterations; readable on the job's node without involving the job.
 -opaque handle() :: {pid(), counters:counters_ref()}.
 -export_type([options/0, failure/0, handle/0]).
 
@@ -29,24 +28,24 @@
     shared :: term(),
     %% Oldest first.
     workers = [] :: [pid()],
-    %% Iterations of all workers, those that are gone included.
+    %% Iterations of all workers, including those that have ended.
     counted :: counters:counters_ref(),
     live = false :: boolean(),
     flag :: atomics:atomics_ref(),
-    %% The priority while there are workers, and the one to return to.
+    %% The priority while there are workers, and the one to restore.
     priority :: erlang:priority_level(),
     idle_priority :: erlang:priority_level(),
-    %% Who waits for new workers, and which of them have still to get ready.
+    %% The caller that waits for new workers, the workers not yet ready, and all new ones.
     waiting = none :: none | {gen_server:from(), [pid()], [pid()]},
-    %% Changes of the number of workers that came meanwhile.
+    %% Changes of the number of workers that arrived meanwhile.
     later = [] :: [{non_neg_integer(), gen_server:from()}],
     run = none :: none | map(),
     measuring = none :: none | {pid(), reference(), gen_server:from()},
-    %% Whether `done` was executed.
+    %% Whether `done` has been executed.
     closed = false :: boolean()
 }).
 
-%% Starts a job without workers. Fails if init does, with the reason that the job exited with.
+%% Starts a job without workers. If init fails, returns the job's exit reason.
 -spec start(speedwell_code:ready(), options()) -> {ok, pid()} | {error, term()}.
 start(Ready, #{node := Node} = Options) when Node =/= node() ->
     try erpc:call(Node, gen_server, start, [?MODULE, {Ready, Options}, []])
@@ -60,18 +59,18 @@ start(Ready, Options) ->
 start_link(Ready, Options) ->
     gen_server:start_link(?MODULE, {Ready, Options}, []).
 
-%% Starts or ends workers until there are so many, and waits for init_runner of all new ones.
+%% Starts or ends workers until there are this many, and waits for init_runner of all new ones.
 -spec set_workers(pid(), non_neg_integer()) -> ok.
 set_workers(Job, Count) -> ask(Job, {workers, Count}).
 
 -spec workers(pid()) -> non_neg_integer().
 workers(Job) -> ask(Job, workers).
 
-%% From now on workers perform iterations all the time.
+%% From now on workers execute iterations continuously.
 -spec go_live(pid()) -> ok.
 go_live(Job) -> ask(Job, go_live).
 
-%% Iterations so far, asked of the job; or read from its handle, which does not wait for the job and gives
+%% Iterations so far, requested from the job, or read from its handle, which does not wait for the job and returns
 %% undefined when it has ended.
 -spec sample(pid() | handle()) -> non_neg_integer() | undefined.
 sample({Job, Counted}) ->
@@ -84,50 +83,50 @@ sample(Job) -> ask(Job, sample).
 -spec handle(pid()) -> handle().
 handle(Job) -> ask(Job, handle).
 
-%% Microseconds for so many iterations of one more worker.
+%% Microseconds for this many iterations of an additional worker.
 -spec measure(pid(), pos_integer()) -> non_neg_integer() | already_started | {error, term()}.
 measure(Job, Count) -> ask(Job, {measure, Count}).
 
 -spec ready(pid()) -> speedwell_code:ready().
 ready(Job) -> ask(Job, ready).
 
-%% The priority of the job's process while it has workers. Returns the one before.
+%% Sets the priority of the job's process while it has workers. Returns the previous one.
 -spec set_priority(pid(), erlang:priority_level()) -> erlang:priority_level().
 set_priority(Job, Priority) -> ask(Job, {priority, Priority}).
 
-%% Hands a run to all workers. The caller gets {Ref, Job, What}: `passed` when every worker has its last
-%% point, {point, W, K, {TimeNs, Count}}, and {reports, [Report]} in the end.
+%% Passes a run to all workers. The caller gets {Ref, Job, What}: `passed` when every worker has its last point,
+%% {point, W, K, {TimeNs, Count}}, and finally {reports, [Report]}.
 -spec run(pid(), reference(), {continuous | timed, Epoch :: integer(), term()}) -> ok.
 run(Job, Ref, {Mode, Epoch, What}) ->
-    %% The clock of another node began elsewhere, so the time that is left goes along.
+    %% Another node's clock has another origin, so the remaining time is sent as well.
     Job ! {run, self(), Ref, Mode, {node(), Epoch, Epoch - erlang:monotonic_time()}, What},
     ok.
 
-%% Ends the run after the batches under way.
+%% Ends the run after the current batches.
 -spec release(pid(), reference()) -> ok.
 release(Job, Ref) ->
     Job ! {release, Ref},
     ok.
 
-%% Gives up a run whose workers do not come to the end of an iteration: the job fails.
+%% Aborts a run whose workers do not complete an iteration: the job fails.
 -spec abandon(pid(), reference(), failure()) -> ok.
 abandon(Job, Ref, Failure) ->
     Job ! {abandon, Ref, Failure},
     ok.
 
-%% Ends the workers, executes done, ends the job, and waits until it is gone. Gives the failure of `done`.
+%% Ends the workers, executes done, ends the job, and waits for its exit. Returns the failure of `done`.
 -spec close(pid()) -> none | failure().
 close(Job) ->
     Monitor = erlang:monitor(process, Job),
     Failure = try ask(Job, close) catch exit:_ -> none end,
     receive {'DOWN', Monitor, process, Job, _} -> Failure end.
 
-%% The same without waiting. What `done` fails with is for on_done_error.
+%% The same without waiting. on_done_error gets the failure of `done`.
 -spec request_stop(pid()) -> ok.
 request_stop(Job) ->
     gen_server:cast(Job, stop).
 
-%% Why a job failed, from the reason that it exited with.
+%% Returns why a job failed, from its exit reason.
 -spec failure(term()) -> failure().
 failure({shutdown, {speedwell_failed, Failure}}) -> Failure;
 failure(Reason) -> #{stage => run, class => exit, reason => Reason, stack => []}.
@@ -160,7 +159,7 @@ init({Ready = #{module := Module, init := Hook}, Options}) ->
 handle_call(close, _From, Job) ->
     Ended = ended(Job),
     Failure = done(Ended),
-    tell(Failure, Ended),
+    report_failure(Failure, Ended),
     {stop, normal, Failure, Ended#job{closed = true}};
 handle_call(Request, From, Job) ->
     {noreply, call(Request, From, Job)}.
@@ -176,12 +175,12 @@ handle_info(Message, Job) ->
         {stop, _, _} = Stop -> Stop
     end.
 
-%% Whatever ended the job: by now its user code knows.
+%% Whatever ended the job, its user code must have been told.
 terminate(_, #job{ready = Ready, closed = Closed} = Job) ->
-    Closed orelse begin Ended = ended(Job), tell(done(Ended), Ended) end,
+    Closed orelse begin Ended = ended(Job), report_failure(done(Ended), Ended) end,
     speedwell_code:unload(Ready).
 
-%% A log entry of a job has no use for its compiled module.
+%% Omits the compiled module from log entries.
 format_status(Status) ->
     maps:map(fun(state, #job{ready = #{source := Source}, workers = Workers}) ->
                      #{source => Source, workers => length(Workers)};
@@ -193,7 +192,7 @@ heard({release, Ref}, Job) -> end_run(Ref, Job);
 heard({abandon, Ref, Failure}, Job) -> give_up(Ref, Failure, Job);
 heard({ready, Pid}, Job) -> got_ready(Pid, Job);
 heard({failed, Pid, Failure}, Job) -> failed(Pid, Failure, Job);
-heard({point, Pid, K, Point}, Job) -> told({point, place(Pid, Job), K, Point}, Job);
+heard({point, Pid, K, Point}, Job) -> notify({point, place(Pid, Job), K, Point}, Job);
 heard({last_point, _}, Job) -> last_point(Job);
 heard({report, Pid, Report}, Job) -> got_report(Pid, Report, Job);
 heard({'DOWN', Monitor, process, Pid, Reason}, Job) -> down(Monitor, Pid, Reason, Job);
@@ -247,7 +246,7 @@ start_worker(#job{ready = Ready, shared = Shared, counted = Counted}) ->
     {Pid, _} = speedwell_worker:start(Ready, Shared, Counted),
     Pid.
 
-%% Workers may keep all schedulers busy, and the job has to be heard all the same.
+%% Workers may occupy all schedulers, but the job must remain responsive.
 prioritised(Job = #job{workers = []}) ->
     process_flag(priority, Job#job.idle_priority),
     Job;
@@ -272,7 +271,7 @@ all_ready(Job = #job{waiting = {From, [], New}, live = Live, flag = Flag, later 
 all_ready(Job) ->
     Job.
 
-%% Ends workers at once, wherever they are in user code, and waits until they are gone.
+%% Kills workers wherever they are in user code, and waits for their exit.
 kill(Ending) ->
     [begin unlink(Pid), exit(Pid, kill) end || Pid <- Ending],
     [receive {'DOWN', _, process, Pid, _} -> ok end || Pid <- Ending].
@@ -290,17 +289,17 @@ begin_run(Conductor, Ref, Mode, {Node, Epoch, Left}, What, Job = #job{workers = 
     no_workers(Job#job{run = Run}).
 
 no_workers(Job = #job{workers = []}) ->
-    (told({reports, []}, told(passed, Job)))#job{run = none};
+    (notify({reports, []}, notify(passed, Job)))#job{run = none};
 no_workers(Job) ->
     Job.
 
-told(What, Job = #job{run = #{conductor := Conductor, ref := Ref}}) ->
+notify(What, Job = #job{run = #{conductor := Conductor, ref := Ref}}) ->
     Conductor ! {Ref, self(), What},
     Job;
-told(_, Job) ->
+notify(_, Job) ->
     Job.
 
-last_point(Job = #job{run = Run = #{points := 1}}) -> told(passed, Job#job{run = Run#{points => 0}});
+last_point(Job = #job{run = Run = #{points := 1}}) -> notify(passed, Job#job{run = Run#{points => 0}});
 last_point(Job = #job{run = Run = #{points := N}}) -> Job#job{run = Run#{points => N - 1}};
 last_point(Job) -> Job.
 
@@ -316,14 +315,14 @@ give_up(_, _, Job) -> Job.
 got_report(Pid, Report, Job = #job{run = Run = #{reports := Reports}, workers = Workers}) ->
     case Reports#{Pid => Report} of
         All when map_size(All) =:= length(Workers) ->
-            (told({reports, [maps:get(Worker, All) || Worker <- Workers]}, Job))#job{run = none};
+            (notify({reports, [maps:get(Worker, All) || Worker <- Workers]}, Job))#job{run = none};
         Some ->
             Job#job{run = Run#{reports => Some}}
     end;
 got_report(_, _, Job) ->
     Job.
 
-%% Endings
+%% Termination
 
 failed(Pid, Failure, Job = #job{workers = Workers}) ->
     case lists:member(Pid, Workers) of
@@ -331,12 +330,12 @@ failed(Pid, Failure, Job = #job{workers = Workers}) ->
         false -> Job
     end.
 
-%% Ends the job with what user code failed with; what `done` fails with comes second.
+%% Ends the job with the failure of user code; a failure of `done` is attached to it.
 fail(Failure, Job = #job{options = Options}) ->
     Ended = ended(Job),
     All = case done(Ended) of
         none -> Failure;
-        Later when is_map_key(exit_reason, Options) -> tell(Later, Ended), Failure;
+        Later when is_map_key(exit_reason, Options) -> report_failure(Later, Ended), Failure;
         Later -> Failure#{then => Later}
     end,
     {stop, exit_reason(All, Options), Ended#job{closed = true}}.
@@ -358,11 +357,11 @@ down(_, Pid, Reason, Job) ->
                                     none -> run end,
     failed(Pid, #{stage => Stage, class => exit, reason => Reason, stack => []}, Job).
 
-%% A server that init started has died: there is nothing left to measure.
+%% A server started by init has died: nothing is left to measure.
 linked_gone(_, normal, Job) -> Job;
 linked_gone(Pid, Reason, Job = #job{workers = Workers}) ->
     case lists:member(Pid, Workers) of
-        %% The same is told by the monitor.
+        %% The monitor reports the same.
         true -> Job;
         false -> fail(#{stage => run, class => exit, reason => Reason, stack => []}, Job)
     end.
@@ -373,7 +372,7 @@ ended(Job = #job{workers = Workers, measuring = Measuring}) ->
     kill([Worker || Worker <- Workers, is_process_alive(Worker) orelse flushed(Worker)]),
     Job#job{workers = []}.
 
-%% Executes done: how it failed, if it did.
+%% Executes done; returns its failure, if any.
 done(#job{ready = #{module := Module, done := Done}, shared = Shared}) ->
     try speedwell_worker:call(Module, Done, Shared) of
         _ -> none
@@ -381,11 +380,11 @@ done(#job{ready = #{module := Module, done := Done}, shared = Shared}) ->
         Class:Reason:Stack -> #{stage => done, class => Class, reason => Reason, stack => Stack}
     end.
 
-tell(none, _) -> ok;
-tell(Failure, #job{options = Options}) ->
-    Tell = maps:get(on_done_error, Options, fun(_) -> ok end),
-    Tell(Failure).
+report_failure(none, _) -> ok;
+report_failure(Failure, #job{options = Options}) ->
+    OnDoneError = maps:get(on_done_error, Options, fun(_) -> ok end),
+    OnDoneError(Failure).
 
-%% Of a worker that is gone already the news may have arrived.
+%% The exit messages of a killed worker may have arrived already.
 flushed(Worker) ->
     receive {'DOWN', _, process, Worker, _} -> false after 0 -> false end.

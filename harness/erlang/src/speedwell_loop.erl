@@ -1,6 +1,6 @@
 %% The loop around a runner, as forms and as text. Every loop is batch(Count, Result, ...): it counts down
-%% and hands the result of each iteration on, so the compiler cannot drop a pure runner, and it reads no
-%% clock and keeps no counter but its own. Start at of_runner/2.
+%% and passes the result of each iteration on, so that the compiler cannot remove a pure runner; it reads
+%% no clock and keeps no other counter. Start reading at of_runner/2.
 -module(speedwell_loop).
 
 -export([of_runner/2, fresh/2, form/1, tokens/2]).
@@ -50,7 +50,7 @@ around(Callee, Arity, Extra, Own, Taken) when Arity =< 2 ->
     Call = [Callee, "(", lists:join(", ", Arguments), ")"],
     written(Call, Passed, Previous, Own#{arity => Arity, empty => Empty}, Taken);
 around(_, Arity, _, Own, _) ->
-    %% Refused by whoever checks the hooks; there is no loop to write.
+    %% The check of the hooks rejects it; there is no loop to generate.
     Own#{arity => Arity, export => {batch, 2}, batch => batch, extra => [], empty => call}.
 
 calling(Call, Passed, Own, Taken) ->
@@ -104,7 +104,7 @@ form(Tokens) ->
     {ok, Form} = erl_parse:parse_form(Tokens),
     Form.
 
-%% Tokens of text that is ours. They count as line 1, where the user's text begins.
+%% Tokens of generated text. They count as line 1, where the user's text begins.
 -spec tokens(string(), list()) -> list().
 tokens(Format, Values) ->
     {ok, Tokens, _} = erl_scan:string(lists:flatten(io_lib:format(Format, Values)), {1, 1}),

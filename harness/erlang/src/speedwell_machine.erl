@@ -1,4 +1,4 @@
-%% What this virtual machine is: version, how it was built, its clock, and what may spoil figures.
+%% Describes this virtual machine: version, build, clock, and what may distort results.
 -module(speedwell_machine).
 
 -export([version/0, system/0, flavor/0, build/0, clock_resolution_ns/0, warnings/0, info/0]).
@@ -11,7 +11,7 @@ version() ->
         {error, _} -> list_to_binary(Release)
     end.
 
-%% What the virtual machine calls itself.
+%% The virtual machine's name for itself.
 -spec system() -> string().
 system() ->
     string:trim(erlang:system_info(system_version)).
@@ -28,7 +28,7 @@ emu_flavor() ->
 build() ->
     case erlang:system_info(emu_type) of opt -> opt; _ -> debug end.
 
-%% The smallest step that the clock was seen to make.
+%% The smallest step observed between readings of the clock.
 -spec clock_resolution_ns() -> pos_integer().
 clock_resolution_ns() ->
     Steps = [erlang:convert_time_unit(B - A, native, nanosecond)
@@ -41,10 +41,10 @@ warnings() ->
     Type = erlang:system_info(emu_type),
     Flavor = emu_flavor(),
     [io_lib:format("The virtual machine was built with probes (~s), which slow it down.", [Trace]) || Trace =/= none]
-    ++ [io_lib:format("The virtual machine is a ~s build: all times are too long.", [Type]) || Type =/= opt]
-    ++ ["The virtual machine interprets its code: times differ from those of one that compiles it." || Flavor =/= jit].
+    ++ [io_lib:format("The virtual machine is a ~s build: all times are inflated.", [Type]) || Type =/= opt]
+    ++ ["The virtual machine interprets code: times differ from those with a JIT compiler." || Flavor =/= jit].
 
-%% What a full report of the shell says about the machine.
+%% The machine's part of a full report in the shell.
 -spec info() -> map().
 info() ->
     Known = #{os => os:type(), system_version => system(),

@@ -1,17 +1,17 @@
-%% Other nodes: a cluster of peers on this machine for code that needs one, a node that exists already, and a
-%% fresh node for code that is to be measured by itself. Nothing of it outlives this node. Start at place/2.
+%% Other nodes: a cluster of peers on this machine for code that needs one, an existing node, and a fresh node
+%% for code that is measured in isolation. None of them outlives this node. Start reading at place/2.
 -module(speedwell_peers).
 
 -export([place/2, stop/0, isolated/3, start/2]).
 -export([attend/1]).
 
-%% What a job needs on a node that has nothing of ours.
+%% Modules that a job needs on a node that has none of ours.
 -define(MODULES, [speedwell_job, speedwell_worker, speedwell_histogram, speedwell_code, speedwell_empty, speedwell_gauges]).
 %% A virtual machine starts within a second; a crowded machine takes longer.
 -define(PATIENCE_MS, 20000).
 
-%% The node on which a job is executed. `nodes`: so many nodes are connected before, this one included.
-%% `node` and `cookie`: a running node, which is lent the modules that it lacks. Throws {refused, Message}.
+%% Returns the node on which a job is executed. `nodes`: first connects this many nodes, including this one.
+%% `node` and `cookie`: a running node, onto which missing modules are loaded. Throws {refused, Message}.
 -spec place(#{binary() => binary()}, [file:name()]) -> node().
 place(#{<<"node">> := Name} = Fields, _Paths) ->
     Node = binary_to_atom(Name, utf8),
@@ -20,7 +20,7 @@ place(#{<<"node">> := Name} = Fields, _Paths) ->
         {ok, Cookie} -> erlang:set_cookie(Node, binary_to_atom(Cookie, utf8));
         error -> [erlang:set_cookie(Node, Cookie) || Cookie <- cookie_of_user()]
     end,
-    %% Hidden: whatever cluster the node belongs to does not take us for a member of it.
+    %% Hidden, so that the node's cluster does not treat this node as a member.
     net_kernel:hidden_connect_node(Node) =:= true
         orelse throw({refused, ["cannot connect to the node '", Name, "'" | unreachable(Node, maps:is_key(<<"cookie">>, Fields))]}),
     lend(Node),
@@ -30,12 +30,12 @@ place(#{<<"nodes">> := Text}, Paths) ->
         Count when Count > 0 -> start(Count - 1, Paths), node();
         _ -> throw({refused, "'nodes' must be at least 1"})
     catch
-        error:badarg -> throw({refused, ["'nodes' is no number: '", Text, "'"]})
+        error:badarg -> throw({refused, ["cannot parse 'nodes': expected a number, found '", Text, "'"]})
     end;
 place(_, _) ->
     node().
 
-%% Makes sure that so many peers are connected with this node and with each other.
+%% Ensures that this many peers are connected with this node and with each other.
 -spec start(non_neg_integer(), [file:name()]) -> [node()].
 start(Count, Paths) ->
     distributed({speedwell_epmd:free_name(), "127.0.0.1", longnames}),
@@ -55,12 +55,12 @@ begun(Paths) ->
                 ++ ["-run", atom_to_list(?MODULE), "attend", atom_to_list(node())],
     Peer = list_to_atom(Name),
     keep({peer, Peer}, fun() ->
-        %% The peer's output is that of this node.
+        %% The peer inherits this node's output.
         open_port({spawn_executable, filename:join([code:root_dir(), "bin", "erl"])}, [{args, Arguments}, nouse_stdio])
     end),
     Peer.
 
-%% In a peer: lives as long as the node that started it.
+%% Runs in a peer: lives as long as the node that started it.
 -spec attend([string()]) -> pid().
 attend([Name]) ->
     spawn(fun() ->
@@ -80,14 +80,14 @@ connected(Peer, Deadline) ->
             connected(Peer, Deadline)
     end.
 
-%% What every node of the user takes that is given none.
+%% The default cookie of the user's nodes.
 cookie_of_user() ->
     Folders = [[Home] || Home <- [os:getenv("HOME")], Home =/= false]
               ++ [[Config, "erlang"] || Config <- [os:getenv("XDG_CONFIG_HOME")], Config =/= false],
     Files = [filename:join(Folder ++ [".erlang.cookie"]) || Folder <- Folders],
     lists:sublist([list_to_atom(string:trim(binary_to_list(Text))) || File <- Files, {ok, Text} <- [file:read_file(File)]], 1).
 
-%% A node that is there and does not let us in has another cookie, as a rule.
+%% A node that runs but refuses the connection usually has another cookie.
 unreachable(Node, HasCookie) ->
     [Name, Host] = string:split(atom_to_list(Node), "@"),
     case catch speedwell_epmd:listening(Name, Host) of
@@ -101,7 +101,7 @@ unreachable(Node, HasCookie) ->
         _ -> []
     end.
 
-%% A node talks to nodes with the same kind of names only.
+%% A node connects only to nodes with the same kind of names.
 name_like(Node) ->
     [_, Host] = case string:split(atom_to_list(Node), "@") of
         [_, _] = Both -> Both;
@@ -117,7 +117,7 @@ distributed({Name, Host, Kind}) ->
     case is_alive() of
         true -> ok;
         false ->
-            %% Nobody from outside is let in.
+            %% Accept no connections from other machines.
             application:set_env(kernel, inet_dist_use_interface, {127, 0, 0, 1}),
             case net_kernel:start([list_to_atom(Name ++ "@" ++ Host), Kind]) of
                 {ok, _} -> erlang:set_cookie(node(), cookie());
@@ -137,7 +137,7 @@ rand_bytes() ->
         {error, _} -> << <<(rand:uniform(256) - 1)>> || _ <- lists:seq(1, 20) >>
     end.
 
-%% Loads what the node lacks; it is taken away again in the end.
+%% Loads missing modules onto the node; stop/0 removes them again.
 lend(Node) ->
     Lacking = [Module || Module <- ?MODULES, rpc:call(Node, code, is_loaded, [Module]) =:= false,
                          rpc:call(Node, code, which, [Module]) =:= non_existing],
@@ -147,7 +147,7 @@ lend(Node) ->
      end || Module <- Lacking],
     Lacking =:= [] orelse keep({lent, Node, Lacking}, fun() -> ok end).
 
-%% What has to be undone is kept by a process, which owns the ports of the peers.
+%% A process, which owns the ports of the peers, remembers what has to be undone.
 keep(What, Begin) ->
     Keeper = case whereis(?MODULE) of
         undefined ->
@@ -182,7 +182,7 @@ keeping(All) ->
             keeping(All)
     end.
 
-%% Ends all peers, and takes back what was lent.
+%% Ends all peers, and removes lent modules.
 -spec stop() -> ok.
 stop() ->
     All = kept(),
@@ -192,7 +192,7 @@ stop() ->
     gone([Peer || {peer, Peer} <- All], erlang:monotonic_time(millisecond) + 2000),
     forget().
 
-%% Whoever starts peers later gets new ones.
+%% A later start creates new peers.
 forget() ->
     case whereis(?MODULE) of
         undefined -> ok;

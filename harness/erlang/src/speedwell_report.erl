@@ -1,11 +1,11 @@
-%% A run for the protocol: which jobs, which lengths, and its events. The measuring is `speedwell_run`.
+%% A run for the protocol: which jobs, which lengths, and its events. `speedwell_run` measures.
 -module(speedwell_report).
 
 -export([run/3]).
 
 -type sender() :: fun((atom(), [{atom(), term()}], [{atom(), list()}]) -> ok).
 
-%% Performs `run`. Jobs that failed are gone afterwards.
+%% Executes `run`. Jobs that failed are removed.
 -spec run(#{binary() => binary()}, #{binary() => pid()}, sender()) -> #{binary() => pid()}.
 run(Fields, Jobs, Send) ->
     Names = binary:split(maps:get(<<"jobs">>, Fields, <<>>), <<",">>, [global, trim_all]),
@@ -18,7 +18,7 @@ run(Fields, Jobs, Send) ->
     {Outcomes, End} = case maps:get(<<"mode">>, Fields, <<>>) of
         <<"continuous">> -> continuous(Known, Pids, Workers, Fields, Send);
         Mode when Mode =:= <<"timed">>; Mode =:= <<"series">> -> timed(Known, Pids, Workers, Fields, Send);
-        Mode -> throw({refused, ["code is measured continuous, timed or as a series, not '", Mode, "'"]})
+        Mode -> throw({refused, ["unsupported mode '", Mode, "': expected 'continuous', 'timed' or 'series'"]})
     end,
     compare(Clocks, clocks(), Send),
     Failed = [Name || {Name, {_, {failed, Reason}}} <- lists:zip(Known, Outcomes), failed(Name, Reason, Send)],
@@ -27,9 +27,9 @@ run(Fields, Jobs, Send) ->
     maps:without(Failed, Jobs).
 
 refuse(Name, Send) ->
-    Send(error, [{job, Name}, {stage, protocol}, {class, protocol}, {msg, ["there is no job '", Name, "'"]}, {fatal, 0}], []).
+    Send(error, [{job, Name}, {stage, protocol}, {class, protocol}, {msg, ["unknown job '", Name, "'"]}, {fatal, 0}], []).
 
-%% A job that was never told how many workers it has, has one.
+%% A job has one worker by default.
 with_workers(Job) ->
     case speedwell_job:workers(Job) of
         0 -> ok = speedwell_job:set_workers(Job, 1), 1;
@@ -42,7 +42,7 @@ failed(Name, Reason, Send) ->
     true.
 
 continuous(Names, Pids, Workers, Fields, Send) ->
-    %% What the clocks of the schedulers tell is that of a worker only if there is one.
+    %% The schedulers' processor time can be attributed to a worker only if there is one.
     Clock = case Fields of
         #{<<"cpu">> := <<"1">>} when Workers =:= 1 -> speedwell_clock:schedulers();
         _ -> []
@@ -73,7 +73,7 @@ timed(Names, Pids, Workers, Fields, Send) ->
     [timed_job(Name, Loop, Samples, Send) || {Name, {_, {ok, Samples}}} <- lists:zip(Names, Outcomes)],
     {Outcomes, End}.
 
-%% A sample begins with the first of its workers and ends with the last of them.
+%% A sample begins with its first worker and ends with its last.
 timed_job(Name, Loop, Samples, Send) ->
     Times = [erlang:convert_time_unit(lists:max([E || #{stop := E} <- Reports])
                                       - lists:min([S || #{start := S} <- Reports]), native, nanosecond)
@@ -89,14 +89,14 @@ plan(More, Fields) ->
     Given = Fields#{<<"warmup_ns">> => maps:get(<<"warmup_ns">>, Fields, <<"0">>)},
     Plan = maps:map(fun(_, Key) ->
         try binary_to_integer(maps:get(Key, Given))
-        catch error:_ -> throw({refused, ["'", Key, "' is missing or no number"]})
+        catch error:_ -> throw({refused, ["'", Key, "' is missing or not a number"]})
         end
     end, Keys),
     [throw({refused, ["'", atom_to_list(Key), "' must be at least 1"]})
      || {Key, Value} <- maps:to_list(maps:remove(warmup_ns, Plan)), Value < 1],
     Plan.
 
-%% Tells point K of a job when all its workers have passed it.
+%% Reports point K of a job when all its workers have passed it.
 observer(Names, Pids, #{interval_ns := Interval, warmup_ns := Warmup}, Send) ->
     Jobs = maps:from_list(lists:zip(Pids, Names)),
     Sizes = maps:map(fun(Pid, _) -> speedwell_job:workers(Pid) end, Jobs),
@@ -116,9 +116,9 @@ observer(Names, Pids, #{interval_ns := Interval, warmup_ns := Warmup}, Send) ->
         end
     end.
 
-%% The clock of the measurement may be slewed by 1 %; the other one is the operating system's own. It is read
-%% before and after, so how far apart the two readings are at most is known: the last number. The closest of
-%% some pairs is taken, because this process may lose its processor between the two.
+%% The measurement's clock may be slewed by 1 %; the other one is the operating system's own. It is read
+%% before and after, so the maximum distance of the two readings is known: the last number. The closest of
+%% several pairs is used, because this process may be preempted between the two.
 clocks() ->
     element(2, lists:min([clocks_once() || _ <- lists:seq(1, 5)])).
 
@@ -131,10 +131,10 @@ clocks_once() ->
 compare({From, OsFrom, FromApart}, {To, OsTo, ToApart}, Send) when To - From > 10000000 ->
     Lasted = max(1, OsTo - OsFrom),
     Ahead = To - From - Lasted,
-    %% What the readings alone explain is no news.
+    %% Ignore what the reading error alone explains.
     abs(Ahead) - FromApart - ToApart > Lasted div 1000 andalso
         Send(log, [{level, warning},
-                   {text, io_lib:format("The clock of Erlang went ~.2f % ~s than that of the system during this run; "
+                   {text, io_lib:format("Erlang's clock ran ~.2f % ~s than the system's during this run; "
                                         "all times are off by as much.",
                                         [abs(Ahead) / Lasted * 100, case Ahead > 0 of true -> "faster"; false -> "slower" end])}], []);
 compare(_, _, _) ->

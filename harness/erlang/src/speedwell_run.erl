@@ -1,25 +1,24 @@
-%% Conducts a run: starts all jobs at one epoch, waits for the last point of every worker, lets all go, and
-%% collects what they measured. The harness and the shell use the same. Start at continuous/3 and timed/3.
+%% Conducts a run: starts all jobs at one epoch, waits for the last point of every worker, releases all, and
+%% collects their results. Used by the harness and the shell. Start reading at continuous/3 and timed/3.
 -module(speedwell_run).
 
 -export([continuous/3, timed/3]).
 
 -export_type([outcome/0]).
 
-%% What became of a job: its reports, one for each worker, or how it ended.
+%% The outcome of a job: its reports, one per worker, or how it ended.
 -type outcome() :: {ok, [map()]} | {failed, term()}.
 -type observer() :: fun((Job :: pid(), {point, W :: non_neg_integer(), K :: non_neg_integer(), term()}) -> term()).
 
-%% Time until the workers of a run start: enough to tell all of them.
+%% Delay until the workers of a run start: enough to notify all of them.
 -define(LEAD_NS, 200000).
 -define(LEAD_OF_A_WORKER_NS, 5000).
 
-%% How long a run that is stopped waits for iterations to end.
+%% How long a stopped run waits for iterations to end.
 -define(PATIENCE_MS, 5000).
 
-%% Runs windows. Plan: interval_ns, samples, warmup_ns; observer, if somebody wants to hear every point; clock, if
-%% processor time is wanted: the files that tell it.
-%% `{stop, _}` as a message ends it early.
+%% Runs windows. Plan: interval_ns, samples, warmup_ns; optionally observer, called for every point, and clock,
+%% the files with processor time. The message `{stop, _}` ends it early.
 -spec continuous([pid()], #{interval_ns := pos_integer(), samples := pos_integer(), warmup_ns := non_neg_integer(),
                             clock => [file:filename()], observer => observer()}, pos_integer()) -> {[{pid(), outcome()}], map()}.
 continuous(Jobs, #{interval_ns := Interval, samples := Samples, warmup_ns := Warmup} = Plan, Workers) ->
@@ -32,7 +31,7 @@ continuous(Jobs, #{interval_ns := Interval, samples := Samples, warmup_ns := War
     {[{Job, maps:get(Job, Done)} || Job <- Jobs],
      #{elapsed_ns => since(Epoch), max_late_ns => lists:max([0 | Late]), stopped => Stopped}}.
 
-%% Runs samples of `loop` iterations for each worker. Samples are lists of reports, in order.
+%% Runs samples of `loop` iterations per worker. Samples are lists of reports, in order.
 -spec timed([pid()], #{loop := pos_integer(), samples := pos_integer(), warmup_ns := non_neg_integer()}, pos_integer()) ->
     {[{pid(), {ok, [[map()]]} | {failed, term()}}], map()}.
 timed(Jobs, #{loop := Loop, samples := Samples, warmup_ns := Warmup}, Workers) ->
@@ -49,7 +48,7 @@ timed_samples(_, _, 0, _, _, Done) ->
 timed_samples(Jobs, Loop, Left, WarmUntil, Workers, Done) ->
     Warming = erlang:monotonic_time() < WarmUntil,
     {_, Open} = start(Jobs, timed, Loop, Workers),
-    %% Nobody waits for a last point: a sample ends with its last iteration.
+    %% There is no last point to wait for: a sample ends with its last iteration.
     State = #{open => Open, unpassed => [], observer => fun(_, _) -> ok end, done => #{}, stopped => false},
     #{done := Outcomes, stopped := Stopped} = collect(State),
     Whole = fun(Reports) -> lists:all(fun(#{left := Rest}) -> Rest =:= 0 end, Reports) end,
@@ -68,7 +67,7 @@ timed_samples(Jobs, Loop, Left, WarmUntil, Workers, Done) ->
         {_, _, false} -> timed_samples(Going, Loop, Left - 1, WarmUntil, Workers, Now)
     end.
 
-%% All start at one epoch. The answer has a reference and a monitor for each job.
+%% All start at one epoch. The result has a reference and a monitor for each job.
 start(Jobs, Mode, What, Workers) ->
     Open = maps:from_list([{Job, {make_ref(), erlang:monitor(process, Job)}} || Job <- Jobs]),
     Epoch = erlang:monotonic_time() + native(?LEAD_NS + Workers * ?LEAD_OF_A_WORKER_NS),
@@ -102,7 +101,7 @@ collect(State = #{open := Open, done := Done, unpassed := Unpassed, observer := 
             collect(released(lists:delete(Job, Unpassed), Left))
     end.
 
-%% When the last of all has its last point, everybody may end.
+%% When the last worker has its last point, all may end.
 released([], State = #{open := Open}) ->
     release(Open),
     State#{unpassed => []};

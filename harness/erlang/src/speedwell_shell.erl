@@ -1,6 +1,6 @@
-%% Measuring from the shell: code maps and options in, figures out. Several pieces of code take turns, one
-%% window each, so that none has the machine in a better hour than the others, and none takes processor time
-%% from another. Start at measure/2 and squeeze/3. `erlperf` turns figures into the shapes it promises.
+%% Measures from the shell: code maps and options in, results out. Several pieces of code alternate, one window
+%% each, so that slow and fast phases of the machine affect all alike, and none takes processor time from
+%% another. Start reading at measure/2 and squeeze/3. `erlperf` converts results to its documented formats.
 -module(speedwell_shell).
 
 -export([measure/2, squeeze/3]).
@@ -11,7 +11,7 @@
 -type figures() :: #{counts := [number()], workers := pos_integer(), time_us := non_neg_integer(),
                      iteration_ns := float() | infinity, begun := number()}.
 
-%% Measures codes with options that have all their defaults filled in.
+%% Measures codes with complete options.
 -spec measure([map()], map()) -> [figures()].
 measure(Codes, Options) ->
     with_jobs(Codes, Options, fun(Jobs) ->
@@ -43,12 +43,12 @@ workers(Job, Count) ->
     catch exit:{Reason, {gen_server, call, _}} -> failed(Job, Reason)
     end.
 
-%% What users of erlperf know and match: a job that ended while it was measured, with the reason of its code.
+%% Users of erlperf match on this: a job that ended during the measurement, with the reason of its code.
 -spec failed(pid(), term()) -> no_return().
 failed(Job, Reason) ->
     erlang:error({benchmark, {'EXIT', Job, speedwell_error:exit_reason(speedwell_job:failure(Reason))}}).
 
-%% One piece of code has its windows one after the other; of several, each has one in every round.
+%% A single piece of code has consecutive windows; with several, each has one per round.
 rounds(Jobs, Options = #{samples := Samples, warmup := Warmup}) ->
     Empty = [{Job, []} || Job <- Jobs],
     Taken = case Jobs of
@@ -61,7 +61,7 @@ rounds(Jobs, Options = #{samples := Samples, warmup := Warmup}) ->
 taken(Jobs, Samples, Warmup, Options) ->
     [{Job, Before ++ windows(Job, Samples, Warmup, Options)} || {Job, Before} <- Jobs].
 
-%% The oldest sample makes room for a new one until the deviation is small enough, for all at once.
+%% The oldest samples are replaced by new ones until the deviation is small enough for all codes.
 until_steady(Jobs, #{cv := undefined}) ->
     Jobs;
 until_steady(Jobs, Options = #{cv := Cv}) ->
@@ -77,7 +77,7 @@ is_steady(Counts, Cv) ->
         #{stddev := Deviation, average := Average} -> Deviation / Average =< Cv
     end.
 
-%% A window: its figure, the nanoseconds that it took, and iterations of one worker per nanosecond.
+%% A window: its result, its duration in nanoseconds, and iterations of one worker per nanosecond.
 windows(Job, Samples, Warmup, #{sample_duration := {timed, Loop}, concurrency := Workers}) ->
     case speedwell_run:timed([Job], #{loop => Loop, samples => Samples + Warmup, warmup_ns => 0}, Workers) of
         {[{Job, {ok, Kept}}], _} ->
@@ -101,7 +101,7 @@ windows(Job, Samples, Warmup, #{sample_duration := Ms, concurrency := Workers}) 
 differences([{T1, C1} | [{T2, C2} | _] = Rest]) -> [{T2 - T1, C2 - C1} | differences(Rest)];
 differences([_]) -> [].
 
-%% Workers end their windows at different instants, so their rates are added, not their counts.
+%% Workers end their windows at different times, so their rates are added, not their counts.
 window(OfWorkers, Interval) ->
     Rate = lists:sum([Count / Ns || {Ns, Count} <- OfWorkers]),
     Mean = lists:sum([Ns || {Ns, _} <- OfWorkers]) div length(OfWorkers),
@@ -114,7 +114,7 @@ figures(Windows, #{concurrency := Workers}) ->
       time_us => lists:sum([Ns || {_, Ns, _} <- Windows]) div 1000,
       iteration_ns => case Rate > 0 of true -> 1 / Rate; false -> infinity end}.
 
-%% Looks for the number of workers from which throughput grows no more. Passes come newest first.
+%% Searches the number of workers beyond which throughput does not grow. Passes are ordered newest first.
 -spec squeeze(map(), map(), map()) -> {Best :: figures(), [figures()]}.
 squeeze(Code, Options, Limits = #{min := Min}) ->
     with_jobs([Code], Options, fun([Job]) -> climb(Job, Min, [], Options, Limits) end).
@@ -130,7 +130,7 @@ climb(Job, Workers, Before, Options, Limits = #{step := Step, max := Max, thresh
         false -> climb(Job, Next, Passes, Options, Limits)
     end.
 
-%% The pass with the fewest workers that none of the others beats beyond noise.
+%% The pass with the fewest workers that no other pass beats beyond noise.
 best(Passes) ->
     Counts = fun(#{counts := C}) -> C end,
     Unbeaten = [Pass || Pass <- Passes,

@@ -1,10 +1,10 @@
-%% Figures of a list of samples, defined as users of erlperf know them.
+%% Statistics of a list of samples, defined as in erlperf.
 -module(speedwell_statistics).
 
 -export([of_samples/1, beyond_noise/2]).
 
 %% Average, sample standard deviation (n - 1), and order statistics without interpolation: the element at
-%% round(share * n) of the sorted list. One sample has no deviation.
+%% round(share * n) of the sorted list. A single sample has no deviation.
 -spec of_samples([number(), ...]) -> map().
 of_samples(Samples) ->
     Count = length(Samples),

@@ -1,13 +1,13 @@
-%% Erlang text as the user typed it: tokens, and whether it is a function, a fun, a tuple {M, F, A} or
-%% expressions. Knows nothing of loops or jobs; `speedwell_code` puts them around it.
+%% Parses Erlang text as typed by the user: tokens, and whether it is a function, a fun, a tuple {M,
+%% F, A} or expressions. Independent of loops and jobs; `speedwell_code` generates them.
 -module(speedwell_text).
 
 -export([read/2, variables/1, is_text/1, is_call/1]).
 
 -export_type([part/0]).
 
-%% function: one form with its own name. clauses: a fun, whose clauses become a function.
-%% expressions: pasted where they are needed.
+%% function: one form with its own name. clauses: a fun, whose clauses become a function. expressions:
+%% pasted where they are needed.
 -type part() ::
     {function, Name :: atom(), arity(), Tokens :: list(), Text :: string()}
     | {clauses, arity(), Clauses :: list(), Text :: string()}
@@ -16,12 +16,12 @@
     | {list, [{module(), atom(), list()}]}
     | {expressions, Tokens :: list(), Text :: string()}.
 
-%% Reads the text of `Part` (runner, init, init_runner or done).
+%% Parses the text of `Part` (runner, init, init_runner or done).
 -spec read(atom(), unicode:chardata()) -> part().
 read(Part, Chars) ->
     Given = unicode:characters_to_list(Chars),
     Text = string:trim(Given),
-    %% Lines are counted in what was given.
+    %% Line numbers refer to the given text.
     case erl_scan:string(Given, {1, 1}) of
         {ok, [], _} -> fail(Part, {1, 1}, "there is no code");
         {ok, Tokens, End} -> parse(Part, Text, Tokens, End);
@@ -29,7 +29,7 @@ read(Part, Chars) ->
             fail(Part, Line, Module:format_error(What), #{reason => {generate, {scan, Part, {Line, Module, What}, End}}})
     end.
 
-%% Whether it can be read at all.
+%% Whether it is a valid text.
 -spec is_text(term()) -> boolean().
 is_text(Given) ->
     try unicode:characters_to_list(Given) of
@@ -38,7 +38,7 @@ is_text(Given) ->
         error:badarg -> false
     end.
 
-%% The final dot is forgiven. It decides one thing: a tuple {M, F, A} with a dot is an expression.
+%% The final dot is optional. It decides one thing: a tuple {M, F, A} with a dot is an expression.
 parse(Part, Text, Tokens, End) ->
     case lists:last(Tokens) of
         {dot, _} -> parse(Part, Text, Tokens);
@@ -64,7 +64,7 @@ literal(Form, Part, Text, Tokens) ->
         error:_ -> parse(Part, Text, Tokens)
     end.
 
-%% Whether it is a call as a tuple.
+%% Whether it is a call written as a tuple.
 -spec is_call(term()) -> boolean().
 is_call({M, F, A}) -> is_atom(M) andalso is_atom(F) andalso is_list(A);
 is_call(_) -> false.
@@ -86,7 +86,7 @@ parse(Part, Text, Tokens) ->
             fail(Part, Location, Module:format_error(What))
     end.
 
-%% Of the two readings the one that understood more has the error that the user made.
+%% Of two failed parses, the one that got further has the user's error.
 furthest({A, _, _} = Form, {B, _, _}) when is_tuple(A), is_tuple(B), A > B -> Form;
 furthest(_, Expressions) -> Expressions.
 

@@ -1,12 +1,13 @@
-%% The framing of the protocol (docs/reference/protocol.md, "Framing"): lines of a verb and fields. Knows no verb.
+%% The framing of the protocol (docs/reference/protocol.md, "Framing"): lines of a verb and fields. Independent of
+%% verbs.
 -module(speedwell_wire).
 
 -export([decode/1, encode/2, lines/3]).
 
-%% A list that is longer is split over several lines; each stays far below 1 MiB.
+%% Longer lists are split over several lines; each stays far below 1 MiB.
 -define(ITEMS, 20000).
 
-%% Reads a line without its line feed.
+%% Parses a line without its line feed.
 -spec decode(binary()) -> {Verb :: binary(), #{binary() => binary()}}.
 decode(Line) ->
     [Verb | Words] = binary:split(Line, <<"\t">>, [global]),
@@ -27,12 +28,12 @@ digit(D) when D >= $a, D =< $f -> D - $a + 10;
 digit(D) when D >= $A, D =< $F -> D - $A + 10;
 digit(_) -> none.
 
-%% One line. Values are numbers, atoms, text, or {list, Items}.
+%% Encodes one line. Values are numbers, atoms, text, or {list, Items}.
 -spec encode(atom(), [{atom() | string(), term()}]) -> iodata().
 encode(Verb, Fields) ->
     [atom_to_binary(Verb, utf8), [[$\t, key(Key), $=, value(Value)] || {Key, Value} <- Fields], $\n].
 
-%% As many lines as the longest of the lists in `Long` needs. They grow together.
+%% Encodes as many lines as the longest of the lists in `Long` needs. The lists are split alike.
 -spec lines(atom(), [{atom(), term()}], [{atom(), list()}]) -> iodata().
 lines(Verb, Fields, Long) ->
     Parts = [{Key, split(List)} || {Key, List} <- Long],
@@ -62,11 +63,11 @@ bytes(Value) when is_atom(Value) -> atom_to_binary(Value, utf8);
 bytes(Value) ->
     case unicode:characters_to_binary(Value) of
         Binary when is_binary(Binary) -> Binary;
-        %% What is no text is shown as a term.
+        %% Anything that is not text is formatted as a term.
         _ -> unicode:characters_to_binary(io_lib:format("~0tp", [Value]))
     end.
 
-%% Numbers need no look at each byte, and most values are numbers.
+%% Numbers, which most values are, need no escaping.
 escape(Bytes, Extra) ->
     case is_plain(Bytes, Extra) of
         true -> Bytes;

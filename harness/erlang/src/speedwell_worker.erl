@@ -1,12 +1,11 @@
-%% One worker: a process that performs batches of iterations and reads the clock once for each of them.
-%% It is told what to do by its job (`speedwell_job`) by messages while it is parked, and by a flag
-%% while it works: user code may swallow messages, and a full mailbox would make looking for one dear.
-%% Start at start/3; batch/2 is where the measuring happens.
+%% One worker: a process that executes batches of iterations and reads the clock once per batch. Its job
+%% (`speedwell_job`) controls it by messages while it is parked, and by a flag while it works: user code may swallow
+%% messages, and a full mailbox would make receiving one expensive. Start reading at start/3; batch/2 measures.
 -module(speedwell_worker).
 
 -export([start/3, once/3, call/3]).
 
-%% 50 us and 2 ms: long enough for the clock not to count, short enough to end a window in time.
+%% 50 us and 2 ms: long enough to make the clock negligible, short enough to end a window in time.
 -define(SHORT_NS, 50000).
 -define(LONG_NS, 2000000).
 
@@ -14,7 +13,7 @@
     job :: pid(),
     module :: module(),
     loop :: atom(),
-    %% What the loop takes behind the count and the previous result.
+    %% Arguments of the loop after the count and the previous result.
     extra :: list(),
     result :: term(),
     size = 1 :: pos_integer(),
@@ -25,17 +24,17 @@
 
 -record(run, {
     flag :: atomics:atomics_ref(),
-    %% Clock readings and lengths are in native units of the clock.
+    %% Clock readings and durations are in native units of the clock.
     epoch :: integer(),
     interval :: pos_integer(),
     wanted :: pos_integer(),
     stream :: boolean(),
-    %% Files that tell processor time; none if nobody wants it.
+    %% Files with processor time; none if not requested.
     clock :: [file:filename()]
 }).
 
-%% Starts a worker, linked to and monitored by the caller. It executes init_runner, tells `{ready, Pid}` and
-%% waits. `Published` is where it keeps the number of its iterations for all to read.
+%% Starts a worker, linked to and monitored by the caller. It executes init_runner, sends `{ready, Pid}` and waits.
+%% `Published` is where it stores its number of iterations for all readers.
 -spec start(speedwell_code:ready(), Shared :: term(), counters:counters_ref()) -> {pid(), reference()}.
 start(Ready, Shared, Published) ->
     Job = self(),
@@ -52,7 +51,7 @@ init(Job, Ready, Shared, Published) ->
         Class:Reason:Stack -> fail(Job, init_runner, Class, Reason, Stack)
     end.
 
-%% The arguments of the loop, and the result that the first iteration is told as the one before.
+%% The arguments of the loop, and the previous result for the first iteration.
 prepare(#{module := Module, init_runner := Hook, arity := Arity, extra := Extra}, Shared) ->
     State = call(Module, Hook, Shared),
     case Arity of
@@ -61,7 +60,7 @@ prepare(#{module := Module, init_runner := Hook, arity := Arity, extra := Extra}
         2 -> {Extra ++ [State], State}
     end.
 
-%% Calls a hook, with what another hook gave if it takes that.
+%% Calls a hook, with the result of another hook if it takes that.
 -spec call(module(), speedwell_code:hook(), term()) -> term().
 call(_, none, _) -> undefined;
 call(Module, {local, Name, 0}, _) -> Module:Name();
@@ -110,21 +109,21 @@ report(What, Worker = #worker{job = Job, histogram = Histogram, size = Size}) ->
     Job ! {report, self(), What#{batch => Size, batches => speedwell_histogram:taken(Histogram)}},
     Worker.
 
-%% All workers start together. The wait is short, so it is a loop that lets others run.
+%% All workers start together. The wait is short, so it is a loop that yields.
 wait_for(Epoch) ->
     case erlang:monotonic_time() of
         Now when Now >= Epoch -> Now;
         _ -> erlang:yield(), wait_for(Epoch)
     end.
 
-%% One batch. Everything that is done for the figures is outside of the called loop.
+%% One batch. All bookkeeping is outside of the called loop.
 batch(Size, Worker = #worker{module = Module, loop = Loop, result = Result, extra = Extra, count = Count,
                              published = Published}) ->
     Last = apply(Module, Loop, [Size, Result | Extra]),
     counters:add(Published, 1, Size),
     Worker#worker{result = Last, count = Count + Size}.
 
-%% For ever, as far as anybody knows: until the flag is raised.
+%% Runs until the flag is raised.
 live(Flag, From, Worker = #worker{size = Size}) ->
     Next = batch(Size, Worker),
     To = erlang:monotonic_time(),
@@ -143,17 +142,17 @@ adapted(Native, Worker = #worker{size = Size}) ->
 nanoseconds(Native) ->
     erlang:convert_time_unit(Native, native, nanosecond).
 
-%% Windows on a grid of deadlines: K points are noted, the next one is due at Deadline, the last batch ended at From.
+%% Windows on a grid of deadlines: K points are recorded, the next one is due at Deadline, the last batch ended at From.
 window(Run = #run{flag = Flag, epoch = Epoch, interval = Interval, wanted = Wanted}, Deadline, From, K, Points, Late,
        Worker = #worker{size = Size, histogram = Histogram}) ->
     Next = batch(Size, Worker),
     To = erlang:monotonic_time(),
-    %% Batches count that lie between the first point and the last one, whole.
+    %% Only batches that are completely between the first point and the last one count.
     K > 0 andalso K < Wanted andalso add(Histogram, To - From, Size),
     Adapted = adapted(To - From, Next),
     Ended = atomics:get(Flag, 1) =/= 0,
     if
-        %% The point of the batch in which a run was stopped may be the only one that tells of its iterations.
+        %% The point of the batch in which a run was stopped may be the only record of its iterations.
         To >= Deadline, K < Wanted ->
             Ahead = Deadline + Interval * ((To - Deadline) div Interval + 1),
             Now = begun(Run, K, To),
@@ -170,7 +169,7 @@ window(Run = #run{flag = Flag, epoch = Epoch, interval = Interval, wanted = Want
 add(Histogram, Native, Size) ->
     speedwell_histogram:add(Histogram, nanoseconds(Native) * 1000 div Size).
 
-%% Notes a point. The job is told of the last one, and of all of them if somebody watches.
+%% Records a point. The job is notified of the last one, and of all of them if there is an observer.
 passed(#run{wanted = Wanted, stream = Stream, clock = Clock}, K, Time, Points, #worker{job = Job, count = Count}) ->
     Point = {nanoseconds(Time), Count},
     Stream andalso (Job ! {point, self(), K, Point}),
@@ -178,8 +177,8 @@ passed(#run{wanted = Wanted, stream = Stream, clock = Clock}, K, Time, Points, #
     K + 1 =:= Wanted andalso (Job ! {last_point, self()}),
     [Point | Points].
 
-%% When the windows begin, and it is the first point: after the clock of processor time was read. It is kept in the dictionary, as
-%% that happens twice in a run.
+%% Records when the windows begin, at the first point, after reading the processor clock. Kept in the process
+%% dictionary, as that happens only twice per run.
 begun(#run{clock = [_ | _] = Clock}, 0, _) ->
     put(speedwell_cpu, {speedwell_clock:now_ns(Clock), undefined}),
     erlang:monotonic_time();
@@ -190,21 +189,21 @@ ended(Clock) ->
     {From, _} = get(speedwell_cpu),
     put(speedwell_cpu, {From, speedwell_clock:now_ns(Clock)}).
 
-%% Between the first point and the last one; `undefined` if nobody asked, or the run ended before.
+%% Between the first point and the last one; `undefined` if not requested, or if the run ended before.
 processor_time() ->
     case erase(speedwell_cpu) of
         {From, To} when is_integer(To) -> To - From;
         _ -> undefined
     end.
 
-%% `Left` iterations in batches whose last one is shorter.
+%% `Left` iterations in batches of which the last may be shorter.
 timed(_, 0, _, From, Worker) ->
     {From, 0, Worker};
 timed(Flag, Left, Loop, From, Worker = #worker{size = Size, histogram = Histogram}) ->
     Now = min(Size, Left),
     Next = batch(Now, Worker),
     To = erlang:monotonic_time(),
-    %% The rest at the end is mostly too short to be timed well.
+    %% The final batch is usually too short to be timed well.
     (Now * 2 >= Size orelse Left =:= Loop) andalso add(Histogram, To - From, Now),
     Adapted = case Now of Size -> adapted(To - From, Next); _ -> Next end,
     case atomics:get(Flag, 1) of
@@ -212,7 +211,7 @@ timed(Flag, Left, Loop, From, Worker = #worker{size = Size, histogram = Histogra
         _ -> {To, Left - Now, Adapted}
     end.
 
-%% Performs `Loop` iterations in a process of its own, with a state of its own: microseconds.
+%% Executes `Loop` iterations in a separate process with its own state; returns microseconds.
 -spec once(speedwell_code:ready(), Shared :: term(), pos_integer()) -> non_neg_integer().
 once(Ready = #{module := Module, batch := Name}, Shared, Loop) ->
     {Extra, Result} = prepare(Ready, Shared),

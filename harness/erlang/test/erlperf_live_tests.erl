@@ -27,7 +27,7 @@ grows(Job) ->
 a_job_changes_while_it_runs() ->
     Job = erlperf:start(#{runner => "r(_, N) -> timer:sleep(1), N.", init_runner => "1."}, 2),
     grows(Job),
-    %% A machine that stops meanwhile makes one of them do less, but not every time.
+    %% If the machine stalls, one of them does less, but not every time.
     speedwell_patience:until(fun() ->
         ok = erlperf_job:set_concurrency(Job, 64),
         ?assertEqual(64, erlperf_job:concurrency(Job)),
@@ -40,7 +40,7 @@ a_job_changes_while_it_runs() ->
     ?assert(Took >= 10000),
     Self = self(),
     First = spawn(fun() -> Self ! {first, erlperf_job:measure(Job, 2000)} end),
-    %% It waits for its answer, two seconds and more.
+    %% It waits two seconds or more for its answer.
     speedwell_patience:until(fun() -> process_info(First, status) =:= {status, waiting} end, 10000),
     ?assertEqual(already_started, erlperf_job:measure(Job, 1)),
     receive {first, Long} -> ?assert(Long >= 2000000) end,
@@ -57,7 +57,7 @@ new_code_is_executed_at_once() ->
     Job = erlperf:start(#{runner => "r(N) -> speedwell_reloaded:do(N).", init_runner => "2."}, 4),
     erlperf_job:sample(Job),
     load_module("do(_) -> timer:sleep(infinity)."),
-    %% Each worker ends the iteration that it was in, and does not come back from the next one.
+    %% Each worker ends its current iteration and does not return from the next one.
     settled(Job, erlperf_job:sample(Job)),
     speedwell_job:close(Job),
     code:purge(speedwell_reloaded),
@@ -85,7 +85,7 @@ a_crash_ends_the_job() ->
     receive {'DOWN', Monitor, process, Job, Reason} -> ?assertMatch({boom, [_ | _]}, Reason) end.
 
 a_handle_is_read_without_the_job() ->
-    %% The job is busy with `done` until it is told otherwise.
+    %% The job stays in `done` until it receives a message.
     {ok, Job} = erlperf_job:start(#{runner => "timer:sleep(1).", done => "receive go -> ok end."}),
     Handle = erlperf_job:handle(Job),
     ?assertEqual(0, erlperf_job:sample(Handle)),
@@ -98,7 +98,7 @@ a_handle_is_read_without_the_job() ->
     receive {'DOWN', Monitor, process, Job, normal} -> ok end,
     ?assertEqual(undefined, erlperf_job:sample(Handle)).
 
-%% What erlperf says of its jobs: `gen:stop(Job)` ends them, and waits.
+%% As documented by erlperf: `gen:stop(Job)` ends them, and waits.
 a_job_obeys_system_messages() ->
     Self = self(),
     Modules = [Module || {Module, _} <- code:all_loaded()],
@@ -170,7 +170,7 @@ the_history_forgets_by_its_own_clock() ->
     Now = erlang:system_time(millisecond),
     Tell = fun(Time) -> History ! #{time => Time, node => 'n@other'}, sys:get_state(History) end,
     Known = fun() -> [Time || {Time, #{node := 'n@other'}} <- erlperf_history:get(0, Now + 100000)] end,
-    %% A node whose clock is behind by a minute is forgotten at once; one that is ahead makes nobody else forgotten.
+    %% A node whose clock is a minute behind is forgotten at once; one that is ahead does not evict the others.
     [Tell(Time) || Time <- [Now, Now + 60000, Now - 60000]],
     ?assertEqual([Now, Now + 60000], Known()),
     speedwell_patience:until(fun() -> erlang:system_time(millisecond) > Now + 1000 end, 10000),
@@ -181,7 +181,7 @@ the_history_forgets_by_its_own_clock() ->
 lines_have_the_fields_in_their_order() ->
     File = filename:join(os:getenv("TMPDIR", "/tmp"), "speedwell-order-" ++ os:getpid()),
     {ok, Watcher} = erlperf_cluster_monitor:start_link(File, 50, [ports, jobs, node]),
-    %% It has the history started; what the history gets late is shown late.
+    %% It starts the history; samples that arrive late are printed late.
     Late = erlang:system_time(millisecond) - 5000,
     erlperf_history ! #{time => Late, node => 'n@other', ports => 7, jobs => [{self(), 1234}]},
     speedwell_patience:until(fun() -> has_lines(File, 2) end, 10000),
@@ -230,7 +230,7 @@ monitors_write_the_known_columns() ->
     ?assertEqual(byte_size(ClusterHeader), byte_size(ClusterLine)),
     [file:delete(File) || File <- Files].
 
-%% Whether so many whole lines are in a file.
+%% Whether a file has this many complete lines.
 has_lines(File, Count) ->
     {ok, Text} = file:read_file(File),
     length(binary:matches(Text, <<"\n">>)) >= Count.

@@ -1,4 +1,4 @@
-%% Shapes of results, as recorded from erlperf 2.3.0: same arguments, same shapes, and figures in their range.
+%% Formats of results, as recorded from erlperf 2.3.0: same arguments, same formats, and values in their range.
 -module(erlperf_tests).
 -export([start_server/0, init/1, handle_call/3, handle_cast/2]).
 -include_lib("eunit/include/eunit.hrl").
@@ -6,7 +6,7 @@
 -define(SLEEP, "timer:sleep(1).").
 -define(SHORT, #{sample_duration => 50}).
 
-%% A sleep of 1 ms takes no less. On a crowded machine it may take longer than a whole sample.
+%% A sleep of 1 ms takes at least 1 ms. On a busy machine it may take longer than a whole sample.
 -define(assertRate(Count, Ms), ?assertMatch(Few when is_integer(Few) andalso Few >= 0 andalso Few =< Ms, Count)).
 
 basic_is_the_iterations_of_a_sample_test() ->
@@ -61,10 +61,10 @@ squeeze_says_how_many_workers_test() ->
     ?assertEqual({error, not_supported}, erlperf:benchmark([#{runner => ?SLEEP}, #{runner => ?SLEEP}], ?SHORT, #{})).
 
 squeeze_stops_where_nothing_is_gained_test() ->
-    %% One server sleeps for everybody, so a second worker gains nothing.
+    %% One server sleeps for all callers, so a second worker gains nothing.
     Code = #{runner => "gen_server:call(squeezed, work).",
              init => {?MODULE, start_server, []}, done => "gen_server:stop(squeezed)."},
-    %% A machine that stops during a pass makes the next one look better, but not every time.
+    %% If the machine stalls during a pass, the next one looks better, but not every time.
     speedwell_patience:until(fun() ->
         {_, Workers} = erlperf:run(Code, #{sample_duration => 200}, #{threshold => 2, max => 8}),
         Workers =< 4
@@ -93,7 +93,7 @@ crashes_name_the_job_and_the_reason_of_the_code_test() ->
     ?assertMatch({boom, _}, Crash("erlang:error(boom).", #{sample_duration => {timed, 5}})),
     ?assertMatch({i, _}, Crash(#{runner => "ok.", init_runner => "erlang:error(i)."}, ?SHORT)),
     ?assertError({badmatch, {error, {i, [_ | _]}}}, erlperf:run(#{runner => "ok.", init => "erlang:error(i)."}, ?SHORT)),
-    %% In a comparison the job that went well has ended, too.
+    %% In a comparison, the successful job has ended, too.
     Before = processes(),
     ?assertError({benchmark, _}, erlperf:compare(["ok.", "erlang:error(boom)."], ?SHORT)),
     speedwell_patience:until(fun() -> processes() -- Before =:= [] end, 10000).
@@ -123,7 +123,7 @@ code_that_makes_no_sense_is_named_as_erlperf_names_it_test() ->
          ?assert(is_like(Given, Shape), {Code, Given})
      end || {Code, Shape} <- Cases, Call <- [fun erlperf_job:start_link/1, fun(C) -> erlperf:run(C, ?SHORT) end]].
 
-%% '_' is anything.
+%% '_' matches anything.
 is_like(_, '_') -> true;
 is_like(Term, Shape) when is_tuple(Term), is_tuple(Shape) -> is_like(tuple_to_list(Term), tuple_to_list(Shape));
 is_like([A | As], [B | Bs]) -> is_like(A, B) andalso is_like(As, Bs);
@@ -133,7 +133,7 @@ nothing_is_left_after_a_run_test() ->
     {Processes, Modules} = {processes(), [Module || {Module, _} <- code:all_loaded()]},
     erlperf:run(#{runner => "ets:lookup(left, x).", init => "ets:new(left, [named_table, public])."}, ?SHORT),
     ?assertEqual(undefined, ets:info(left)),
-    %% Processes that were told to end do so when they get to it; those of earlier tests may have gone meanwhile.
+    %% Processes exit asynchronously; those of earlier tests may have exited meanwhile.
     speedwell_patience:until(fun() -> processes() -- Processes =:= [] end, 10000),
     ?assertEqual([], [Module || {Module, _} <- code:all_loaded()] -- Modules).
 
@@ -164,7 +164,7 @@ what_was_recorded_can_be_run_in_its_order_test() ->
     ?assertEqual([{ets, module_info, [Key]} || Key <- [module, md5, module]], Recorded),
     ?assert(erlperf:run(Recorded, ?SHORT) > 0).
 
-%% Calls of this process are seen from here on.
+%% From here on, calls of this process are traced.
 await_tracing() ->
     case erlang:trace_info(self(), flags) of
         {flags, []} -> timer:sleep(1), await_tracing();

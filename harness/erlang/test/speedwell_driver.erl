@@ -1,11 +1,11 @@
-%% The other side of the protocol for tests: starts the harness as Speedwell does, on descriptors 3 and 4.
+%% A protocol client for tests: starts the harness as Speedwell does, on descriptors 3 and 4.
 -module(speedwell_driver).
 
 -export([start/0, start/2, tell/3, ask/4, until/2, close/1]).
 
 start() -> start([], []).
 
-%% Starts a harness with further arguments of erl and further variables.
+%% Starts a harness with additional arguments of erl and environment variables.
 start(Arguments, Environment) ->
     Ebin = filename:dirname(code:which(speedwell_harness)),
     All = ["-noshell", "-noinput", "-boot", "no_dot_erlang", "-setcookie", "speedwell", "-start_epmd", "false",
@@ -17,7 +17,7 @@ start(Arguments, Environment) ->
 tell(Harness, Verb, Fields) ->
     port_command(Harness, speedwell_wire:encode(Verb, Fields)).
 
-%% Sends a command and gives everything up to one of the verbs.
+%% Sends a command and returns everything up to one of the verbs.
 ask(Harness, Verb, Fields, Ends) ->
     tell(Harness, Verb, Fields),
     until(Harness, Ends).
@@ -27,7 +27,7 @@ until(Harness, Ends) ->
         {Harness, {data, {eol, Line}}} ->
             {Verb, Fields} = speedwell_wire:decode(Line),
             case {Verb, lists:member(Verb, Ends)} of
-                %% A warning may be said at any time: the machine's clock, for one, is slewed now and then.
+                %% A warning may come at any time: the machine's clock is slewed now and then.
                 {<<"log">>, false} -> until(Harness, Ends);
                 {_, true} -> [{Verb, Fields}];
                 {_, false} -> [{Verb, Fields} | until(Harness, Ends)]
@@ -36,7 +36,7 @@ until(Harness, Ends) ->
     after 100000 -> error(silent)
     end.
 
-%% An end of the commands leaves no way to hear the rest, so an orderly end is asked for.
+%% Closing the commands would lose the remaining events, so send an orderly `quit`.
 close(Harness) ->
     tell(Harness, quit, []),
     until(Harness, []).

@@ -1,4 +1,4 @@
-%% The harness as Speedwell sees it: events by the protocol, over descriptors 3 and 4.
+%% The harness as Speedwell sees it: protocol events over descriptors 3 and 4.
 -module(speedwell_harness_tests).
 -export([a_run_has_points_on_its_grid/0, only_what_the_compiler_may_know_can_fold/0,
          hooks_are_executed_where_they_belong/0, only_new_workers_are_initialised/0,
@@ -102,7 +102,7 @@ a_run_can_be_stopped() ->
     {<<"loaded">>, _} = load(Harness, a, [{runner, "timer:sleep(1)"}]),
     tell(Harness, monitor, [{id, 7}, {interval_ns, 20000000}]),
     tell(Harness, run, [{jobs, a}, {mode, continuous}, {interval_ns, 20000000}, {samples, 1000000}, {warmup_ns, 0}]),
-    %% So many iterations of a millisecond take several windows, whenever they began.
+    %% This many iterations of a millisecond take several windows, whenever they begin.
     iterations(Harness, 200),
     Events = ask(Harness, stop, [{job, a}], [<<"end">>]),
     {_, #{<<"count">> := Count}} = lists:keyfind(<<"worker">>, 1, Events),
@@ -110,7 +110,7 @@ a_run_can_be_stopped() ->
     ?assert(lists:keymember(<<"stopped">>, 1, Events)),
     close(Harness).
 
-%% Waits until job a has done so many, as the gauges tell.
+%% Waits until the gauges report this many iterations of job a.
 iterations(Harness, Enough) ->
     Last = lists:last(until(Harness, [<<"gauge">>])),
     case Last of
@@ -127,13 +127,13 @@ gauges_are_told() ->
     {<<"loaded">>, _} = load(Harness, a, [{runner, "timer:sleep(1)"}]),
     [{<<"gauge">>, First}] = ask(Harness, monitor, [{id, 7}, {interval_ns, 20000000}], [<<"gauge">>]),
     [?assert(is_map_key(atom_to_binary(Name, utf8), First)) || {Name, _} <- speedwell_gauges:schema()],
-    %% Four out of 75 gauges come even where the machine stops for a while.
+    %% Four of 75 gauges arrive even if the machine stalls for a while.
     Events = run(Harness, "a", 500),
     Counts = [binary_to_integer(Count) || {<<"gauge">>, #{<<"job.a">> := Count}} <- Events],
     ?assert(length(Counts) > 3 andalso lists:last(Counts) > hd(Counts)),
     close(Harness).
 
-%% Code on another node has the gauges of that node, and the process of the operating system that it is.
+%% Code on another node has that node's gauges, and its operating system process.
 gauges_are_those_of_the_node() ->
     [Peer] = speedwell_peers:start(1, []),
     try
@@ -144,7 +144,7 @@ gauges_are_those_of_the_node() ->
         [{<<"gauge">>, Gauge}] = ask(Harness, monitor, [{id, 7}, {interval_ns, 1000000000}], [<<"gauge">>]),
         ?assertEqual(rpc:call(Peer, os, getpid, []), binary_to_list(maps:get(<<"pid">>, Gauge))),
         ?assert(binary_to_integer(maps:get(<<"processes">>, Gauge)) > 700, Gauge),
-        %% The cluster of the node does not take the harness for a member of it.
+        %% The node's cluster does not treat the harness as a member.
         ?assertEqual([node()], rpc:call(Peer, erlang, nodes, [])),
         [{exit, 0}] = close(Harness)
     after
@@ -197,16 +197,16 @@ code_is_kept_in_the_cache() ->
     [File] = filelib:wildcard(filename:join([Folder, "erlang", "*"])),
     {ok, Bytes} = file:read_file(File),
     ok = file:write_file(File, binary:part(Bytes, 0, 40)),
-    %% What is damaged is made anew.
+    %% Damaged entries are created again.
     ?assertEqual({1, 0}, {Failures(), Failures()}),
     [file:delete(Each) || Each <- filelib:wildcard(filename:join([Folder, "erlang", "*"]))],
     file:del_dir(filename:join(Folder, "erlang")),
     file:del_dir(Folder).
 
-%% Code from the cache loads nothing of Elixir; its exceptions have Elixir's own message all the same.
+%% Code from the cache does not load Elixir, but its exceptions still have Elixir's message.
 errors_of_kept_code_are_in_its_language() ->
     case elixir() of
-        none -> io:format(user, "skipped: there is no Elixir~n", []);
+        none -> io:format(user, "skipped: Elixir is not installed~n", []);
         Ebin ->
             Folder = filename:join(os:getenv("TMPDIR", "/tmp"), "speedwell-elixir-" ++ os:getpid()),
             Message = fun(Runner) ->
@@ -234,7 +234,7 @@ a_cluster_needs_no_daemon() ->
 
 elixir_has_the_same_loops() ->
     case elixir() of
-        none -> io:format(user, "skipped: there is no Elixir~n", []);
+        none -> io:format(user, "skipped: Elixir is not installed~n", []);
         Ebin ->
             Harness = start(["-pa", Ebin], []),
             Load = fun(Fields) ->

@@ -1,8 +1,8 @@
-%% Patience of tests with a machine that is busy.
+%% Retries for tests on a busy machine.
 -module(speedwell_patience).
 -export([until/2]).
 
-%% Looks until it is so, a few milliseconds apart.
+%% Polls every few milliseconds until the condition holds.
 until(Is, Looks) ->
     case Is() of
         true -> ok;

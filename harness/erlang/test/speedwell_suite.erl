@@ -1,4 +1,5 @@
-%% Performs all tests of this folder, each with time enough for a crowded machine.
+%% Runs all tests of this folder, each with a timeout long enough for a busy
+%% machine.
 -module(speedwell_suite).
 -export([start/0]).
 

@@ -4,36 +4,37 @@ import java.lang.invoke.MethodHandles;
 import java.lang.invoke.VarHandle;
 
 /**
- * A piece of Java code in a loop of its own. What is generated around the code names its parts one after
- * the other, so that the compiler finds the type of each from those before it, and ends with
- * {@link Complete#serve}. Everything else is the other end of docs/reference/protocol.md, "Measuring code".
+ * A piece of Java code in its own loop. The code generated around it passes its parts one after the other,
+ * so that the compiler infers each part's types from the previous ones, and ends with {@link
+ * Complete#serve}. The rest of this package is the harness side of docs/reference/protocol.md, "Measuring
+ * code".
  */
 public final class Code {
   private Code() {}
 
-  /** Gives the shared value. */
+  /** Creates the shared value. */
   public interface Init<S> {
     S init() throws Throwable;
   }
 
-  /** Gives the state of a worker, in the worker. */
+  /** Creates the state of a worker, on the worker's thread. */
   public interface Begin<S, T> {
     T begin(S shared) throws Throwable;
   }
 
-  /** So many iterations. */
+  /** Executes this many iterations. */
   public interface Batch<S, T> {
     Finished batch(Place<S> shared, Place<T> state, int iterations) throws Throwable;
   }
 
-  /** Executed when the workers have ended. */
+  /** Executed after the workers have ended. */
   public interface Done<S> {
     void done(S shared) throws Throwable;
   }
 
   /**
-   * What the function that holds the loop gives back: a type of its own, so that the compiler refuses a
-   * return of the code that would leave the loop.
+   * What the function that holds the loop returns: a separate type, so that the compiler rejects a return
+   * in the code that would leave the loop.
    */
   public static final class Finished {
     public static final Finished FINISHED = new Finished();
@@ -41,7 +42,7 @@ public final class Code {
     private Finished() {}
   }
 
-  /** Where a value lies between batches; read anew in every iteration that must not be computed ahead. */
+  /** Holds a value between batches; iterations that must not be computed ahead read it again each time. */
   public static final class Place<V> {
     private static final VarHandle VALUE;
 
@@ -130,8 +131,8 @@ public final class Code {
     }
 
     /**
-     * Speaks with Speedwell; {@code places} are three numbers for each part of
-     * the user's texts: its first and last line in the generated file, and what he counts as the first.
+     * Serves Speedwell; {@code places} are three numbers for each part of the user's texts: its first and
+     * last line in the generated file, and the number that the user gives its first line.
      */
     public void serve(int... places) throws Exception {
       Control.serve(this, places);

@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.HashMap;
 import java.util.Map;
 
-/** A command, its values still escaped. */
+/** A command; its values are still escaped. */
 final class Command {
   final String verb;
   private final Map<String, String> fields = new HashMap<>();
@@ -43,11 +43,11 @@ final class Command {
     }
     byte[] bytes = text.getBytes(StandardCharsets.UTF_8);
     ByteArrayOutputStream made = new ByteArrayOutputStream();
-    for (int at = 0; at < bytes.length; at++) {
-      int high = bytes[at] == '%' && at + 2 < bytes.length ? Character.digit(bytes[at + 1], 16) : -1;
-      int low = high >= 0 ? Character.digit(bytes[at + 2], 16) : -1;
-      made.write(low >= 0 ? high * 16 + low : bytes[at]);
-      at += low >= 0 ? 2 : 0;
+    for (int i = 0; i < bytes.length; i++) {
+      int high = bytes[i] == '%' && i + 2 < bytes.length ? Character.digit(bytes[i + 1], 16) : -1;
+      int low = high >= 0 ? Character.digit(bytes[i + 2], 16) : -1;
+      made.write(low >= 0 ? high * 16 + low : bytes[i]);
+      i += low >= 0 ? 2 : 0;
     }
     return new String(made.toByteArray(), StandardCharsets.UTF_8);
   }

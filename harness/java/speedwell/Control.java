@@ -12,14 +12,14 @@ import java.util.List;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.TimeUnit;
 
-/** The control part: commands in, events out, and what has to happen while workers run. */
+/** The control thread: reads commands, sends events, and does periodic work while workers run. */
 final class Control<S, T> {
-  /** A worker tells that it has a point of a run that is streamed; with the run, that its part is over. */
+  /** Posted when a worker has reached a point of a streamed run; a Run, when a worker's part is over. */
   static final Object POINT = new Object();
 
   private static final Object END = new Object();
 
-  /** A worker has its state, or a fault. */
+  /** A worker has its state, or failed. */
   static final class Begun {
     final Throwable fault;
 
@@ -28,7 +28,7 @@ final class Control<S, T> {
     }
   }
 
-  /** Code that has not come back so long after the end of the commands is left as it is. */
+  /** How long code may take to return after the end of the commands before it is abandoned. */
   private static final long PATIENCE_NS = 1_000_000_000;
 
   private final Code.Complete<S, T> code;
@@ -62,11 +62,11 @@ final class Control<S, T> {
       System.err.println("SPEEDWELL_FDS must name two descriptors, such as '3,4'");
       System.exit(2);
     }
-    // Java has no way to take over a descriptor; but a pipe can be opened once more by its name.
+    // Java cannot adopt a descriptor; but a pipe can be opened again by its name.
     FileInputStream commands = new FileInputStream("/dev/fd/" + named[0]);
     FileOutputStream events = new FileOutputStream("/dev/fd/" + named[1]);
     Control<S, T> control = new Control<>(code, places, events);
-    // No lambda expression: the machinery of the first one takes as long to start as all the rest.
+    // Not a lambda: initializing the machinery of the first one takes as long as all other startup.
     Thread reader =
         new Thread() {
           @Override
@@ -81,7 +81,7 @@ final class Control<S, T> {
     System.exit(0);
   }
 
-  void tell(Object what) {
+  void post(Object what) {
     news.add(what);
   }
 
@@ -89,12 +89,12 @@ final class Control<S, T> {
     try (BufferedReader lines =
         new BufferedReader(new InputStreamReader(from, StandardCharsets.UTF_8))) {
       for (String line = lines.readLine(); line != null; line = lines.readLine()) {
-        tell(new Command(line));
+        post(new Command(line));
       }
     } catch (IOException error) {
-      // The end of the commands, like any other.
+      // Same as the end of the commands.
     }
-    tell(END);
+    post(END);
   }
 
   private void converse() throws InterruptedException {
@@ -131,7 +131,7 @@ final class Control<S, T> {
       case "calibrate":
       case "unload":
         if (job == null || !command.text("job").equals(job)) {
-          refuse(command, "UnknownJob", "'job' must name the job that is loaded");
+          refuse(command, "UnknownJob", "'job' must name the loaded job");
         } else {
           answerOfJob(command);
         }
@@ -184,14 +184,14 @@ final class Control<S, T> {
   }
 
   /**
-   * A line of the generated file, counted in the user's text; 0 if it is none of his. The lines around a text
-   * belong to it as well: they are the call that its value is used in.
+   * Maps a line of the generated file to the user's text; 0 if it is outside of it. The lines around a text
+   * belong to it as well: they are the call that uses its value.
    */
   private int lineOf(int line) {
     for (int margin = 0; margin <= 1; margin++) {
-      for (int at = 0; at + 2 < places.length; at += 3) {
-        if (line >= places[at] - margin && line <= places[at + 1] + margin) {
-          return Math.min(Math.max(line, places[at]), places[at + 1]) - places[at] + places[at + 2];
+      for (int i = 0; i + 2 < places.length; i += 3) {
+        if (line >= places[i] - margin && line <= places[i + 1] + margin) {
+          return Math.min(Math.max(line, places[i]), places[i + 1]) - places[i] + places[i + 2];
         }
       }
     }
@@ -201,7 +201,7 @@ final class Control<S, T> {
   private boolean hello(Command command) {
     if (!command.text("proto").equals("1")) {
       Event event = new Event("error", command).with("stage", "protocol").with("class", "Version");
-      event.with("msg", "only protocol version 1 is spoken here").with("fatal", 1).send(events);
+      event.with("msg", "only protocol version 1 is supported").with("fatal", 1).send(events);
       return false;
     }
     boolean interprets = System.getProperty("java.vm.info", "").contains("interpreted");
@@ -216,7 +216,7 @@ final class Control<S, T> {
         .with("caps", "continuous,timed,series,workers,monitor")
         .with("gauges", Gauges.NAMES);
     if (Runtime.version().feature() < 17) {
-      event.with("warn0", "before Java 17 a result that nobody uses may be optimised away");
+      event.with("warn0", "before Java 17, an unused result may be optimised away");
     }
     event.send(events);
     return true;
@@ -226,9 +226,9 @@ final class Control<S, T> {
     if (command.text("job").isEmpty()) {
       refuse(command, "MissingKey", "load needs 'job'");
     } else if (!command.text("form").equals("built")) {
-      refuse(command, "Form", "only the form 'built' is offered: the code is compiled in");
+      refuse(command, "Form", "'form' must be 'built': the code is compiled in");
     } else if (job != null) {
-      refuse(command, "Form", "this program holds one piece of code, which is loaded");
+      refuse(command, "Form", "the code of this program is already loaded");
     } else {
       job = command.text("job");
       try {
@@ -253,7 +253,7 @@ final class Control<S, T> {
     endWorkers(wanted);
     begun.clear();
     List<Worker<S, T>> fresh = new ArrayList<>();
-    for (int at = before; at < wanted; at++) {
+    for (int i = before; i < wanted; i++) {
       Worker<S, T> worker = new Worker<>(code, shared, this);
       fresh.add(worker);
       worker.start();
@@ -302,7 +302,7 @@ final class Control<S, T> {
       event.with("job." + job, team.stream().mapToLong(worker -> worker.total).sum());
     }
     event.send(events);
-    // What was missed while nobody looked is not made up for.
+    // Missed intervals are not made up for.
     nextGaugeNs = System.nanoTime() + gaugeNs;
   }
 
@@ -314,26 +314,26 @@ final class Control<S, T> {
     }
   }
 
-  /** Waits until something happens, and sees to it. */
+  /** Waits for an event and handles it. */
   private void attend() throws InterruptedException {
     long now = System.nanoTime();
     long patienceNs = gaugeNs > 0 ? nextGaugeNs - now : Long.MAX_VALUE;
     if (ended || stoppedNs != 0) {
       patienceNs = Math.min(patienceNs, (ended ? endedNs : stoppedNs) + PATIENCE_NS - now);
     }
-    Object told = news.poll(Math.max(patienceNs, 0), TimeUnit.NANOSECONDS);
-    if (told instanceof Command) {
-      Command command = (Command) told;
+    Object message = news.poll(Math.max(patienceNs, 0), TimeUnit.NANOSECONDS);
+    if (message instanceof Command) {
+      Command command = (Command) message;
       if (command.verb.equals("stop") && job != null) {
         stop(command);
       } else {
         waiting.add(command);
       }
-    } else if (told instanceof Begun) {
-      begun.add((Begun) told);
-    } else if (told instanceof Run) {
-      finished += told == run ? 1 : 0;
-    } else if (told == END) {
+    } else if (message instanceof Begun) {
+      begun.add((Begun) message);
+    } else if (message instanceof Run) {
+      finished += message == run ? 1 : 0;
+    } else if (message == END) {
       ended = true;
       endedNs = System.nanoTime();
       if (run != null) {
@@ -349,7 +349,7 @@ final class Control<S, T> {
     }
   }
 
-  /** Ends although workers cannot be waited for, because their code does not return. */
+  /** Exits although workers have not ended, because their code does not return. */
   private void leave() {
     try {
       if (job != null) {
@@ -371,10 +371,10 @@ final class Control<S, T> {
     }
   }
 
-  /** One run: started together, attended while it lasts, reported at its end. */
+  /** One run: starts the workers together, handles events while it lasts, and reports it. */
   private void perform(Command command) throws InterruptedException {
     if (job == null || !command.text("jobs").equals(job)) {
-      refuse(command, "UnknownJob", "'jobs' must name the job that is loaded");
+      refuse(command, "UnknownJob", "'jobs' must name the loaded job");
       return;
     }
     if (team.isEmpty() && !setWorkers(command, 1)) {
@@ -407,7 +407,7 @@ final class Control<S, T> {
     event.send(events);
   }
 
-  /** Whether the run was stopped, and its workers have not come back. */
+  /** Whether the run was stopped but its workers have not returned. */
   private boolean isLate() {
     return stoppedNs != 0 && System.nanoTime() - stoppedNs >= PATIENCE_NS;
   }
@@ -419,7 +419,7 @@ final class Control<S, T> {
     }
     if (isLate) {
       Event event = new Event("error", next.command).with("job", job).with("stage", "timeout");
-      event.with("class", "Timeout").with("msg", "the code has not come back a second after 'stop'");
+      event.with("class", "Timeout").with("msg", "the code did not return within a second of 'stop'");
       event.with("fatal", 0).send(events);
       endWorkers(0);
     } else if (fault != null) {

@@ -1,10 +1,10 @@
 package speedwell;
 
-/** What costs without code: an iteration of an empty runner, and the step of the clock. */
+/** Overhead without code: an iteration of an empty runner, and the clock's resolution. */
 final class Empty {
   private Empty() {}
 
-  /** The loop of the generated code around a runner that does nothing. */
+  /** The loop of the generated code around an empty runner. */
   private static void batch(Code.Place<Object> shared, int iterations) {
     for (int left = iterations; left > 0; left--) {
       Keep.keep(shared.get());
@@ -12,10 +12,10 @@ final class Empty {
     }
   }
 
-  /** A loop is not compiled before it has run for some time. */
+  /** A loop is compiled only after it has run for some time. */
   private static final long LEAST_NS = 30_000_000;
 
-  /** The least time of an iteration, in picoseconds. */
+  /** Returns the minimum time of an iteration, in picoseconds. */
   static long calibrate(long targetNs) {
     Code.Place<Object> shared = new Code.Place<>(null);
     long beginNs = System.nanoTime();

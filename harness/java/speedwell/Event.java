@@ -19,8 +19,8 @@ final class Event {
   Event with(String key, Object value) {
     text.append('\t').append(key).append('=');
     String shown = String.valueOf(value);
-    for (int at = 0; at < shown.length(); at++) {
-      char letter = shown.charAt(at);
+    for (int i = 0; i < shown.length(); i++) {
+      char letter = shown.charAt(i);
       if (letter < 0x20 || letter == 0x7f || letter == '%') {
         text.append('%').append(HEX[letter >> 4]).append(HEX[letter & 15]);
       } else {
@@ -32,11 +32,11 @@ final class Event {
 
   Event list(String key, long[] numbers, int begin, int end) {
     text.append('\t').append(key).append('=');
-    for (int at = begin; at < end; at++) {
-      if (at > begin) {
+    for (int i = begin; i < end; i++) {
+      if (i > begin) {
         text.append(',');
       }
-      text.append(numbers[at]);
+      text.append(numbers[i]);
     }
     return this;
   }
@@ -45,7 +45,7 @@ final class Event {
     return list(key, numbers, 0, numbers.length);
   }
 
-  /** An event that nobody hears is no fault of ours. */
+  /** Errors are ignored: the other side may have gone. */
   void send(FileOutputStream to) {
     try {
       to.write(text.append('\n').toString().getBytes(StandardCharsets.UTF_8));

@@ -4,7 +4,7 @@ import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
 
-/** What the runtime tells about itself. Loaded on first use, because management takes some 50 ms to start. */
+/** Metrics of the runtime. Loaded on first use, because management takes some 50 ms to start. */
 final class Gauges {
   static final String NAMES = "gc_count:count,gc_time:ms,heap_used:bytes,threads:count";
 
@@ -13,7 +13,7 @@ final class Gauges {
 
   private Gauges() {}
 
-  /** The processor time of this thread, if the runtime can tell; else 0. It is a call of the system. */
+  /** Returns the processor time of this thread, if the runtime provides it, else 0. Costs a system call. */
   static long cpuNowNs() {
     return HAVE_CLOCKS ? THREADS.getCurrentThreadCpuTime() : 0;
   }

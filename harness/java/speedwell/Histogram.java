@@ -1,8 +1,8 @@
 package speedwell;
 
 /**
- * The time per iteration of each batch, in picoseconds, to within half a percent: 128 steps for each power
- * of two, as in HdrHistogram.
+ * Time per iteration of each batch, in picoseconds, to within half a percent: 128 steps per power of two,
+ * as in HdrHistogram.
  */
 final class Histogram {
   private static final int STEP_BITS = 7;
@@ -20,28 +20,28 @@ final class Histogram {
   }
 
   void join(Histogram other) {
-    for (int at = 0; at < counts.length; at++) {
-      counts[at] += other.counts[at];
+    for (int i = 0; i < counts.length; i++) {
+      counts[i] += other.counts[i];
     }
     total += other.total;
     least = Math.min(least, other.least);
   }
 
-  /** The minimum and three quantiles; nothing if there was no batch. */
+  /** Returns the minimum and three quantiles; nothing if there was no batch. */
   long[] summary() {
     return total == 0 ? new long[0] : new long[] {least, quantile(5), quantile(25), quantile(50)};
   }
 
-  /** The middle of the bucket below which so many hundredths of all times lie. */
+  /** Returns the middle of the bucket below which this percentage of all times lies. */
   private long quantile(int hundredths) {
     long wanted = Math.max((total * hundredths + 99) / 100, 1);
     long seen = 0;
-    for (int at = 0; at < counts.length; at++) {
-      seen += counts[at];
+    for (int i = 0; i < counts.length; i++) {
+      seen += counts[i];
       if (seen >= wanted) {
-        // From the second power of two on, a bucket's place carries the leading bit of its times.
-        int shift = Math.max(at / STEPS - 1, 0);
-        return ((long) (at - shift * STEPS) << shift) + ((1L << shift) >> 1);
+        // From the second power of two on, a bucket's index implies the leading bit of its times.
+        int shift = Math.max(i / STEPS - 1, 0);
+        return ((long) (i - shift * STEPS) << shift) + ((1L << shift) >> 1);
       }
     }
     return 0;

@@ -1,9 +1,9 @@
 package speedwell;
 
 /**
- * Where results go. The compiler is told to take calls of {@code keep} for uses of the value and to emit
+ * Consumes results. The compiler is told to treat calls of {@code keep} as uses of the value and to emit
  * nothing for them (CompileCommand=blackhole, since Java 17). {@code unbox} gives a variable the primitive
- * type of its value, so that nothing is allocated when it changes.
+ * type of its value, so that changing it allocates nothing.
  */
 public final class Keep {
   private Keep() {}

@@ -5,9 +5,9 @@ import java.util.List;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.locks.LockSupport;
 
-/** What all workers of a run share. */
+/** Shared by all workers of a run. */
 final class Run {
-  /** No line may be longer than 1 MiB; a point has at most two numbers of 20 letters. */
+  /** A line may be at most 1 MiB long; a point has at most two numbers of 20 digits. */
   private static final int POINTS_OF_A_LINE = 20_000;
 
   final Command command;
@@ -19,11 +19,11 @@ final class Run {
   final long loop;
   final long epochNs;
   final List<Worker<?, ?>> team;
-  /** Whether workers read the clock of their threads. */
+  /** Whether workers read the processor clocks of their threads. */
   final boolean hasClocks;
   volatile boolean stop;
   volatile boolean failed;
-  /** Of a timed run: whether the warm-up is over, and everything. */
+  /** For a timed run: whether the warm-up is over, and whether the run is. */
   volatile boolean warm;
   volatile boolean over;
   /** Workers that have all their points. */
@@ -33,12 +33,12 @@ final class Run {
   private final long[] sampleNs;
   private final long[] sampleCpuNs;
   private int sampled;
-  /** The reference loop is performed after so many samples; 0: never. */
+  /** Samples between runs of the reference loop; 0: never. */
   private final long reference;
   private final long referenceTurns;
   private final long[] referenceNs;
   private int referred;
-  /** The result of the reference loop, which must be computed. */
+  /** The result of the reference loop; storing it keeps the compiler from removing the loop. */
   private static volatile long kept;
 
   Run(Command command, List<? extends Worker<?, ?>> team) {
@@ -54,24 +54,24 @@ final class Run {
     warmupNs = command.number("warmup_ns", 0);
     loop = command.number("loop", 1);
     if (!timed && !mode.equals("continuous")) {
-      throw new IllegalArgumentException("only the modes 'continuous', 'timed' and 'series' are offered");
+      throw new IllegalArgumentException("unsupported mode: expected 'continuous', 'timed' or 'series'");
     }
     if (count < 1 || count > 100_000_000 || intervalNs < 1 || loop < 1 || warmupNs < 0) {
-      throw new IllegalArgumentException("a number of 'run' is out of its range");
+      throw new IllegalArgumentException("a number in 'run' is out of range");
     }
     samples = (int) count;
     sampleNs = new long[timed ? samples : 0];
-    // Asked now, because whoever asks first waits; a continuous run has no processor time unless it is wanted.
+    // Checked now, because the first check is slow; a continuous run has processor time only on request.
     hasClocks = (timed || command.number("cpu", 0) == 1) && Gauges.haveClocks();
     sampleCpuNs = new long[timed && hasClocks ? samples : 0];
     referenceNs = new long[reference > 0 ? (int) (samples / reference) : 0];
     referenceTurns = reference > 0 ? referenceTurns() : 0;
     warm = warmupNs == 0;
-    // Several workers take some time to wake, and begin together.
+    // Several workers take some time to wake up, and start together.
     epochNs = System.nanoTime() + (team.size() > 1 ? 200_000 : 0);
   }
 
-  /** The reference loop: the same work whenever it is performed, so what changes its time is the machine. */
+  /** The reference loop: constant work, so that changes of its time are due to the machine. */
   private static long referenceLoopNs(long turns) {
     long begin = System.nanoTime();
     long state = 88172645463325252L;
@@ -84,13 +84,13 @@ final class Run {
     return System.nanoTime() - begin;
   }
 
-  /** Turns of the reference loop that take about 200 µs, once it is compiled. */
+  /** Returns how many turns of the reference loop take about 200 µs, once it is compiled. */
   private static long referenceTurns() {
     long turns = 1000;
     for (int round = 0; round < 2000; round++) {
       referenceLoopNs(turns);
       if (round % 100 == 0) {
-        // The compiler needs a processor, too.
+        // Leave the processor to the compiler.
         LockSupport.parkNanos(1_000_000);
       }
     }
@@ -100,7 +100,7 @@ final class Run {
     return turns;
   }
 
-  /** Whether it takes less. Whoever loses the processor meanwhile has taken long, and is compiled in the end. */
+  /** Whether it takes less. A preempted measurement takes too long as well; the loop is compiled in the end. */
   private static boolean isShort(long turns) {
     for (int round = 0; round < 20; round++) {
       if (referenceLoopNs(turns) < 200_000) {
@@ -114,7 +114,7 @@ final class Run {
     return stop || failed;
   }
 
-  /** Lets all workers go on at the same time, or none of them after a failure. */
+  /** Barrier: releases all workers at once, or none of them after a failure. */
   void gate() {
     int now = round.get();
     if (arrived.incrementAndGet() == team.size()) {
@@ -128,7 +128,8 @@ final class Run {
   }
 
   /**
-   * The first worker's part while the others wait: the sample that has ended, and whether it was the last.
+   * Done by the first worker while the others wait: records the sample that has ended and decides whether it was
+   * the last.
    */
   void endSample(boolean counts) {
     long beginNs = Long.MAX_VALUE;
@@ -152,7 +153,7 @@ final class Run {
     warm = warm || endNs - epochNs >= warmupNs;
   }
 
-  /** The greatest lateness of a point. */
+  /** Returns the maximum lateness of a point. */
   long lateNs() {
     long lateNs = 0;
     for (Worker<?, ?> worker : team) {
@@ -161,7 +162,7 @@ final class Run {
     return lateNs;
   }
 
-  /** {@code sample} of point {@code k}. */
+  /** Returns the {@code sample} event of point {@code k}. */
   Event sample(String job, int k) {
     long atNs = 0;
     long count = 0;
@@ -179,7 +180,7 @@ final class Run {
         .with("late_ns", lateNs);
   }
 
-  /** The figures of the run. */
+  /** Returns the results of the run. */
   List<Event> report(String job) {
     List<Event> events = new ArrayList<>();
     if (timed) {

@@ -3,12 +3,12 @@ package speedwell;
 import java.util.concurrent.BlockingQueue;
 import java.util.concurrent.SynchronousQueue;
 
-/** A thread that waits between runs, with its state, and what it does in a run. */
+/** A thread that keeps its state between runs, and its part of a run. */
 final class Worker<S, T> extends Thread {
-  /** A shorter batch is doubled, because the clock would matter. */
+  /** A shorter batch is doubled, because the clock would dominate. */
   static final long SHORT_BATCH_NS = 50_000;
 
-  /** A longer one is halved, because it would end its window badly. */
+  /** A longer one is halved, because it would overshoot the end of its window. */
   private static final long LONG_BATCH_NS = 2_000_000;
 
   private static final int MOST = 1 << 30;
@@ -56,7 +56,7 @@ final class Worker<S, T> extends Thread {
     orders.put(next);
   }
 
-  /** Waits for its end; one whose code does not return is interrupted and left to itself. */
+  /** Waits for its end; one whose code does not return is interrupted and abandoned. */
   void end() throws InterruptedException {
     if (busy) {
       interrupt();
@@ -71,18 +71,18 @@ final class Worker<S, T> extends Thread {
     try {
       statePlace = new Code.Place<>(code.begin.begin(shared));
     } catch (Throwable error) {
-      control.tell(new Control.Begun(error));
+      control.post(new Control.Begun(error));
       return;
     }
     sharedPlace = new Code.Place<>(shared);
-    control.tell(new Control.Begun(null));
+    control.post(new Control.Begun(null));
     try {
       for (Object order = orders.take(); order instanceof Run; order = orders.take()) {
         run = (Run) order;
         performRun();
         batch = perBatch;
         busy = false;
-        control.tell(order);
+        control.post(order);
       }
     } catch (InterruptedException error) {
       return;
@@ -102,7 +102,7 @@ final class Worker<S, T> extends Thread {
     }
   }
 
-  /** One batch, its time and its place in the histogram. Gives the time at its end. */
+  /** Executes one batch and records its time in the histogram. Returns the time at its end. */
   private long oneBatch(int iterations, long beginNs) throws Throwable {
     code.batch.batch(sharedPlace, statePlace, iterations);
     long now = System.nanoTime();
@@ -123,7 +123,7 @@ final class Worker<S, T> extends Thread {
 
   private void takePoint(long now, long count, long dueNs) {
     if (run.hasClocks) {
-      // Once in a window: what it costs is that of any iteration.
+      // Once per window: the cost is that of any iteration.
       long nowCpuNs = Gauges.cpuNowNs();
       beginCpuNs = taken == 0 ? nowCpuNs : beginCpuNs;
       cpuNs = nowCpuNs - beginCpuNs;
@@ -136,7 +136,7 @@ final class Worker<S, T> extends Thread {
       run.complete.incrementAndGet();
     }
     if (run.stream) {
-      control.tell(Control.POINT);
+      control.post(Control.POINT);
     }
   }
 
@@ -163,15 +163,16 @@ final class Worker<S, T> extends Thread {
     }
   }
 
-  /** What one worker does of a sample: {@code loop} iterations, in batches whose last one is shorter. */
+  /** One worker's share of a sample: {@code loop} iterations, in batches of which the last may be
+   * shorter. */
   private void takeShare(boolean isSample) throws Throwable {
-    // Read outside of what the other clock measures.
+    // Read outside the wall-clock measurement.
     beginCpuNs = Gauges.cpuNowNs();
     long now = System.nanoTime();
     beginNs = now;
     for (long left = run.loop; left > 0 && !run.ends(); ) {
       int iterations = (int) Math.min(perBatch, left);
-      // A rest of some iterations says more about the clock than about the code.
+      // A short final batch measures the clock more than the code.
       counts = isSample && (iterations == perBatch || left == run.loop);
       now = oneBatch(iterations, now);
       left -= iterations;

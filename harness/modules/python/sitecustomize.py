@@ -1,7 +1,7 @@
-"""Notes the files of the user's checkout from which modules are loaded.
+"""Records the files of the user's checkout that modules are loaded from.
 
-Python executes this file when it starts in a process of which Speedwell has put this folder in front of PYTHONPATH. It does so while a
-framework lists its benchmarks, never while it measures. Each file below $SPEEDWELL_CHECKOUT is a line of $SPEEDWELL_MODULES.
+Python executes this file at startup because Speedwell puts this folder in front of PYTHONPATH, while a framework lists its
+benchmarks, never while it measures. Writes each file below $SPEEDWELL_CHECKOUT as a line of $SPEEDWELL_MODULES.
 """
 
 import os
@@ -9,18 +9,19 @@ import sys
 
 
 def _execute_hidden():
-    """Executes the sitecustomize that this one hides, with the search path that there is without this folder."""
+    """Executes the sitecustomize module that this one hides, with the search path as it is without this
+    folder."""
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [folder for folder in sys.path if os.path.abspath(folder) != here]
-    own = sys.modules.pop(__name__)
+    this_module = sys.modules.pop(__name__)
     try:
         import sitecustomize  # noqa: F401
     except ImportError:
-        sys.modules[__name__] = own
+        sys.modules[__name__] = this_module
 
 
 def _source(path):
-    """The source of what was compiled: `lib/k.py` of `lib/__pycache__/k.cpython-311.pyc`."""
+    """Returns the source of a compiled file: `lib/k.py` of `lib/__pycache__/k.cpython-311.pyc`."""
     folder, name = os.path.split(path)
     if name.endswith(".pyc") and os.path.basename(folder) == "__pycache__":
         return os.path.join(os.path.dirname(folder), name.split(".")[0] + ".py")
@@ -28,13 +29,13 @@ def _source(path):
 
 
 def _watch(checkout, log):
-    known = set()
+    noted = set()
 
     def note(path):
-        if not isinstance(path, str) or path in known or not path.endswith((".py", ".pyc", ".so")):
+        if not isinstance(path, str) or path in noted or not path.endswith((".py", ".pyc", ".so")):
             return
         # The hook also receives the open below.
-        known.add(path)
+        noted.add(path)
         source = os.path.realpath(_source(path))
         if source.startswith(checkout + os.sep):
             with open(log, "a", encoding="utf-8", errors="surrogateescape") as file:

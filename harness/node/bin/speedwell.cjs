@@ -1,7 +1,7 @@
 #!/usr/bin/env node
 'use strict';
 
-// Starts the program that the package for this platform carries, and ends as it ends.
+// Starts the program in the package for this platform and exits as it exits.
 
 const { spawn } = require('node:child_process');
 const { constants } = require('node:os');
@@ -17,14 +17,14 @@ function find() {
   try {
     return require.resolve(`@speedwell-bench/${platform}/bin/speedwell`);
   } catch {
-    return fail(`there is no program for '${platform}' beside this package`,
-      'npm leaves it out with --omit=optional; on other platforms, build it with cargo');
+    return fail(`the package of the program for '${platform}' is not installed`,
+      'npm skips it with --omit=optional; on other platforms, build it with cargo');
   }
 }
 
 const program = find();
 const child = spawn(program, process.argv.slice(2), { stdio: 'inherit' });
-// A terminal sends these to the program as well, which saves what was measured before it ends.
+// A terminal also sends these to the program, which saves its measurements before it exits.
 for (const signal of ['SIGINT', 'SIGQUIT']) process.on(signal, () => {});
 for (const signal of ['SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill(signal));
 child.on('error', (error) => fail(`cannot start '${program}': ${error.message}`, 'is the file executable?'));

@@ -1,24 +1,24 @@
 'use strict';
 
-// The class behind `createBenchmark`. Decides which part this process plays (describe the cases and start a process
-// for each, or measure one case) and what counts as a valid measurement. It does not know how results travel
-// (lib/report.js, or the harness that drives this process) nor how processes are started (lib/parent.js).
+// The class behind `createBenchmark`. Decides the role of this process (describe the cases and start a process for
+// each, or measure one case) and what counts as a valid measurement. Does not know how results are sent
+// (lib/report.js, or the harness that drives this process) or how processes are started (lib/parent.js).
 
 const path = require('path');
 const { BadArgument, combinations, parseArguments } = require('./cases.js');
 
-/** Where a harness that drives this process puts its hooks; shared by all copies of the package in one process. */
+/** The harness that drives this process puts its hooks here; shared by all copies of the package in one process. */
 const HARNESS = Symbol.for('speedwell.harness');
 
 class Benchmark {
-  // Ordinary fields and methods only: native benchmarks call start and end with the benchmark as receiver.
+  // Ordinary fields and methods only: native benchmarks call start and end as methods of the benchmark.
   constructor(main, parameters, options = {}) {
     this._started = false;
     this._ended = false;
     this._time = 0n;
     this._cpu_ns = 0;
     this._harness = globalThis[HARNESS];
-    // Loaded now, because later may be within the measured section.
+    // Loaded now, because a later load may fall into the measured section.
     this._channel = this._harness ? null : require('./report.js');
     this.name = benchmarkName(mainFile(), process.env.SPEEDWELL_BENCHMARK_ROOT);
     this.flags = environmentFlags().concat(options.flags || []);
@@ -33,7 +33,7 @@ class Benchmark {
     process.nextTick(() => this._play(main, options));
   }
 
-  /** Fills `options`, `extra_options`, `queue` and `config` from the declaration and the command line. */
+  /** Sets `options`, `extra_options`, `queue` and `config` from the declaration and the command line. */
   _describe(argv, parameters, options) {
     try {
       if (options.byGroups) {
@@ -66,8 +66,8 @@ class Benchmark {
   }
 
   /**
-   * Begins the measured section. The clock is read last, so that nothing of this method is measured. A harness takes
-   * processor time as well: of the whole process, because what a benchmark has other threads do is its own.
+   * Begins the measured section. Reads the clock last, so that nothing of this method is measured. A harness also
+   * takes the processor time of the whole process, because a benchmark includes the work of its other threads.
    */
   start() {
     if (this._started) throw new Error('Called start more than once in a single benchmark');
@@ -76,7 +76,7 @@ class Benchmark {
     this._time = process.hrtime.bigint();
   }
 
-  /** Ends the measured section after `operations` iterations and reports it. The clock is read first. */
+  /** Ends the measured section after `operations` iterations and reports it. Reads the clock first. */
   end(operations) {
     const time = process.hrtime.bigint();
     const cpu_ns = this._harness ? cpuNow_ns() - this._cpu_ns : undefined;
@@ -99,7 +99,7 @@ class Benchmark {
     this._report({ rate: operations / seconds, elapsed_ns, iterations: operations, cpu_ns });
   }
 
-  /** Reports a rate (iterations per second) that was found otherwise; `elapsed_ns` is a BigInt. */
+  /** Reports a rate (iterations per second) that was measured otherwise; `elapsed_ns` is a BigInt. */
   report(rate, elapsed_ns) {
     this._report({ rate, elapsed_ns, iterations: (rate * Number(elapsed_ns)) / 1e9 });
   }
@@ -116,7 +116,7 @@ class Benchmark {
     this._channel.sendResult(message);
   }
 
-  /** Any further figure of this case, such as bytes per second; `better` is 'higher' or 'lower'. */
+  /** Reports a further metric of this case, such as bytes per second; `better` is 'higher' or 'lower'. */
   metric(name, value, { unit = '', better = 'higher' } = {}) {
     if (typeof name !== 'string' || name === '') throw new TypeError('metric name must be a non-empty string');
     if (typeof value !== 'number') throw new TypeError(`metric "${name}" had type ${typeof value}`);
@@ -128,37 +128,37 @@ class Benchmark {
     else this._channel.sendResult({ name: this.name, conf: this.config, metric, type: 'metric' });
   }
 
-  /** The answer that the measured code computed: variants of a case must agree on it. */
+  /** Reports the answer that the measured code computed; all variants of a case must agree on it. */
   check(answer) {
     const text = String(answer);
     if (this._harness) this._harness.check(this, text);
     else this._channel.sendResult({ name: this.name, conf: this.config, text, type: 'check' });
   }
 
-  /** Measures a server with an HTTP tool; `done(code)` is called when the tool has ended, before the report. */
+  /** Measures a server with an HTTP tool; calls `done(code)` when the tool has ended, before the report. */
   http(options, done) {
     require('./http/measure.js').measure(this, { script: mainFile(), ...options }, done);
   }
 }
 
-/** The processor time of the process so far; Node.js has it in whole microseconds. */
+/** Processor time of the process so far; Node.js provides whole microseconds. */
 function cpuNow_ns() {
   const { user, system } = process.cpuUsage();
   return (user + system) * 1000;
 }
 
-/** A function is compiled when it is called first: for `end` that would be within the measured section. */
+/** Compiles `end` before the measured section: functions are compiled at their first call. */
 function compileEnd() {
   try {
     Benchmark.prototype.end.call({});
   } catch {
-    // It says that nothing was started.
+    // It throws because nothing was started.
   }
 }
 
 /**
- * Absolute path of the program's main file. `require.main` is fixed when a module is loaded, which in the harness is
- * before the benchmark file becomes the main program; an ES module leaves `mainModule` undefined or someone else's.
+ * Absolute path of the program's main file. `require.main` is fixed when a module is loaded, in the harness before
+ * the benchmark file becomes the main program; with an ES module, `mainModule` is undefined or another file.
  */
 function mainFile() {
   const main = process.mainModule;
@@ -167,10 +167,10 @@ function mainFile() {
 }
 
 /**
- * What the benchmark is called. Node core cuts the folder of its own library off the path, which gives garbage for a
- * file that lies elsewhere; this name depends on the file alone, or on a folder that the driver names.
- * `group/file.js`, or `group/name/index.js` for a benchmark that is a folder. With `root` (a folder that holds the
- * file) it is the path below that folder. Always with forward slashes, because names are compared across systems.
+ * Name of the benchmark: `group/file.js`, or `group/name/index.js` for a benchmark that is a folder. With `root` (a
+ * folder that contains the file), the path below that folder. Always with forward slashes, because names are
+ * compared across systems. Node core removes the folder of its own library from the path, which garbles the names of
+ * files elsewhere; this name depends only on the file or on the given folder.
  */
 function benchmarkName(file, root) {
   if (root) {
@@ -185,7 +185,7 @@ function slashed(file) {
   return path.sep === '/' ? file : file.split(path.sep).join('/');
 }
 
-/** Flags from the environment. A leading blank yields an empty flag in Node core, which node then refuses. */
+/** Flags from the environment. In Node core, a leading blank yields an empty flag, which node rejects. */
 function environmentFlags() {
   const text = process.env.NODE_BENCHMARK_FLAGS;
   return text ? text.split(/\s+/) : [];

@@ -1,10 +1,10 @@
 'use strict';
 
-// Access to node's internal C++ bindings, for benchmarks of node itself. Decides nothing else.
+// Access to node's internal C++ bindings, for benchmarks of node itself.
 
 /**
- * The internal binding `name`. With `--expose-internals` all bindings are reachable; without it node still offers
- * a short list through `process.binding`.
+ * Returns the internal binding `name`. With `--expose-internals` all bindings are accessible; otherwise only a
+ * short list through `process.binding`.
  */
 function binding(name) {
   let internalBinding;

@@ -1,8 +1,8 @@
 'use strict';
 
-// How a case is written on a command line; the one place that both roles of a file and the harness share.
+// How a case is written on a command line; shared by both roles of a file and by the harness.
 
-/** `name=value` for every value, in the order of the case. */
+/** Returns `name=value` for every value, in the order of the case. */
 function caseArguments(values) {
   return Object.entries(values).map(([name, value]) => `${name}=${value}`);
 }

@@ -1,16 +1,16 @@
 'use strict';
 
 // Decides which cases a file has: how its command line changes the declared parameters (`name=value` pairs and
-// `--test`), and how their values are combined and filtered. It knows nothing of processes or measuring. Groups of
+// `--test`), and how their values are combined and filtered. Independent of processes and measurement. Groups of
 // parameters are in groups.js.
 
-/** `name=value`; the name ends at the first `=` that leaves it non-empty, the value may hold anything. */
+/** `name=value`; the name ends at the first `=` that leaves it non-empty, the value may contain anything. */
 const PAIR = /^(.+?)=([^]*)$/;
 
-/** Seconds that a duration lasts in test mode. */
+/** Duration in seconds in test mode. */
 const TEST_SECONDS = 0.05;
 
-/** A command line that cannot be understood. The file ends with status 1 and this message alone. */
+/** An invalid command line. The file exits with status 1 and only this message. */
 class BadArgument extends Error {
   constructor(argument) {
     super(`bad argument: ${argument}`);
@@ -21,9 +21,9 @@ class BadArgument extends Error {
 /**
  * Splits `argv` into `options` (declared parameters, each a list of values) and `extra` (other names, text).
  *
- * A declared parameter that is given takes exactly the given values, in order and with repeats; its type is that
- * of the first declared value. As a courtesy to callers who look at their own object later, single values in
- * `parameters` are replaced by lists of one outside test mode, as Node core does.
+ * Given values replace those of a declared parameter, in order and with repeats; its type is that of the first
+ * declared value. As in Node core, single values in the caller's `parameters` are replaced by lists of one outside
+ * test mode, for callers who use that object later.
  */
 function parseArguments(argv, parameters, options) {
   const pairs = argv.filter((argument) => argument !== '--test');
@@ -47,11 +47,11 @@ function parseArguments(argv, parameters, options) {
   return { options: { ...parameters, ...given }, extra };
 }
 
-/** The value that `text` stands for in a parameter whose first declared value is `sample`. */
+/** Parses `text` as a value of a parameter whose first declared value is `sample`. */
 function typed(text, sample, argument) {
   if (typeof sample === 'number') {
     const number = Number(text);
-    // A benchmark that gets NaN loops zero times and reports a rate of NaN; only an explicit NaN is meant so.
+    // A benchmark that gets NaN loops zero times and reports a rate of NaN, so only an explicit NaN is accepted.
     if (Number.isNaN(number) && text !== 'NaN') throw new BadArgument(argument);
     return number;
   }
@@ -68,7 +68,7 @@ function listify(parameters) {
   }
 }
 
-/** One quick value per parameter: the first one, made small, unless the file names its own test values. */
+/** One quick value per parameter: the first one, made small, unless the file provides test values. */
 function testValues(parameters, overrides) {
   const values = {};
   for (const [name, declared] of Object.entries(parameters)) {
@@ -80,7 +80,7 @@ function testValues(parameters, overrides) {
   return values;
 }
 
-/** The quick stand-in of one value: counts become 1, durations become short, everything else stays. */
+/** The quick substitute of one value: counts become 1, durations become short, everything else stays. */
 function quick(name, value) {
   if (typeof value !== 'number') return value;
   if (name === 'dur' || name === 'duration') return TEST_SECONDS;
@@ -90,9 +90,9 @@ function quick(name, value) {
 const LEGAL_TYPES = new Set(['number', 'string', 'boolean']);
 
 /**
- * All allowed combinations of `options` (name -> list of values). The first name varies slowest. Names stand in
- * reverse order of declaration inside each case, because results have always been printed that way and results of
- * years are joined by that text. Throws TypeError for values that a command line could not express.
+ * All allowed combinations of `options` (name -> list of values). The first name varies slowest. Inside each case,
+ * names are in reverse order of declaration, because results have always been printed that way and existing
+ * results are joined by that text. Throws TypeError for values that a command line cannot express.
  */
 function combinations(options, filter) {
   const names = Object.keys(options);
@@ -125,7 +125,7 @@ function checkType(name, value, first) {
   }
 }
 
-/** The filter sees a copy: it must not be able to change the case it judges. */
+/** The filter gets a copy, so that it cannot change the case. */
 function allowed(filter, chosen) {
   const verdict = filter({ ...chosen });
   if (typeof verdict !== 'boolean') {

@@ -1,7 +1,7 @@
 'use strict';
 
 // The parent role of a benchmark file: one fresh process per case, one after the other. Decides what a dead child
-// means; the children report for themselves and their messages are passed on unchanged.
+// means; the children report themselves and their messages are forwarded unchanged.
 
 const { fork } = require('child_process');
 const { signals } = require('os').constants;
@@ -10,9 +10,9 @@ const { mainFile } = require('./benchmark.js');
 const { sendResult } = require('./report.js');
 
 /**
- * Measures every case of `bench.queue`. A child that exits with a status ends the whole file with that status. One
- * that dies by a signal leaves the other cases alone, but the file then ends with 128 + signal: in Node core such a
- * case just vanishes from the results.
+ * Measures every case of `bench.queue`. A child that exits with a status ends the whole file with that status. If
+ * one dies by a signal, the other cases continue, but the file then exits with 128 + signal: in Node core such a
+ * case silently disappears from the results.
  */
 async function runCases(bench, { setup }) {
   if (process.send) {
@@ -29,7 +29,7 @@ async function runCases(bench, { setup }) {
   }
 }
 
-/** Starts the process of one case and waits until it has gone and its messages have been read. */
+/** Starts the process of one case and waits until it has exited and its messages have been read. */
 function runCase(bench, values) {
   const child = fork(mainFile(), caseArguments(values).concat(caseArguments(bench.extra_options)), {
     env: { ...process.env, NODE_RUN_BENCHMARK_FN: '' },

@@ -1,25 +1,25 @@
 'use strict';
 
 // Decides how a result leaves the process: as a message if there is a channel to a parent, else as one line of text on
-// stdout. Message and line are those of Node core's benchmarks, byte for byte, because programs and spreadsheets read
+// stdout. Message and line are identical to those of Node core's benchmarks, because programs and spreadsheets parse
 // them. In a process that a harness drives, the harness sends the results instead (lib/harness/measure.js).
 
-/** After its report a process may finish its own clean-up for this long; then it is ended. */
+/** Time for a process to finish its own cleanup after its report; then it is ended. */
 const LINGER_MS = 5000;
 
-/** Nanoseconds (BigInt) as seconds with exactly nine decimals: text, because a double would lose digits. */
+/** Formats nanoseconds (BigInt) as seconds with exactly nine decimals, as text because a double would lose digits. */
 function secondsText(elapsed_ns) {
   const digits = elapsed_ns.toString().padStart(10, '0');
   return `${digits.slice(0, -9)}.${digits.slice(-9)}`;
 }
 
-/** JavaScript's own text of a number with a comma before every three digits of the integer part. */
+/** JavaScript's text of a number with a comma before every three digits of the integer part. */
 function groupedNumber(number) {
   const text = String(number);
   const point = text.indexOf('.');
-  const whole = point < 0 ? text : text.slice(0, point);
-  const rest = point < 0 ? '' : text.slice(point);
-  return whole.replace(/\d(?=(?:\d{3})+(?!\d))/g, '$&,') + rest;
+  const integerPart = point < 0 ? text : text.slice(0, point);
+  const fraction = point < 0 ? '' : text.slice(point);
+  return integerPart.replace(/\d(?=(?:\d{3})+(?!\d))/g, '$&,') + fraction;
 }
 
 /** The line printed for a report: `NAME k=JSON k=JSON: RATE`. */
@@ -29,7 +29,7 @@ function reportLine({ name, conf, rate }) {
 }
 
 /**
- * Sends a message to the parent process, or prints it if it is a report and nobody listens. Benchmark files that
+ * Sends a message to the parent process, or prints it if it is a report and there is no parent. Benchmark files that
  * relay the results of processes they started themselves call this directly.
  */
 function sendResult(data) {

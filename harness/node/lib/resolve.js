@@ -1,12 +1,12 @@
 'use strict';
 
-// Makes the bare name `speedwell` mean this copy of the package, for benchmark files that are measured where it is
-// not installed. Decides how each version of node is told; files that say anything else are not affected.
+// Makes the bare name `speedwell` resolve to this copy of the package, for benchmark files that are measured where
+// it is not installed. Chooses the mechanism for each version of node; other imports are not affected.
 
 const path = require('path');
 const runtime = require('./runtime.js');
 
-/** What `require('module')` gives; in Node.js without the loader of ES modules that it would load as well. */
+/** The result of `require('module')`; in Node.js without the ES module loader that it would load as well. */
 const Module = module.constructor._load ? module.constructor : require('module');
 
 const NAME = 'speedwell';
@@ -25,15 +25,15 @@ function provide() {
   const resolve = Module._resolveFilename;
   Module._resolveFilename = function resolveFilename(request, ...rest) {
     if (request !== NAME) return resolve.call(this, request, ...rest);
-    // From here, because the files of the package may be joined in one.
+    // Required here, because the files of the package may be bundled.
     require('../index.js');
     return INDEX;
   };
 }
 
 /**
- * For `import ... from 'speedwell'`: hooks in the same thread where node has them (22.15 and 23.5), else in the
- * loader's own thread (20.6). Node 18 has neither without a flag; there the package must be installed.
+ * For `import ... from 'speedwell'`: in-thread hooks where node has them (22.15 and 23.5), else hooks in the
+ * loader's thread (20.6). Node 18 has neither without a flag; there the package must be installed.
  */
 function provideToModules() {
   if (providedToModules || runtime.name === 'bun') return;
@@ -48,7 +48,7 @@ function provideToModules() {
         if (specifier === NAME) return { url, format: 'commonjs', shortCircuit: true };
         return next(specifier, context);
       },
-      // Deno 2.9 heeds the other hook only beside one of this kind.
+      // Deno 2.9 honors the other hook only together with this one.
       ...(runtime.name === 'deno' && { load: (address, context, next) => next(address, context) }),
     });
   } else if (Module.register) {
@@ -56,7 +56,7 @@ function provideToModules() {
   }
 }
 
-/** Bun has one way for both. */
+/** Bun has one mechanism for both. */
 function provideToBun() {
   const contents = () => ({ exports: require('../index.js'), loader: 'object' });
   Bun.plugin({ name: NAME, setup: (build) => { build.module(NAME, contents); } });

@@ -1,4 +1,4 @@
-// Runs in the loader's thread of Node 20 and 22: answers one name with one address, as lib/resolve.js tells it.
+// Runs in the loader's thread of Node 20 and 22: resolves one name to the address passed by lib/resolve.js.
 
 let name;
 let url;

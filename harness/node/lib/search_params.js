@@ -1,7 +1,7 @@
 'use strict';
 
-// Sample query strings for benchmarks of query parsing. The names of the kinds are those that Node core's
-// benchmarks ask for; each string shows what its name says, and the strings are our own.
+// Sample query strings for benchmarks of query parsing. The kinds have the names that Node core's
+// benchmarks request; the strings are our own, and each shows what its kind's name says.
 
 const letters = 'abcdefghijklmnopqrstuvwxyz'.split('');
 

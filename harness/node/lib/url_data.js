@@ -1,7 +1,7 @@
 'use strict';
 
-// Sample URLs for benchmarks of URL code. The names of the kinds are those that Node core's benchmarks ask for; the
-// URLs are our own. Decides how many and in which shape they are handed out.
+// Sample URLs for benchmarks of URL code. The kinds have the names that Node core's benchmarks request; the URLs
+// are our own. Decides how many are returned and in which form.
 
 const fs = require('fs');
 const path = require('path');
@@ -23,13 +23,13 @@ const urls = {
 
 const urlDataTypes = [...Object.keys(urls), 'wpt'];
 
-/** How many copies of a sample there are, about as many as the URLs of the web platform tests. */
+/** How many copies of a sample are returned: about as many as the web platform tests have URLs. */
 const COPIES = 200;
 const WPT_DATA = ['test', 'fixtures', 'wpt', 'url', 'resources', 'urltestdata.json'];
 
 /**
- * A list of URLs of kind `type` (a key of `urls`, or `wpt`), doubled `e` times; with `withBase` of pairs
- * `[url, base]`, with `asUrl` of URL objects.
+ * Returns a list of URLs of kind `type` (a key of `urls`, or `wpt`), doubled `e` times; with `withBase` pairs
+ * `[url, base]`, with `asUrl` URL objects.
  */
 function bakeUrlData(type, e = 0, withBase = false, asUrl = false) {
   let list = samples(type, withBase);
@@ -45,7 +45,7 @@ function samples(type, withBase) {
   return new Array(COPIES).fill(withBase ? [urls[type], 'about:blank'] : urls[type]);
 }
 
-/** Valid inputs of the web platform tests: pairs with their base, or the bases alone, which are plain URLs. */
+/** Valid inputs of the web platform tests: pairs with their base, or only the bases, which are plain URLs. */
 function webPlatformTests(withBase) {
   const valid = JSON.parse(fs.readFileSync(webPlatformTestFile(), 'utf8'))
     .filter((test) => typeof test === 'object' && !test.failure && test.input);
@@ -53,13 +53,13 @@ function webPlatformTests(withBase) {
   return valid.map(({ base }) => base).filter((base) => typeof base === 'string');
 }
 
-/** The data belong to a checkout of Node, so they are looked for in the folders above the benchmark file. */
+/** The data are part of a checkout of Node, so they are searched in the folders above the benchmark file. */
 function webPlatformTestFile() {
   for (let folder = path.dirname(mainFile()); ; folder = path.dirname(folder)) {
     const file = path.join(folder, ...WPT_DATA);
     if (fs.existsSync(file)) return file;
     if (folder === path.dirname(folder)) {
-      throw new Error(`url data type wpt needs '${WPT_DATA.join('/')}' in a folder above the benchmark file`);
+      throw new Error(`URL data of type 'wpt' needs '${WPT_DATA.join('/')}' in a folder above the benchmark file`);
     }
   }
 }

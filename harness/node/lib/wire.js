@@ -1,16 +1,16 @@
 'use strict';
 
 // The framing of Speedwell's harness protocol: one message is one line, `verb TAB key=value TAB key=value`. Bytes that
-// would break the framing are written %XX, as docs/reference/protocol.md says. Also the writing of whole texts to a descriptor.
-// This file knows nothing of verbs.
+// would break the framing are written %XX; see docs/reference/protocol.md. Also writes whole texts to a descriptor.
+// Independent of verbs.
 
 const fs = require('fs');
 
-/** No line may be longer than 1 MiB. Text is cut well below it, because UTF-8 may need three bytes per unit. */
+/** A line may be at most 1 MiB long. Text is split well below it, because UTF-8 may need three bytes per unit. */
 const LIST_BUDGET = 200000;
 const TEXT_LIMIT = 100000;
 
-/** How long to wait for a reader that is behind. */
+/** Retry interval for a slow reader. */
 const RETRY_MS = 1;
 
 const UNSAFE = /[\x00-\x1f%\x7f]/g;
@@ -28,7 +28,7 @@ function encodeItem(value) {
   return String(value).slice(0, TEXT_LIMIT).replace(UNSAFE_IN_LIST, escape);
 }
 
-/** Undoes the escapes; one that is not two hex digits stays as it is. */
+/** Decodes the escapes; a `%` without two hex digits stays as it is. */
 function decodeText(text) {
   if (!text.includes('%')) return text;
   return text.replace(/(?:%[0-9a-fA-F]{2})+/g, (escapes) => {
@@ -36,14 +36,14 @@ function decodeText(text) {
   });
 }
 
-/** Items of a list value that has not been decoded yet. The empty text is the empty list. */
+/** Splits and decodes a list value. The empty text is the empty list. */
 function decodeList(text) {
   return text === '' ? [] : text.split(',').map(decodeText);
 }
 
 /**
- * The lines of one message. A value that is an array becomes a list. Lists that would make the line too long are
- * continued in further lines of the same verb; all but the last carry `more=1`. Undefined values are left out.
+ * Returns the lines of one message. An array becomes a list. Lists that would make the line too long continue in
+ * further lines with the same verb; all but the last have `more=1`. Undefined values are omitted.
  */
 function encode(verb, fields) {
   const plain = [];
@@ -67,7 +67,7 @@ function encode(verb, fields) {
   return lines;
 }
 
-/** As many further items of `list` as fit into `budget` characters; an empty list is named in the first line. */
+/** Takes as many further items of `list` as fit into `budget` characters; the first line names an empty list. */
 function takeItems(list, budget, first) {
   const begin = list.next;
   let used = 0;
@@ -81,8 +81,8 @@ function takeItems(list, budget, first) {
 }
 
 /**
- * `{ verb, fields }` of one line. Values stay encoded, because only the reader of a key knows whether it is a list:
- * decode with `decodeText` or `decodeList`.
+ * Decodes one line to `{ verb, fields }`. Values stay encoded, because only the reader of a key knows whether it is a
+ * list: decode them with `decodeText` or `decodeList`.
  */
 function decode(line) {
   const [verb, ...rest] = line.split('\t');
@@ -95,9 +95,8 @@ function decode(line) {
 }
 
 /**
- * Writes all of `text` before it returns: events must be out before user code runs on, and while a process is ending
- * nothing asynchronous works any more. A full non-blocking pipe answers EAGAIN and is waited for; a reader that has
- * gone (EPIPE) is nobody's loss.
+ * Writes all of `text` before it returns: events must be out before user code continues, and asynchronous writes do not
+ * work while a process is exiting. A full non-blocking pipe returns EAGAIN and is retried; EPIPE is ignored.
  */
 function writeAll(descriptor, text) {
   const bytes = Buffer.from(text, 'utf8');

@@ -3,8 +3,8 @@
 //
 //   node check-enumeration.mjs --folder DIR/benchmark [--node NODE] [--golden FILE.tsv ...] [--write FILE.tsv]
 //
-// A list has one line per case: script, flags as JSON, arguments as JSON. Several lists together are the expected
-// whole. Ends with status 1 if anything differs.
+// A list has one line per case: script, flags as JSON, arguments as JSON. Several lists are concatenated. The
+// exit status is 1 if anything differs.
 
 import { readFileSync, writeFileSync } from 'node:fs';
 import { resolve } from 'node:path';
@@ -27,12 +27,12 @@ if (!options.folder) {
 }
 const folder = resolve(options.folder);
 
-/** One line per case, as the recorded lists have it. */
+/** One line per case, in the format of the recorded lists. */
 function linesOf(script, { cases }) {
   return cases.map(({ args, execArgv }) => [script, JSON.stringify(execArgv), JSON.stringify(args)].join('\t'));
 }
 
-/** JSON has several spellings of one text; comparing parsed and printed again removes the difference. */
+/** JSON has several spellings of one text; parsing and printing again removes the difference. */
 function normal(line) {
   const [script, flags, args] = line.split('\t');
   return [script, JSON.stringify(JSON.parse(flags)), JSON.stringify(JSON.parse(args))].join('\t');
@@ -42,7 +42,7 @@ function recorded(files) {
   return files.flatMap((file) => readFileSync(file, 'utf8').trimEnd().split('\n').slice(1).map(normal));
 }
 
-/** Lines per script, so that lists that were recorded apart can be compared as one. */
+/** Lines per script, so that separately recorded lists can be compared as one. */
 function byScript(lines) {
   const groups = new Map();
   for (const line of lines) {

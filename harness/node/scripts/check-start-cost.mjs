@@ -1,12 +1,12 @@
-// What one sample costs beyond the start of node itself: interleaved runs of `node -e 0` and of the ways in which a
+// Measures the cost of one sample beyond the start of node itself: alternates `node -e 0` with the ways in which a
 // driver measures one sample. Prints medians of the wall time and means of the CPU time as ratios to `node -e 0`.
 //
 //   node check-start-cost.mjs [--node NODE] [--rounds 30] [--folder DIR/benchmark] [--limit]
 //
-// With --folder the library of that Node core folder is measured as well. With --limit it ends with status 1 if a
-// harness sample costs more than 1.3 times the wall time or 1.4 times the CPU time. NODE_EXTRA_CA_CERTS lengthens every
-// start of node 18 and 20 and so shrinks all ratios: leave it out of the environment for a strict measurement. Linux
-// only: the CPU time of ended children is read from /proc.
+// With --folder, the library of that Node core folder is measured as well. With --limit, the exit status is 1 if a
+// harness sample costs more than 1.3 times the wall time or 1.4 times the CPU time. NODE_EXTRA_CA_CERTS slows every
+// start of node 18 and 20 and so shrinks all ratios: unset it for a strict measurement. Linux only: the CPU time of
+// exited children is read from /proc.
 
 import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
@@ -25,7 +25,7 @@ const { values: options } = parseArgs({
   },
 });
 const LIMIT = { wall: 1.3, cpu: 1.4 };
-/** The kernel counts CPU time for programs in hundredths of a second. */
+/** The kernel reports CPU time to programs in hundredths of a second. */
 const TICK_MS = 10;
 
 function childrenCpu_ms() {
@@ -33,7 +33,7 @@ function childrenCpu_ms() {
   return (Number(fields[13]) + Number(fields[14])) * TICK_MS;
 }
 
-/** Starts node, feeds `commands` if there are any, and waits until it has gone. */
+/** Starts node, sends `commands` if there are any, and waits until it has exited. */
 async function start(args, { commands, env = {}, channel = false }) {
   const stdio = ['ignore', 'ignore', 'ignore', channel ? 'ipc' : 'pipe', 'pipe'];
   const child = spawn(options.node, args, { stdio, env: { ...process.env, ...env } });

@@ -1,6 +1,6 @@
 'use strict';
 
-// Which cases a declaration and a command line give: the product, its order, types, filters and test mode.
+// The cases of a declaration and a command line: the product, its order, types, filters and test mode.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -12,7 +12,7 @@ function optionsOf(argv, parameters, options = {}) {
   return parseArguments(argv, parameters, options).options;
 }
 
-test('the first parameter varies slowest and stands last in every case', () => {
+test('the first parameter varies slowest and is last in every case', () => {
   const cases = combinations({ encoding: ['utf8', 'hex'], len: [1, 2], n: [5] }, everything);
   assert.deepStrictEqual(cases.map((values) => JSON.stringify(values)), [
     '{"n":5,"len":1,"encoding":"utf8"}',
@@ -26,11 +26,11 @@ test('a file without parameters has one empty case', () => {
   assert.deepStrictEqual(combinations({}, everything), [{}]);
 });
 
-test('an empty list of values leaves no case', () => {
+test('an empty list of values yields no case', () => {
   assert.deepStrictEqual(combinations({ n: [], s: ['a'] }, everything), []);
 });
 
-test('the filter decides, sees values from the command line, and cannot change what it judges', () => {
+test('the filter sees values from the command line and cannot change the case', () => {
   const seen = [];
   const filter = (values) => {
     seen.push(values.n);
@@ -42,7 +42,7 @@ test('the filter decides, sees values from the command line, and cannot change w
   assert.deepStrictEqual(seen, [7, 7]);
 });
 
-test('declarations that no command line could express are refused', () => {
+test('declarations that a command line cannot express are rejected', () => {
   const refusals = [
     [{ n: [{}] }, 'configuration "n" had type object'],
     [{ n: [undefined] }, 'configuration "n" had type undefined'],
@@ -61,13 +61,13 @@ test('given values replace the declared ones, keep their order, and may repeat',
   assert.deepStrictEqual(options, { s: ['b', 'a', 'b'], n: [1] });
 });
 
-test('the first declared value gives the type', () => {
+test('the first declared value determines the type', () => {
   const declared = { n: [1], s: ['a'], flag: [true, false] };
   const options = optionsOf(['n=1e6', 'n=', 'n=0x10', 's=12', 'flag=false', 'flag=true'], declared);
   assert.deepStrictEqual(options, { n: [1e6, 0, 16], s: ['12'], flag: [false, true] });
 });
 
-test('a value may be empty and may hold anything, a name ends at the first equals sign behind it', () => {
+test('a value may be empty or contain anything, a name ends at the first equals sign after it', () => {
   const { options, extra } = parseArguments(['s=', 's=a=b\nc', '==x', '--foo=1', 'other=2', 'other=3'], { s: ['d'] }, {});
   assert.deepStrictEqual(options, { s: ['', 'a=b\nc'] });
   assert.deepStrictEqual(extra, { '=': 'x', '--foo': '1', 'other': '3' });
@@ -77,7 +77,7 @@ test('names of JavaScript\'s own object methods are ordinary extra keys', () => 
   assert.deepStrictEqual(parseArguments(['toString=1'], { n: [1] }, {}).extra, { toString: '1' });
 });
 
-test('what is not a pair, or does not have the declared type, is refused', () => {
+test('arguments that are not pairs or do not have the declared type are rejected', () => {
   const declared = { n: [1], flag: [true] };
   for (const argument of ['abc', '--foo', '', '=', 'n=abc', 'flag=1']) {
     assert.throws(() => optionsOf([argument], declared), { message: `bad argument: ${argument}` });
@@ -91,14 +91,14 @@ test('single declared values become lists in the caller\'s own object', () => {
   assert.deepStrictEqual(declared, { n: [5], s: ['x y'] });
 });
 
-test('test mode takes the first values, makes them quick, and leaves the declaration alone', () => {
+test('test mode takes the first values, makes them quick, and does not change the declaration', () => {
   const declared = { n: [1e6, 2], small: [0.5], dur: [5], duration: 9, s: ['a', 'b'], one: 7 };
   assert.deepStrictEqual(optionsOf(['--test'], declared),
                          { n: [1], small: [0.5], dur: [0.05], duration: [0.05], s: ['a'], one: [1] });
   assert.strictEqual(declared.one, 7);
 });
 
-test('the file\'s own test values win, and may add a parameter, which comes last', () => {
+test('the file\'s own test values take precedence, and may add a parameter, which comes last', () => {
   const options = optionsOf(['--test'], { n: [1e6], s: ['a'] }, { test: { n: [2, 3], extra: 'x' } });
   assert.deepStrictEqual(Object.entries(options), [['n', [2, 3]], ['s', ['a']], ['extra', ['x']]]);
 });

@@ -1,6 +1,7 @@
 'use strict';
 
-// Code given as text: how a text is read, and what of it the suite for all languages does not show.
+// Code given as text: how a text is parsed, and what the conformance suite for all languages does
+// not cover.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -14,7 +15,7 @@ const value = (text) => compileHook(read(text, 'init_runner'))(require, 20);
 const RUN = ['run', { id: 9, jobs: 'a', mode: 'continuous', interval_ns: 5e6, samples: 2, warmup_ns: 0 }];
 const load = (runner, more) => ['load', { id: 1, job: 'a', form: 'text', lang: 'node', runner, ...more }];
 
-test('the value of the last expression is the result, whatever stands before it', () => {
+test('the value of the last expression is the result, whatever precedes it', () => {
   assert.strictEqual(value('1 + 1;'), 2);
   assert.deepStrictEqual(value('{ a: 1 }'), { a: 1 });
   assert.strictEqual(value('let a = 1; a + 1'), 2);
@@ -26,7 +27,7 @@ test('the value of the last expression is the result, whatever stands before it'
   assert.strictEqual(value('if (shared) 5'), undefined);
 });
 
-test('a function is told from an expression, and its parameters are counted', () => {
+test('a function is distinguished from an expression, and its parameters are counted', () => {
   const forms = ['() => 1', 'async (state) => state', 'function f(state, previous) { return previous }', '// why\nx => x;',
                  '(a = ")", b) => a', '(a).b = 3', 'Math.sqrt', 'x => x, 5', '(() => 1)()'];
   const told = forms.map((text) => { const { kind, arity, async } = read(text, 'runner'); return [kind, arity, async]; });
@@ -36,14 +37,14 @@ test('a function is told from an expression, and its parameters are counted', ()
   for (const [kind] of [told[5], told[6], told[8]]) assert.strictEqual(kind, 'expression');
 });
 
-test('only an await of its own makes code awaited', () => {
+test('only an await outside of nested functions makes code awaited', () => {
   const awaited = (text) => read(text, 'runner').async;
   assert.deepStrictEqual(['await f()', 'const a = await f(); a', 'for await (const a of b) c(a)', 'await [1]'].map(awaited),
                          [true, true, true, true]);
   assert.deepStrictEqual(['(async () => { await 1 })()', '"await"', 'f()'].map(awaited), [false, false, false]);
 });
 
-test('what would leave the loop is refused', () => {
+test('statements that would leave the loop are rejected', () => {
   for (const text of ['return 5', 'break', 'if (await f()) continue']) {
     assert.throws(() => read(text, 'runner'), (error) => error.stage === 'parse' && error.thrown instanceof SyntaxError, text);
   }
@@ -62,21 +63,21 @@ test('the result of an iteration reaches the next one across batches, and assign
   assert.strictEqual(assigned.last(), 7);
 });
 
-test('quantiles are within one per cent', () => {
+test('quantiles are within one percent', () => {
   const histogram = new Histogram();
-  for (let at = 1; at <= 1000; at++) histogram.add(at * 1000);
+  for (let index = 1; index <= 1000; index++) histogram.add(index * 1000);
   const expected = [1000, 50000, 250000, 500000];
-  histogram.quantiles_ps().forEach((found, at) => assert.ok(Math.abs(found / expected[at] - 1) < 0.01, `${found}`));
+  histogram.quantiles_ps().forEach((found, index) => assert.ok(Math.abs(found / expected[index] - 1) < 0.01, `${found}`));
   assert.deepStrictEqual(new Histogram().quantiles_ps(), []);
 });
 
-test('a window ends at the first batch behind its deadline, and deadlines that were missed are left out', () => {
+test('a window ends at the first batch after its deadline, and missed deadlines are omitted', () => {
   const windows = new Windows({ warmup_ns: 0, interval_ns: 100, samples: 3 });
   for (const [took, now] of [[90, 90], [20, 110], [250, 360], [10, 370], [60, 430]]) windows.batch(1, took, now);
   assert.deepStrictEqual([windows.t_ns, windows.counts, windows.late_ns], [[0, 110, 360, 430], [0, 2, 3, 5], 160]);
 });
 
-test('a promise that nobody awaits in the text is awaited all the same', async () => {
+test('a returned promise is awaited even if the text has no await', async () => {
   const { events } = await converse([load('new Promise((resolve) => setTimeout(resolve, 20))'), RUN, ['quit']]);
   const [worker] = of(events, 'worker');
   const [, first, second] = worker.t_ns.split(',').map(Number);
@@ -84,7 +85,7 @@ test('a promise that nobody awaits in the text is awaited all the same', async (
   assert.ok(first > 19e6 && second - first > 19e6, worker.t_ns);
 });
 
-test('what cannot be copied to threads is an error that says so', async () => {
+test('a value that cannot be copied to threads is an error', async () => {
   const commands = [load('shared.x', { init: '({ f: () => 1 })' }), ['workers', { id: 2, job: 'a', n: 2 }], ['quit']];
   const { events, code } = await converse(commands);
   const [error] = of(events, 'error');
@@ -92,7 +93,7 @@ test('what cannot be copied to threads is an error that says so', async () => {
   assert.match(error.msg, /cannot be copied to worker threads/);
 });
 
-/** What three awaited workers that never wait have counted until they were told to stop. */
+/** Returns what three awaited workers that never wait have counted until the stop. */
 async function countedUntilStop(afterMs) {
   const harness = startHarness();
   const done = harness.done();
@@ -107,9 +108,9 @@ async function countedUntilStop(afterMs) {
   return counts;
 }
 
-test('awaited workers that never wait take turns, and a stop is heard', async () => {
+test('awaited workers that never wait take turns and obey a stop', async () => {
   let counts = await countedUntilStop(200);
-  // A busy machine may stop it before it has had a processor for a whole window.
+  // On a busy machine it may be stopped before it had a processor for a whole window.
   for (const afterMs of [1000, 5000]) if (Math.max(...counts) === 0) counts = await countedUntilStop(afterMs);
   assert.ok(Math.min(...counts) > Math.max(...counts) / 4, `${counts}`);
 });
@@ -120,7 +121,7 @@ test('import() finds modules of node and of the current folder', async () => {
   assert.strictEqual(of(events, 'worker').length, 1);
 });
 
-test('code that ends the process says so', async () => {
+test('code that exits the process is reported', async () => {
   const { events, code } = await converse([load('process.exit(3)'), RUN]);
   assert.deepStrictEqual([of(events, 'error')[0].class, code], ['ProcessExit', 3]);
 });

@@ -1,6 +1,6 @@
 'use strict';
 
-// The sample data that URL benchmarks ask for.
+// The sample data that URL benchmarks request.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -33,12 +33,12 @@ test('a sample comes 200 times, doubled as often as asked, with a base or as URL
   assert.ok(bakeUrlData('long', 1, true, true).every((url) => url.pathname === new URL(urls.long).pathname));
 });
 
-test('unknown kinds and exponents are refused', () => {
+test('unknown kinds and exponents are rejected', () => {
   assert.throws(() => bakeUrlData('none'), { message: 'Unknown url data type none' });
   assert.throws(() => bakeUrlData('short', '1'), { message: 'e must be a number, received 1' });
 });
 
-test('web platform tests are looked for above the benchmark file', async (t) => {
+test('web platform tests are searched in folders above the benchmark file', async (t) => {
   const root = fs.mkdtempSync(path.join(os.tmpdir(), 'speedwell-wpt-'));
   t.after(() => fs.rmSync(root, { recursive: true }));
   const index = JSON.stringify(path.join(PACKAGE, 'index.js'));
@@ -47,7 +47,7 @@ test('web platform tests are looked for above the benchmark file', async (t) => 
                    `const { bakeUrlData } = require(${index});
                     console.log(JSON.stringify([bakeUrlData('wpt', 1), bakeUrlData('wpt', 0, true)]));`);
   const missing = await runNode([path.join(root, 'benchmark', 'url', 'a.js')]);
-  assert.match(missing.stderr, /url data type wpt needs 'test\/fixtures\/wpt\/url\/resources\/urltestdata\.json'/);
+  assert.match(missing.stderr, /URL data of type 'wpt' needs 'test\/fixtures\/wpt\/url\/resources\/urltestdata\.json'/);
 
   const data = ['a comment', { input: 'x:1', base: null }, { input: '/b', base: 'http://h/' },
                 { input: 'bad', base: 'x:', failure: true }, { input: '', base: 'y:' }];
@@ -58,7 +58,7 @@ test('web platform tests are looked for above the benchmark file', async (t) => 
   assert.deepStrictEqual(JSON.parse(stdout), [['http://h/', 'http://h/'], [['x:1', null], ['/b', 'http://h/']]]);
 });
 
-test('query strings show what their names say', () => {
+test('query strings match their names', () => {
   const parsed = Object.fromEntries(Object.entries(searchParams).map(([kind, text]) => [kind, querystring.parse(text)]));
   assert.strictEqual(Object.keys(parsed.noencode).length, 3);
   assert.match(searchParams.multicharsep, /&{10}/);

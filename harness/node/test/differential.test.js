@@ -13,7 +13,8 @@ const { CHILD, PACKAGE, fixture, runNode, runOverChannel } = require('./running/
 const core = process.env.SPEEDWELL_NODE_CORE;
 const skip = core ? false : 'SPEEDWELL_NODE_CORE does not name a benchmark folder of Node core';
 
-/** A folder with our fixtures and the given library; the original names files by the place of its own file. */
+/** Creates a folder with our fixtures and the given library; the original derives file names from its own
+ * location. */
 function folderWith(t, install) {
   const root = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'speedwell-core-')));
   t.after(() => fs.rmSync(root, { recursive: true }));
@@ -33,7 +34,7 @@ function ours(root) {
   fs.writeFileSync(path.join(root, 'common.js'), `module.exports = require(${library});\n`);
 }
 
-/** What may not differ: figures are masked, stack traces are reduced to the error itself. */
+/** Masks figures and reduces stack traces to the error itself. */
 function comparable({ code, signal, stdout, stderr, messages = [] }) {
   const errors = stderr.split('\n').filter((line) => /^(\w*Error: |bad argument)/.test(line));
   const reports = messages.map(({ rate, time, ...rest }) => {
@@ -60,7 +61,7 @@ const invocations = [
 ];
 
 for (const [file, ...args] of invocations) {
-  test(`same behaviour: ${[file, ...args].join(' ')}`, { skip }, async (t) => {
+  test(`same behavior: ${[file, ...args].join(' ')}`, { skip }, async (t) => {
     const roots = [folderWith(t, original), folderWith(t, ours)];
     const run = (how, env) => Promise.all(roots.map(async (root) => {
       return comparable(await how([path.join(root, file), ...args], { env }));
@@ -76,7 +77,7 @@ for (const [file, ...args] of invocations) {
   });
 }
 
-test('same messages, but a death by signal is not forgotten', { skip }, async (t) => {
+test('same messages, but a death by signal affects the exit status', { skip }, async (t) => {
   const [theirs, own] = await Promise.all([folderWith(t, original), folderWith(t, ours)]
     .map(async (root) => comparable(await runOverChannel([path.join(root, 'zz/kill.js')]))));
   assert.deepStrictEqual(own.reports, theirs.reports);

@@ -1,6 +1,6 @@
 'use strict';
 
-// The examples work: every case of every example is listed, and one of each is measured, quickly.
+// Every case of every example is listed, and one of each is measured briefly.
 
 const test = require('node:test');
 const assert = require('node:assert');

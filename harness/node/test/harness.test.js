@@ -1,6 +1,6 @@
 'use strict';
 
-// A conversation with the harness, checked with the relations that the protocol promises for mode once.
+// A conversation with the harness, checked against the protocol's guarantees for mode once.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -11,7 +11,7 @@ const { fixture } = require('./running/node.js');
 const of = (events, verb) => events.filter((event) => event.verb === verb);
 const verbs = (events) => events.map(({ verb }) => verb);
 
-test('hello is answered with what the runtime is', async () => {
+test('hello is answered with a description of the runtime', async () => {
   const { events, code } = await converse([['hello', { id: 'x%1', proto: 1, future: 'ignored' }], ['quit']]);
   const [ready] = events;
   assert.strictEqual(code, 0);
@@ -22,7 +22,7 @@ test('hello is answered with what the runtime is', async () => {
   assert.ok(Number(ready.cpus) >= 1 && Number(ready.clock_res_ns) > 0);
 });
 
-test('what would spoil figures is a warning', async () => {
+test('settings that distort results are warnings', async () => {
   const { events } = await converse([['hello', { proto: 1 }], ['quit']],
                                     { flags: ['--jitless'], env: { NODE_DEBUG: 'nothing', NODE_OPTIONS: '--no-warnings' } });
   assert.strictEqual(events[0].flavor, 'interp');
@@ -30,13 +30,13 @@ test('what would spoil figures is a warning', async () => {
                          ["NODE_OPTIONS is set: '--no-warnings'", "NODE_DEBUG is set: 'nothing'"]);
 });
 
-test('another protocol version is refused and the harness ends', async () => {
+test('another protocol version is rejected and the harness exits', async () => {
   const { events, code } = await converse([['hello', { id: 1, proto: 2 }], ['hello', { id: 2, proto: 1 }]]);
   assert.deepStrictEqual(verbs(events), ['error']);
   assert.deepStrictEqual([events[0].stage, events[0].fatal, code], ['protocol', '1', 0]);
 });
 
-test('unknown verbs and verbs at the wrong time are errors of the protocol', async () => {
+test('unknown verbs and verbs at the wrong time are protocol errors', async () => {
   const { events, code } = await converse([
     ['dance', { id: 1 }],
     ['run', { id: 2, jobs: 'a', mode: 'once' }],
@@ -52,7 +52,7 @@ test('unknown verbs and verbs at the wrong time are errors of the protocol', asy
   assert.strictEqual(code, 0);
 });
 
-test('describe tells parameters, types, flags and all cases in order, and measures nothing', async () => {
+test('describe reports parameters, types, flags and all cases in order, without measuring', async () => {
   const { events, stdout } = await converse([['describe', { id: 3, path: fixture('zz/scalar.js') }], ['quit']]);
   const [benchmark, ...rest] = events;
   assert.deepStrictEqual([benchmark.verb, benchmark.name, benchmark.modes, benchmark.flags],
@@ -69,7 +69,7 @@ test('describe tells parameters, types, flags and all cases in order, and measur
   assert.strictEqual(stdout, '');
 });
 
-test('describe applies the filter and the values it is given', async () => {
+test('describe applies the filter and given values', async () => {
   const none = await converse([['describe', { path: fixture('zz/filternone.js') }], ['quit']]);
   assert.deepStrictEqual(verbs(none.events), ['benchmark', 'described']);
   assert.strictEqual(none.events[1].cases, '0');
@@ -118,7 +118,7 @@ test('the file sees itself as the main program of a measuring process', async ()
   });
 });
 
-test('an asynchronous benchmark is waited for, and may report from any callback', async () => {
+test('an asynchronous benchmark is awaited, and may report from any callback', async () => {
   const { events } = await measureCase(fixture('api/later.js'), { n: 3 });
   assert.deepStrictEqual(verbs(events).slice(2), ['once', 'end']);
   assert.ok(Number(events[2].elapsed_ns) >= 29e6, events[2].elapsed_ns);
@@ -137,7 +137,7 @@ test('set-up runs before the measurement, and its failure has its own stage', as
   assert.deepStrictEqual([bad.events[2].stage, bad.events[2].msg], ['init', 'no room']);
 });
 
-test('several cases in one process are possible: the file is executed anew for each', async () => {
+test('several cases can run in one process: the file is executed again for each', async () => {
   const load = (job, n) => ['load', { job, form: 'case', path: fixture('api/metrics.js'), 'value.n': n }];
   const { events } = await converse([load('a', 2), load('b', 3), ['run', { jobs: 'a,b', mode: 'once' }],
                                      ['run', { jobs: 'a', mode: 'once' }], ['unload', { job: 'b' }], ['quit']]);
@@ -189,7 +189,7 @@ test('a run that would never end can be stopped', async () => {
   assert.deepStrictEqual([events[1].id, events[2].id, code], ['3', '2', 0]);
 });
 
-test('a harness killed from outside is seen by its signal alone', async () => {
+test('a harness killed from outside reports nothing but its signal', async () => {
   const { events, signal } = await measureCase(fixture('zz/kill.js'), { n: 10, a: 1 });
   assert.deepStrictEqual([verbs(events), signal], [['ready', 'loaded'], 'SIGKILL']);
 });

@@ -1,7 +1,7 @@
 'use strict';
 
-// Every way in which a benchmark file can fail inside the harness: the error has a stage and a text, results that
-// were made before it stand, and the harness itself goes on.
+// Every way in which a benchmark file can fail inside the harness: the error has a stage and a text, earlier
+// results stand, and the harness itself continues.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -33,7 +33,7 @@ for (const [name, message] of Object.entries(duringRun)) {
   });
 }
 
-test('endtwice: the sample stands and the error is told', async () => {
+test('endtwice: the sample stands and the error is reported', async () => {
   const { seen, error } = await failure('zz/endtwice.js', { n: 10 });
   assert.deepStrictEqual(seen, ['loaded', 'once', 'error', 'end']);
   assert.strictEqual(error.msg, 'called end multiple times');
@@ -51,7 +51,7 @@ test('noise: output and a busy event loop do not matter', async () => {
   assert.deepStrictEqual([seen, code, stderr], [['loaded', 'once', 'end'], 0, 'err noise\n']);
 });
 
-test('exit3: the exit is told before the process is gone with its status', async () => {
+test('exit3: the exit is reported before the process exits with its status', async () => {
   const { seen, error, code } = await failure('zz/exit3.js', { n: 1 });
   assert.deepStrictEqual([seen, error.class, error.fatal, code], [['loaded', 'error'], 'ProcessExit', '1', 3]);
 });
@@ -68,7 +68,7 @@ const atLoad = [
 ];
 for (const [name, stage, className, message] of atLoad) {
   test(`${name} cannot be loaded: ${className}`, async () => {
-    // A given value would replace the declared one that is wrong.
+    // A given value would replace the invalid declared one.
     const { seen, error, code } = await failure(name, name === 'zz/typecfg.js' ? {} : { n: 1 });
     assert.strictEqual(seen[0], 'error');
     assert.deepStrictEqual([error.stage, error.class, code], [stage, className, 0]);
@@ -76,19 +76,19 @@ for (const [name, stage, className, message] of atLoad) {
   });
 }
 
-test('a missing value is refused, an additional one is not', async () => {
+test('a missing value is rejected, an additional one is not', async () => {
   const { error } = await failure('zz/kill.js', { n: 10 });
   assert.deepStrictEqual([error.stage, error.class, error.msg], ['protocol', 'MissingValue', "no value for 'a'"]);
   const { seen } = await failure('zz/kill.js', { n: 10, a: 0, colour: 'blue' });
   assert.deepStrictEqual(seen, ['loaded', 'once', 'end']);
 });
 
-test('a value of the wrong type is refused', async () => {
+test('a value of the wrong type is rejected', async () => {
   const { error } = await failure('zz/kill.js', { n: 'ten', a: 0 });
   assert.deepStrictEqual([error.stage, error.msg], ['compile', 'bad argument: n=ten']);
 });
 
-test('another benchmark than the one asked for is refused', async () => {
+test('a benchmark other than the requested one is rejected', async () => {
   const { error } = await failure('zz/kill.js', { n: 10, a: 0 }, { load: { benchmark: 'zz/other.js' } });
   assert.strictEqual(error.class, 'UnknownBenchmark');
 });

@@ -1,7 +1,7 @@
 'use strict';
 
 // bench.http as a whole: which tool is used, what is reported, and every way in which a tool can fail. The tools are
-// fakes, except for the test double, which is real and talks to 127.0.0.1 only.
+// fakes, except the test double, which is real and uses 127.0.0.1 only.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -22,7 +22,7 @@ async function measure(extra, env = {}) {
   return runOverChannel([...CASE, ...extra], { env: { ...CHILD, PORT: await freePort(), ...env } });
 }
 
-test('a report carries the tool as its last key and what the tool found', async (t) => {
+test('a report has the tool as its last key, and the tool\'s results', async (t) => {
   const { env, calls } = fakeTool(t, 'wrk', { stdout: recorded('wrk_latency.out') });
   const { messages, stdout, code } = await measure([], { ...env, PORT: '12399' });
   const [report] = messages;
@@ -71,7 +71,7 @@ test('the test double needs no tool and reports a count', async () => {
   }
 });
 
-test('the test double obeys the environment and sees refusals', async () => {
+test('the test double honors the environment and detects refusals', async () => {
   const missing = [fixture('api/server.js'), 'duration=9', 'c=1', 'path=/missing', 'benchmarker=test-double-http'];
   const env = { ...CHILD, PORT: await freePort(), duration: '0.1' };
   const { messages: [report] } = await runOverChannel(missing, { env });
@@ -79,14 +79,14 @@ test('the test double obeys the environment and sees refusals', async () => {
   assert.strictEqual(report.http.non2xx, report.http.requests);
 });
 
-test('the program that drives names its own generator', async (t) => {
+test('the driver passes its own generator', async (t) => {
   const { program, calls } = fakeTool(t, 'driver', { stdout: '{"requests":50,"seconds":0.5}' });
   const { messages: [report] } = await measure(['benchmarker=speedwell'], { SPEEDWELL_PROGRAM: program });
   assert.deepStrictEqual([report.rate, report.http], [100, { tool: 'speedwell', seconds: 0.5, requests: 50 }]);
   assert.match(calls()[0], /^load --benchmarker -c 2 -t 0\.2s -H x-colour: blue http:\/\/127\.0\.0\.1:\d+\/$/);
 });
 
-test('the own generator speaks HTTP/2 where the file requires no other HTTP module', async (t) => {
+test('Speedwell\'s generator uses HTTP/2 if the file requires no other HTTP module', async (t) => {
   const { program, calls } = fakeTool(t, 'driver', { stdout: '{"requests":50,"seconds":0.5}' });
   const words = [fixture('api/server_http2.js'), ...CASE.slice(1), 'benchmarker=speedwell'];
   const env = { ...CHILD, PORT: await freePort(), SPEEDWELL_PROGRAM: program };
@@ -95,7 +95,7 @@ test('the own generator speaks HTTP/2 where the file requires no other HTTP modu
   assert.match(calls()[0], /^load --benchmarker --http2 -c 2 -t 0\.2s -H x-colour: blue http:/);
 });
 
-test('an unknown tool and an absent tool are told apart', async () => {
+test('an unknown tool and a missing tool have different errors', async () => {
   const failures = [
     ['benchmarker=siege', "Requested benchmarker 'siege' is  not supported"],
     ['benchmarker=toString', "Requested benchmarker 'toString' is  not supported"],
@@ -132,7 +132,7 @@ test('a program that cannot be started fails the benchmark', async (t) => {
   assert.ok(stderr.includes(': wrk failed with ENOENT.\n'), stderr);
 });
 
-test('the harness tells the failure of a tool as an error of the run', async (t) => {
+test('the harness reports the failure of a tool as an error of the run', async (t) => {
   const { env } = fakeTool(t, 'wrk', { status: 7 });
   const { events, code } = await measureCase(fixture('api/server.js'), { path: '/', c: 2, duration: 1 },
                                              { env: { ...env, PORT: await freePort() } });

@@ -1,6 +1,6 @@
 'use strict';
 
-// What each HTTP tool is told and how its recorded output is read.
+// The command line of each HTTP tool, and parsing of its recorded output.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -18,7 +18,7 @@ function recorded(name) {
   return fs.readFileSync(path.join(__dirname, 'golden', 'http', name), 'utf8');
 }
 
-test('wrk: throughput, counts, errors, refusals and latencies are read', () => {
+test('wrk: throughput, counts, errors, refusals and latencies are parsed', () => {
   assert.deepStrictEqual(wrk.read(recorded('wrk_latency.out')), {
     rate: 280.37, requests: 308, seconds: 1.1, errors: 0, non2xx: 0,
     latency_ms: { mean: 34.95, p50: 34.78, p99: 49.58 },
@@ -29,13 +29,13 @@ test('wrk: throughput, counts, errors, refusals and latencies are read', () => {
   assert.strictEqual(wrk.read(recorded('wrk_non2xx.out')).non2xx, 9589);
 });
 
-test('wrk: whole seconds, no more threads than connections, headers behind the address', () => {
+test('wrk: whole seconds, no more threads than connections, headers after the address', () => {
   const { args } = wrk.command({ ...SETTINGS, connections: 1, duration: 0.05, headers: { a: 'b c' } });
   assert.deepStrictEqual(args, ['--latency', '-d', '1', '-c', '1', '-t', '1', 'http://127.0.0.1:80/p', '-H', 'a: b c']);
   assert.strictEqual(wrk.command({ ...SETTINGS, duration: 2.5 }).args[2], '3');
 });
 
-test('autocannon: its JSON is read, and the mean of its samples is the rate', () => {
+test('autocannon: its JSON is parsed, and the mean of its samples is the rate', () => {
   assert.deepStrictEqual(autocannon.read(recorded('autocannon.json')), {
     rate: 275, requests: 275, seconds: 1.02, errors: 0, non2xx: 0, latency_ms: { mean: 35.14, p50: 35, p99: 62 },
   });
@@ -55,7 +55,7 @@ test('h2load: the rate is a number, and the duration limits the measurement', ()
                          ['-n', '100', '-c', '2', '-m', '10', '-r', '3', '--rate-period=2', 'http://127.0.0.1:80/p']);
 });
 
-test('the generator of speedwell: its line is read', () => {
+test('speedwell\'s generator: its line is parsed', () => {
   const line = '{"requests":500,"seconds":2.5,"errors":1,"non2xx":2,"latency_ms":{"mean":1,"p50":0.9,"p99":3}}\n';
   assert.deepStrictEqual(speedwell.read(line), {
     rate: 200, requests: 500, seconds: 2.5, errors: 1, non2xx: 2, latency_ms: { mean: 1, p50: 0.9, p99: 3 },
@@ -64,7 +64,7 @@ test('the generator of speedwell: its line is read', () => {
                          ['load', '--benchmarker', '-c', '2', '-t', '5s', '-H', 'a: b', 'http://127.0.0.1:80/p']);
 });
 
-test('the generator of speedwell: HTTP/2 has connections, streams and a number of requests', () => {
+test('speedwell\'s generator: HTTP/2 has connections, streams and a number of requests', () => {
   const streams = { ...SETTINGS, clients: 3, maxConcurrentStreams: 20, requests: 1000 };
   assert.deepStrictEqual(speedwell.command(streams).args.slice(2, 11),
                          ['--http2', '-c', '60', '--streams', '20', '-n', '1000', '-t', '5s']);
@@ -82,7 +82,7 @@ test('the test double counts', () => {
   assert.strictEqual(testDouble('http').read('{"throughput":42,"seconds":2}').rate, 42);
 });
 
-test('output that says nothing is no result', () => {
+test('output without results is not a result', () => {
   const tools = [wrk, autocannon, h2load, speedwell, testDouble('http')];
   const outputs = ['', 'garbage', '{}', 'null', '12', '[]', '{"requests":{}}', '{"requests":{"average":0}}',
                    'Requests/sec:    .', 'finished in 1s', '{"requests":5,"seconds":0}', '{"throughput":null}'];

@@ -15,7 +15,7 @@ const hooks = major > 20 || (major === 20 && minor >= 6);
 const noHooks = hooks ? false : 'this node cannot resolve imports of a package that is not installed';
 const register = path.join(PACKAGE, 'register.cjs');
 
-/** A folder outside of this package, where the bare name can only mean an installation. */
+/** A folder outside of this package, where the bare name can only resolve to an installation. */
 function elsewhere(t, files) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'speedwell-modules-'));
   t.after(() => fs.rmSync(folder, { recursive: true }));
@@ -55,7 +55,7 @@ test('a package.json decides what a .js file is', { skip: noHooks }, async (t) =
   assert.deepStrictEqual(verbs(events), complete);
 });
 
-test('an error in an ES module has its stage, and top-level await is waited for', { skip: noHooks }, async (t) => {
+test('an error in an ES module has its stage, and top-level await is supported', { skip: noHooks }, async (t) => {
   const at = elsewhere(t, {
     'g/throws.mjs': "throw new RangeError('top');",
     'g/waits.mjs': `await new Promise((resolve) => { setTimeout(resolve, 20); });\n${MODULE}`,

@@ -34,14 +34,14 @@ test('other preloads stay among the flags', async () => {
   assert.deepStrictEqual(record.cases[0].execArgv, ['-r', other]);
 });
 
-test('a record larger than a pipe arrives whole at a slow reader', async () => {
+test('a slow reader receives all of a record larger than a pipe', async () => {
   const { record } = await probe(fixture('api/many.js'), { delay_ms: 300 });
   assert.strictEqual(record.cases.length, 2000);
   assert.strictEqual(record.config.queueLength, 2000);
   assert.ok(record.cases.at(-1).args[1].startsWith('text=39-xxx'));
 });
 
-test('a filter that leaves nothing is told from a file without a benchmark', async () => {
+test('a filter that rejects everything is distinguished from a file without a benchmark', async () => {
   const none = (await probe(fixture('zz/filternone.js'))).record;
   assert.deepStrictEqual([none.cases, none.config, none.needs_parent], [[], null, false]);
   const nothing = (await probe(fixture('api/nothing.js'))).record;
@@ -56,7 +56,7 @@ const failures = {
   filternb: ['TypeError', 'Combination filter must always return a boolean'],
 };
 for (const [name, [className, message]] of Object.entries(failures)) {
-  test(`${name}: the error is recorded and the process dies of it as always`, async () => {
+  test(`${name}: the error is recorded and the process dies of it as usual`, async () => {
     const { code, stderr, record } = await probe(fixture(`zz/${name}.js`));
     assert.deepStrictEqual([record.error.class, record.error.message, record.exit_code, code],
                            [className, message, 1, 1]);
@@ -76,7 +76,7 @@ test('a file with a set-up step needs its parent role', async () => {
                          [2, true, 'the file declares a setup step']);
 });
 
-test('a file that starts another program is given up soon and needs its parent role', async () => {
+test('a file that starts another program is abandoned soon and needs its parent role', async () => {
   const { code, record } = await probe(fixture('api/forks.js'));
   assert.deepStrictEqual([code, record.cases.length, record.needs_parent], [0, 0, true]);
   assert.match(record.reason, /nothing\.js' itself$/);

@@ -1,6 +1,6 @@
 'use strict';
 
-// What a result looks like: names, times, and the printed line, compared with lines that Node core's own tools printed.
+// The text of results: names, times, and the printed line, compared with lines printed by Node core's own tools.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -13,7 +13,7 @@ function golden(name) {
   return fs.readFileSync(path.join(__dirname, 'golden', name), 'utf8');
 }
 
-/** Takes a printed line apart without the code under test. */
+/** Parses a printed line without the code under test. */
 function takeApart(line) {
   const [, name, values, rate] = /^(\S+)((?: \w+=(?:"(?:[^"\\]|\\.)*"|[-\d.e+]+))*): (\S+)$/.exec(line);
   const pairs = [...values.matchAll(/ (\w+)=("(?:[^"\\]|\\.)*"|[-\d.e+]+)/g)];

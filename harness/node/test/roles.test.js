@@ -1,7 +1,7 @@
 'use strict';
 
-// A benchmark file as its user sees it: run directly, over node's channel, as parent and as child, with all the ways
-// in which it can go wrong.
+// A benchmark file as its user sees it: run directly, over node's channel, as parent and as child, with all its
+// failure modes.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -54,12 +54,12 @@ for (const [name, message] of Object.entries(misuses)) {
     const { code, stderr, stdout } = await runNode([fixture(`zz/${name}.js`)]);
     assert.strictEqual(code, 1);
     assert.ok(stderr.includes(`Error: ${message}\n`), stderr);
-    // A report that was made before the error stands.
+    // A report made before the error stands.
     assert.strictEqual(stdout !== '', name === 'endtwice');
   });
 }
 
-test('zero iterations are allowed when the environment says so', async () => {
+test('the environment can allow zero iterations', async () => {
   const env = { NODEJS_BENCHMARK_ZERO_ALLOWED: '1' };
   const { stdout, code } = await runNode([fixture('zz/zero.js')], { env });
   assert.deepStrictEqual([stdout, code], ['zz/zero.js n=1000: 0\n', 0]);
@@ -70,12 +70,12 @@ test('a boolean is a legal value', async () => {
   assert.match(stdout, /^zz\/boolcfg\.js n=false: /);
 });
 
-test('a filter that leaves nothing is silent', async () => {
+test('a filter that rejects everything prints nothing', async () => {
   const { code, raw, stdout, stderr } = await runOverChannel([fixture('zz/filternone.js')]);
   assert.deepStrictEqual([code, raw, stdout, stderr], [0, '', '', '']);
 });
 
-test('a bad argument is named', async () => {
+test('the error names a bad argument', async () => {
   const { code, stdout, stderr } = await runNode([fixture('zz/scalar.js'), '--foo']);
   assert.deepStrictEqual([code, stdout, stderr], [1, '', 'bad argument: --foo\n']);
 });
@@ -86,7 +86,7 @@ test('a status of a child ends the file with that status', async () => {
   assert.deepStrictEqual(messages, [{ type: 'config', name: 'zz/exit3.js', queueLength: 2 }]);
 });
 
-test('a child that dies by a signal leaves the other cases alone but is not forgotten', async () => {
+test('after a child dies by a signal, the other cases run and the exit status tells', async () => {
   const { code, messages, stderr } = await runOverChannel([fixture('zz/kill.js')]);
   assert.deepStrictEqual(messages.slice(1).map(({ conf }) => conf.a), [0, 2]);
   assert.strictEqual(code, 128 + 9);
@@ -107,18 +107,18 @@ test('flags come from the environment, then from the file, then from the command
   assert.match(stdout, /^flags --trace-warnings --no-warnings --expose-gc --no-deprecation\napi\/flags\.js n=1: /);
 });
 
-test('extra keys reach the children and stay out of results', async () => {
+test('extra keys reach the children and are not part of results', async () => {
   const { stdout } = await runNode([fixture('api/extra.js'), 'colour=blue']);
   assert.match(stdout, /^\["n=1","colour=blue"\]\napi\/extra\.js n=1: /);
 });
 
-test('start and end work with the benchmark as mere receiver', async () => {
+test('start and end work as methods called with the benchmark as this', async () => {
   const { stdout, code } = await runNode([fixture('api/detached.js')]);
   assert.strictEqual(code, 0);
   assert.match(stdout, /^api\/detached\.js n=10: /);
 });
 
-test('metrics and answers travel beside the report', async () => {
+test('metrics and answers are sent with the report', async () => {
   const { messages } = await runOverChannel([fixture('api/metrics.js'), 'n=4'], { env: CHILD });
   assert.deepStrictEqual(messages.map(({ type }) => type), ['metric', 'report', 'check']);
   assert.deepStrictEqual(messages[0].metric, { name: 'bytes', value: 256, unit: 'B', better: 'lower' });
@@ -135,7 +135,7 @@ test('the set-up of a file runs once, before its children, and sees all cases', 
   assert.match(stdout, /^setup 2\napi\/setup\.js n=1: [\d,.]+\napi\/setup\.js n=2: [\d,.]+\n$/);
 });
 
-test('groups have products of their own and are selected by the environment or by an argument', async () => {
+test('groups have separate products and are selected by the environment or by an argument', async () => {
   const conf = ({ messages }) => messages.filter(({ type }) => type === 'report').map((message) => message.conf);
   const all = await runOverChannel([fixture('api/groups.js')]);
   assert.deepStrictEqual(conf(all), [

@@ -1,6 +1,7 @@
 'use strict';
 
-// The framing of the harness protocol: what survives it, and how long lists are split.
+// The framing of the harness protocol: which texts survive it, and how long lists are
+// split.
 
 const test = require('node:test');
 const assert = require('node:assert');
@@ -37,11 +38,11 @@ test('the escapes are those of the protocol', () => {
   assert.strictEqual(onlyLine('x', { a: ['p,q', 'r'] }), 'x\ta=p%2Cq,r');
 });
 
-test('escapes of several bytes and broken escapes are read', () => {
+test('escapes of several bytes and invalid escapes are decoded', () => {
   assert.strictEqual(decodeText('%c3%A9 %zz 5% %4'), 'é %zz 5% %4');
 });
 
-test('undefined values are left out, numbers and big integers are decimal', () => {
+test('undefined values are omitted, numbers and big integers are decimal', () => {
   assert.strictEqual(onlyLine('end', { a: undefined, b: 12, c: 12345678901234567890n }), 'end\tb=12\tc=12345678901234567890');
 });
 
@@ -60,7 +61,7 @@ test('a list of 100 000 points is split into lines below 1 MiB and keeps its ord
   assert.deepStrictEqual(joined, { t_ns: points, count: points });
 });
 
-test('one huge text is cut, so that its line stays below 1 MiB', () => {
+test('a huge text is cut, so that its line stays below 1 MiB', () => {
   const { fields } = decode(onlyLine('error', { msg: '😀'.repeat(1e6) }));
   assert.ok(Buffer.byteLength(fields.msg) < 2 ** 19);
   assert.ok('😀'.repeat(1e6).startsWith(fields.msg));

@@ -9,13 +9,13 @@
             source.copy()
         bench.items(bench.iterations * size)
 
-`speedwell run FILE.py` measures it in fresh processes; nothing needs to be installed for that. By
-hand, `python -m speedwell FILE.py` measures every case once and prints a table; so does a file that
-ends in `speedwell.main()`. docs/guide/python.md explains every name.
+`speedwell run FILE.py` measures it in fresh processes and needs no installation. By hand, `python -m speedwell
+FILE.py` measures every case once and prints a table; so does a file that ends in `speedwell.main()`.
+docs/guide/python.md explains every name.
 
-declare.py holds what is declared, bench.py what a function talks to, measure.py how samples are
-taken, wire.py and channel.py the framing and the descriptors, session.py the conversation with
-Speedwell, files.py benchmark files in it, code/ one-liners, by_hand.py the table.
+declare.py holds declared benchmarks, bench.py the object passed to them, measure.py takes samples, wire.py and
+channel.py do framing and descriptors, session.py is the conversation with Speedwell, files.py handles benchmark files
+in it, code/ one-liners, and by_hand.py prints the table.
 """
 
 __all__ = ["Bench", "Failed", "Skipped", "benchmark", "main"]
@@ -24,8 +24,7 @@ _HOMES = {"Bench": "bench", "Failed": "bench", "Skipped": "bench", "benchmark": 
 
 
 def __getattr__(name):
-    """What a name stands for is imported when it is used: measuring code needs none of it, and is to
-    start soon."""
+    """Imports names on first use: measuring code needs none of them and must start quickly."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
@@ -38,8 +37,7 @@ def __getattr__(name):
 def main(words=None):
     """Measures the benchmarks of the file that calls this, and ends the process.
 
-    While the file is imported, by Speedwell or by a process that its benchmarks start, its benchmarks are declared and
-    nothing else happens.
+    While Speedwell, or a process that its benchmarks start, imports the file, this only declares its benchmarks.
     """
     import sys
 

@@ -1,19 +1,19 @@
-"""What a benchmark's function talks to."""
+"""The object that a benchmark's function receives."""
 
 from itertools import chain, repeat
 from time import perf_counter_ns, thread_time_ns
 
 
 class Skipped(Exception):
-    """The benchmark cannot run here; that is no failure."""
+    """The benchmark cannot run here, which is not a failure."""
 
 
 class Failed(Exception):
-    """The benchmark says itself that it has failed."""
+    """The benchmark reports its own failure."""
 
 
 class Bench:
-    """One pass of one worker: `for _ in bench` goes through its iterations and is measured."""
+    """One pass of one worker: `for _ in bench` executes and measures its iterations."""
 
     def __init__(self, iterations, state=None, worker=0, workers=1):
         self.iterations = iterations
@@ -29,41 +29,41 @@ class Bench:
 
     def __iter__(self):
         self.loops += 1
-        # The end is noticed by `chain` asking for its second part, so that nothing written in
-        # Python happens between two iterations.
+        # `chain` requests its second part at the end, so that no Python code runs between two
+        # iterations.
         turns = chain(repeat(None, self.iterations), _End(self))
-        # Outside of what the other clock measures, because it takes a call of the system.
+        # Read outside the wall-clock measurement, because it is a system call.
         self.begun_cpu_ns = thread_time_ns()
         self.begun_ns = perf_counter_ns()
         return turns
 
     def pause(self):
-        """Leaves what follows, up to resume(), out of the measured time."""
+        """Excludes what follows, up to resume(), from the measured time."""
         self._paused_at_ns = perf_counter_ns()
 
     def resume(self):
         self.paused_ns += perf_counter_ns() - self._paused_at_ns
 
     def took(self, seconds):
-        """Adds to the time that counts, instead of the time of the loop."""
+        """Adds to the measured time, which replaces that of the loop."""
         self.manual_ns = (self.manual_ns or 0) + seconds * 1e9
 
     def bytes(self, amount):
-        """How many bytes the whole loop worked through; shown per second."""
+        """How many bytes the whole loop processed; shown per second."""
         self.rate("bytes", amount, "B/s")
 
     def items(self, amount):
-        """How many items the whole loop worked through; shown per second."""
+        """How many items the whole loop processed; shown per second."""
         self.rate("items", amount, "1/s")
 
     def rate(self, name, amount, unit="1/s"):
-        """An amount of the whole loop that is divided by its time."""
+        """An amount of the whole loop, divided by its time."""
         self.readings[name] = (unit, "higher", True, float(amount))
 
     def metric(self, name, value, unit, better):
-        """Any other figure, as it is; `better` is 'higher' or 'lower'."""
+        """Any other metric, as a plain value; `better` is 'higher' or 'lower'."""
         if better not in ("higher", "lower"):
-            raise ValueError("better is 'higher' or 'lower'")
+            raise ValueError("'better' must be 'higher' or 'lower'")
         self.readings[name] = (unit, better, False, float(value))
 
     def check(self, answer):
@@ -71,16 +71,16 @@ class Bench:
         self.answer = str(answer)
 
     def skip(self, reason):
-        """Ends the benchmark: it cannot run here."""
+        """Ends the benchmark because it cannot run here."""
         raise Skipped(reason)
 
     def fail(self, reason):
-        """Ends the benchmark as failed."""
+        """Ends the benchmark with a failure."""
         raise Failed(reason)
 
 
 class _End:
-    """The second part of the loop's iterations: empty, and asked for when the first is over."""
+    """The empty second part of the loop's iterator, requested when the first is exhausted."""
 
     __slots__ = ("bench",)
 

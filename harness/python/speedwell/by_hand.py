@@ -1,4 +1,4 @@
-"""The table of a file that is started by hand: every case once, without any statistics."""
+"""The table of a file started by hand: every case once, without statistics."""
 
 import statistics
 import sys
@@ -12,7 +12,7 @@ RATES = ((1e9, "G"), (1e6, "M"), (1e3, "k"), (0, ""))
 
 
 def main(words):
-    """Measures the cases that `words` choose, and ends the process."""
+    """Measures the cases that `words` select, and ends the process."""
     try:
         sys.exit(_main(words))
     except BadArgument as error:
@@ -35,13 +35,13 @@ def _main(words):
                 print(f"{shown:44}  ", end="", flush=True)
                 good = _print_case(declared, case) and good
     if "--list" not in words:
-        print("hint: one process is one observation; 'speedwell run' starts many and says how sure "
-              "the figures are", file=sys.stderr)
+        print("hint: one process is one observation; 'speedwell run' starts many and estimates "
+              "the uncertainty", file=sys.stderr)
     return 0 if good else 2
 
 
 def _print_case(declared, case):
-    """The rest of one line of the table; False if the case failed."""
+    """Prints the rest of one line of the table; returns False if the case failed."""
     try:
         state = declared.setup(**case) if declared.setup else None
         sampler = Sampler(declared, case, state, Order())

@@ -1,7 +1,7 @@
 """The two descriptors of the harness protocol.
 
-Commands are read when they are wanted. While a benchmark runs, a signal tells that something came or
-that the other side has gone: no thread listens, because the interpreter would have to take turns.
+Commands are read on demand. While a benchmark runs, a signal announces input or the end: no thread
+listens, because the interpreter would have to switch between threads.
 """
 
 import fcntl
@@ -15,11 +15,12 @@ from .wire import Command, encode
 
 
 class Closed(KeyboardInterrupt):
-    """The other side has gone. Like Ctrl-C, it is passed on by asyncio and by `except Exception`."""
+    """The other side has closed. Like KeyboardInterrupt, neither asyncio nor `except Exception`
+    catches it."""
 
 
 class Stopped(KeyboardInterrupt):
-    """The run is to end early."""
+    """The run must end early."""
 
 
 class Channel:
@@ -37,8 +38,8 @@ class Channel:
             os.set_inheritable(descriptor, False)
 
     def send(self, verb, **fields):
-        """Writes one message; returns when the system has taken it."""
-        # A signal may interrupt one message with another; that one waits in the list for its turn.
+        """Writes one message; returns when the kernel has accepted it."""
+        # A signal may interrupt one message with another, which then waits in the queue.
         with self._lock:
             self._outgoing.append(encode(verb, fields).encode("utf-8", "surrogateescape"))
             if len(self._outgoing) > 1:
@@ -55,13 +56,13 @@ class Channel:
             pass
 
     def next(self):
-        """The next command; None at the end."""
+        """Returns the next command; None at the end."""
         while not self._lines and not self._ended:
             self._read()
         return Command(self._lines.pop(0)) if self._lines else None
 
     def __enter__(self):
-        """From now on Closed and Stopped are raised, wherever the main thread is."""
+        """From now on, Closed and Stopped are raised wherever the main thread is."""
         self._arm()
         return self
 
@@ -70,8 +71,8 @@ class Channel:
 
     @contextmanager
     def telling(self, act):
-        """While this lasts `act` is called, from within a signal, when a stop has come or the
-        commands have ended."""
+        """While active, calls `act` from a signal handler when a stop has arrived or the commands
+        have ended."""
         self._told = act
         self._arm()
         try:
@@ -108,7 +109,7 @@ class Channel:
             stop = Command(stops[0])
             self.send("stopped", id=stop.text("id"), job=stop.text("job"))
             if self._told:
-                # The commands may still end, but there is nothing more to be told.
+                # The commands may still end, but nothing needs to be reported anymore.
                 self._told()
                 return
             self._armed = False

@@ -1,16 +1,16 @@
-"""What a file declares: benchmarks with parameters, and the cases that follow from them."""
+"""Declared benchmarks with their parameters, and the cases that result from them."""
 
 import inspect
 import itertools
 
-# Every benchmark of the file, in the order of its text.
+# Every benchmark of the file, in source order.
 DECLARED = []
 
 HOOKS = ("setup", "teardown", "before_sample", "after_sample", "only")
 
 
 class BadArgument(Exception):
-    """A `name=value` word that does not fit the declared parameter."""
+    """A `name=value` argument that does not fit the declared parameter."""
 
 
 class Declared:
@@ -23,13 +23,13 @@ class Declared:
         self.setup, self.teardown, self.before_sample, self.after_sample, self.only = hooks
         self.gc = gc
         self.is_async = inspect.iscoroutinefunction(function)
-        # A function that takes `bench` calls the loop itself; any other one is the iteration.
+        # A function with a `bench` parameter contains the loop; any other one is the iteration.
         self.owns_loop = next(iter(inspect.signature(function).parameters), None) == "bench"
         if "concurrency" in self.parameters and not self.is_async:
-            raise TypeError(f"'{name}': concurrency needs a function that is async")
+            raise TypeError(f"'{name}': concurrency requires an async function")
 
     def cases(self, words=()):
-        """All allowed combinations as dictionaries, the last parameter varying fastest."""
+        """Returns all allowed combinations as dictionaries, the last parameter varying fastest."""
         parameters = self.with_words(words)
         for values in itertools.product(*parameters.values()):
             case = dict(zip(parameters, values))
@@ -37,7 +37,8 @@ class Declared:
                 yield case
 
     def with_words(self, words):
-        """The parameters, with the values of `name=value` words in the place of declared ones."""
+        """Returns the parameters, with declared values replaced by those of `name=value`
+        arguments."""
         given = {}
         for word in words:
             name, _, text = word.partition("=")
@@ -46,7 +47,7 @@ class Declared:
         return {**self.parameters, **given}
 
     def value(self, name, text):
-        """The value of a parameter that `text` stands for."""
+        """Parses `text` as a value of the parameter."""
         kind = type_name(self.parameters[name])
         try:
             if kind == "bool":
@@ -62,15 +63,15 @@ def benchmark(*functions, name=None, setup=None, teardown=None, before_sample=No
               after_sample=None, only=None, gc=False, **parameters):
     """Declares a function as a benchmark; every further keyword is a parameter with its values.
 
-    setup(**values) is called once per process before the first iteration, and what it returns is
+    setup(**values) is called once per process before the first iteration, and its result is
     `bench.state`; teardown(state) is called once at the end. before_sample(state) and
-    after_sample(state) are called around every pass. only(**values) says whether a combination is a
-    case. gc=True leaves the garbage collector on while measuring.
+    after_sample(state) are called around every pass. only(**values) decides whether a combination
+    is a case. gc=True keeps the garbage collector on while measuring.
     """
     hooks = (setup, teardown, before_sample, after_sample, only)
     for hook, given in zip(HOOKS, hooks):
         if given is not None and not callable(given):
-            raise TypeError(f"'{hook}' must be a function; it cannot be a parameter")
+            raise TypeError(f"'{hook}' must be a function: the name is reserved and cannot be a parameter")
 
     def declare(function):
         DECLARED.append(Declared(function, name or function.__name__, parameters, hooks, gc))
@@ -80,7 +81,7 @@ def benchmark(*functions, name=None, setup=None, teardown=None, before_sample=No
 
 
 def type_name(values):
-    """The protocol's name for the type of a parameter."""
+    """Returns the protocol's name for the type of a parameter."""
     if isinstance(values[0], bool):
         return "bool"
     if all(isinstance(value, int) for value in values):
@@ -89,7 +90,7 @@ def type_name(values):
 
 
 def text_of(value):
-    """A value as other programs write it."""
+    """Formats a value as other languages do."""
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else repr(value)
@@ -98,12 +99,12 @@ def text_of(value):
 def _values(name, values):
     values = [values] if isinstance(values, (bool, int, float, str)) else list(values)
     if not values:
-        raise TypeError(f"the parameter '{name}' has no values")
+        raise TypeError(f"parameter '{name}' has no values")
     for value in values:
         if not isinstance(value, (bool, int, float, str)):
-            raise TypeError(f"the parameter '{name}' has a value of type {type(value).__name__}")
+            raise TypeError(f"parameter '{name}' has a value of type '{type(value).__name__}': expected bool, int, float or str")
     if len({_family(value) for value in values}) > 1:
-        raise TypeError(f"the parameter '{name}' has values of several types")
+        raise TypeError(f"parameter '{name}' has values of several types")
     return values
 
 

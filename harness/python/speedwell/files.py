@@ -1,4 +1,4 @@
-"""Benchmark files: what they declare, and measuring their cases."""
+"""Benchmark files: describes what they declare, and measures their cases."""
 
 import os
 import sys
@@ -85,7 +85,7 @@ class Files:
         jobs = command.list("jobs")
         for job in jobs:
             if job not in self.jobs:
-                raise Refused("protocol", "UnknownJob", f"no job '{job}'")
+                raise Refused("protocol", "UnknownJob", f"unknown job '{job}'")
         usual = Order()
         series = mode == "series"
         order = Order(1, 0, 0, 1) if mode == "once" else Order(
@@ -103,7 +103,7 @@ class Files:
         self.channel.send("end", id=command.text("id"), jobs=jobs, elapsed_ns=elapsed_ns, max_late_ns=0, **modules)
 
     def _run_job(self, command, job, order, mode):
-        """Runs one case; its error is an event, so that the other jobs go on."""
+        """Runs one case; reports its error as an event, so that the other jobs continue."""
         declared, values = self.jobs[job]
         try:
             state = declared.setup(**values) if declared.setup else None
@@ -135,7 +135,7 @@ class Files:
         common = {"id": command.text("id"), "job": job}
         if not figures.elapsed_ns:
             return
-        # Where some samples have none, nothing says which.
+        # If only some samples have one, they cannot be matched.
         cpu_ns = figures.cpu_ns if len(figures.cpu_ns) == len(figures.elapsed_ns) else []
         if mode == "once":
             iterations, elapsed_ns = figures.workers, max(figures.elapsed_ns[0], 1)
@@ -155,15 +155,15 @@ class Files:
 
 
 def _loaded():
-    """Files of modules that are neither Python's own nor installed packages."""
-    own = (os.path.dirname(os.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
+    """Returns the files of modules that are neither Python's own nor installed packages."""
+    library_folders = (os.path.dirname(os.__file__) + os.sep, os.path.dirname(__file__) + os.sep)
     files = {getattr(module, "__file__", None) for module in list(sys.modules.values())}
     files = {os.path.realpath(file) for file in files if isinstance(file, str)}
-    return sorted(file for file in files if not file.startswith(own) and "site-packages" not in file)
+    return sorted(file for file in files if not file.startswith(library_folders) and "site-packages" not in file)
 
 
 def _full_name(command, declared):
-    """`memory/copy/NAME` for a benchmark of `ROOT/memory/copy.py`."""
+    """Returns `memory/copy/NAME` for a benchmark of `ROOT/memory/copy.py`."""
     path, root = command.text("path"), command.text("root")
     inside = os.path.relpath(path, root) if root else os.path.basename(path)
     return f"{os.path.splitext(inside)[0]}/{declared.name}"

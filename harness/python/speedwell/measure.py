@@ -1,4 +1,4 @@
-"""How samples are taken: passes over the loop, their number of iterations, their figures."""
+"""Takes samples: passes over the loop, their number of iterations, their results."""
 
 import asyncio
 import gc
@@ -14,7 +14,7 @@ MOST_ITERATIONS = 10**12
 
 
 class Misused(Exception):
-    """A benchmark that does not go through its loop once, or contradicts itself."""
+    """A benchmark that does not execute its loop exactly once, or contradicts itself."""
 
     def __init__(self, name, message):
         super().__init__(message)
@@ -22,8 +22,8 @@ class Misused(Exception):
 
 
 class Order:
-    """What is asked of a run. Without `iterations`, so many that a sample takes `sample_ns`. In a series nothing is done
-    between samples, but for the reference loop after every `reference` of them."""
+    """Parameters of a run. Without `iterations`, they are chosen so that a sample takes `sample_ns`. A series does
+    nothing between samples except the reference loop after every `reference` of them."""
 
     def __init__(self, samples=5, sample_ns=50_000_000, warmup_ns=100_000_000, iterations=0, series=False, reference=0):
         self.samples = samples
@@ -35,7 +35,7 @@ class Order:
 
 
 class Figures:
-    """What the samples of one case gave."""
+    """The results of the samples of one case."""
 
     def __init__(self, workers):
         self.workers = workers
@@ -63,20 +63,20 @@ class Sampler:
         for number in range(self.order.samples):
             elapsed_ns = self._sample(count)
             self.order.reference.after(number + 1, self.figures.reference_ns)
-            # What was fast while warming up may be slow now, or the other way round.
+            # Code may become slower or faster after the warm-up.
             aim = self._aim(count, elapsed_ns)
             if not self.order.iterations and not 0.5 <= aim <= 2:
                 count = _scaled(count, aim)
 
     def _aim(self, count, elapsed_ns):
-        """How many times as many iterations a sample should have as a pass that had `count`. The
-        fastest of the last three passes tells, because a busy machine only makes passes longer."""
+        """By which factor a sample's iterations should exceed those of a pass that had `count`. Uses the fastest of
+        the last three passes, because a busy machine only makes passes longer."""
         self.recent = [*self.recent[-2:], max(elapsed_ns, 1) / count]
         return self.order.sample_ns / (min(self.recent) * count)
 
     def _warm_up(self):
-        """Finds the number of iterations and spends the warm-up with it: growing tenfold while far
-        from the wanted time, then by estimate. A pass may take long although little is measured."""
+        """Finds the number of iterations during the warm-up: grows it tenfold while far from the target time, then
+        estimates. A pass may take long although little of it is measured."""
         order = self.order
         begin_ns = perf_counter_ns()
         count = order.iterations or 1
@@ -108,14 +108,14 @@ class Sampler:
         return elapsed_ns
 
     def _pass(self, count):
-        """One call of the function by every worker: (elapsed_ns, benches)."""
+        """Calls the function once in every worker: (elapsed_ns, benches)."""
         declared = self.declared
         if declared.before_sample:
             declared.before_sample(self.state)
         workers = self.figures.workers
         benches = [Bench(count, self.state, worker, workers) for worker in range(workers)]
-        # A collection that falls into one sample and not into the next is no property of the code,
-        # and its length is that of this process's heap. So it is done before.
+        # A collection that falls into one sample and not the next is not a property of the code, and its duration
+        # depends on this process's heap. So collect before.
         was_on = gc.isenabled()
         if not self.order.series:
             gc.collect()
@@ -154,7 +154,7 @@ def _call(declared, bench, values):
 
 
 async def _call_async(declared, bench, values):
-    # How many there are is asked of `bench`; the function itself takes no such parameter.
+    # `bench` provides the number of workers; the function itself has no such parameter.
     values = {name: value for name, value in values.items() if name != "concurrency"}
     if declared.owns_loop:
         await declared.function(bench, **values)
@@ -171,7 +171,7 @@ async def _call_async(declared, bench, values):
 
 
 def _ready_to_call(declared, values):
-    """The function with its values filled in, by position, because that is called fastest."""
+    """Binds values to the function's parameters by position, which is the fastest call."""
     if not values:
         return declared.function
     names = list(inspect.signature(declared.function).parameters)
@@ -181,7 +181,7 @@ def _ready_to_call(declared, values):
 
 
 def _elapsed_ns(benches):
-    """From the first start to the last end, without pauses; or what the benchmark told."""
+    """The time from the first start to the last end, without pauses; or the manual time."""
     for bench in benches:
         if bench.loops != 1:
             how = "did not loop" if bench.loops == 0 else "looped several times"
@@ -195,15 +195,15 @@ def _elapsed_ns(benches):
 
 
 def _cpu_ns(benches):
-    """The processor time from the first start to the last end, by the clock of the thread that all
-    share; nothing if that is not what was measured."""
+    """The processor time from the first start to the last end, by the clock of the thread that all share; nothing if
+    the loop was paused or timed manually."""
     if any(bench.paused_ns or bench.manual_ns is not None for bench in benches):
         return []
     return [max(bench.ended_cpu_ns for bench in benches) - min(bench.begun_cpu_ns for bench in benches)]
 
 
 def _readings(benches, elapsed_ns):
-    """Further figures of one pass: rates of all workers together, of other figures the mean."""
+    """Further metrics of one pass: the total of rates over all workers, the mean of others."""
     made = {}
     for bench in benches:
         for name, (unit, better, per_second, amount) in bench.readings.items():

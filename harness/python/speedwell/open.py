@@ -1,4 +1,4 @@
-"""Executes a benchmark file, so that what it declares is known. Nothing is measured."""
+"""Executes a benchmark file to collect what it declares. Does not measure."""
 
 import importlib.util
 import os
@@ -6,7 +6,7 @@ import sys
 
 
 def open_file(path):
-    """The module of the file, executed as an import of it would be, from its own folder."""
+    """Loads the module of the file as an import would, from its own folder."""
     path = os.path.abspath(path)
     sys.path[0:0] = [os.path.dirname(path)]
     sys.argv = [path]
@@ -15,7 +15,7 @@ def open_file(path):
         name = "speedwell_benchmark_file"
     spec = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    # What is pickled or annotated there looks its module up by name.
+    # Pickle and annotations look up the module by name.
     sys.modules[name] = module
     spec.loader.exec_module(module)
     return module

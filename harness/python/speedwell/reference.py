@@ -1,4 +1,4 @@
-"""The reference loop: the same work whenever it is performed, so what changes its time is the machine."""
+"""The reference loop: constant work, so that changes of its time are due to the machine."""
 
 from time import thread_time_ns
 
@@ -12,7 +12,7 @@ def _loop_ns(turns):
 
 
 class Reference:
-    """Performs the loop, about 200 µs long, after every so many samples; 0: never."""
+    """Runs the loop, about 200 µs long, after every so many samples; 0: never."""
 
     def __init__(self, every):
         self.every = every

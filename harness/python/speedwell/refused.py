@@ -1,8 +1,8 @@
-"""The error of a command that cannot be done."""
+"""The error of a command that is refused."""
 
 
 class Refused(Exception):
-    """A command that cannot be done, with stage and class of its error."""
+    """A refused command, with the stage and class of its error."""
 
     def __init__(self, stage, name, message):
         super().__init__(message)

@@ -1,7 +1,7 @@
 """One conversation with Speedwell: reads a command, answers it, reads the next.
 
-Start-up is paid for by every process that measures, so what benchmark files need (files.py) and what
-code needs (code/host.py) is imported when a command asks for it.
+Every measuring process pays for startup, so the code for benchmark files (files.py) and for code
+(code/host.py) is imported when a command needs it.
 """
 
 import os
@@ -12,11 +12,11 @@ from .refused import Refused
 
 CAPS = ["once", "timed", "series", "async", "continuous", "workers", "monitor", "parallel"]
 
-# What `monitor` shows, named as in the standard library.
+# What `monitor` reports, named as in the standard library.
 GAUGES = ["rss:B", "threads:count", "gc_collections:count", "gc_collected:objects",
           "event_loop_lag:ms"]
 
-# What stacks call code that was given as text.
+# File names in stack traces of code given as text.
 CODE = ("<runner>", "<init>", "<init_runner>", "<done>")
 
 
@@ -64,15 +64,15 @@ class Session:
             self._host.end()
 
     def fail(self, command, job, stage, error, fatal=0):
-        """Sends an error as an event; of user code, the stack goes to stderr as well."""
+        """Sends an error as an event; for user code, the stack trace also goes to stderr."""
         self._send_error(command.text("id"), job, stage, error, fatal)
 
     def fail_code(self, id, job, at_stage):
-        """The same for an error of code that knows its stage."""
+        """The same for an error of code that carries its stage."""
         self._send_error(id, job, "run", at_stage)
 
     def _send_error(self, id, job, stage, error, fatal=0):
-        # An error of code says where it belongs, and has the user's own error in it.
+        # Such an error has its stage and wraps the user's own error.
         stage, error = getattr(error, "stage", stage), getattr(error, "error", error)
         name, line, stack = getattr(error, "name", None), None, None
         if isinstance(error, Refused) or type(error).__name__ == "Misused":
@@ -95,25 +95,26 @@ class Session:
         return "".join(traceback.format_exception(type(error), error, self.own_part(error)))
 
     def own_part(self, error):
-        """The stack from the user's own text on; how it came to be called says nothing."""
-        own = error.__traceback__
-        while own and not self._is_own(own.tb_frame.f_code.co_filename):
-            own = own.tb_next
-        # A file that does not compile has no line that was executed.
-        is_own = own is not None or isinstance(error, SyntaxError)
-        return own if is_own else error.__traceback__
+        """Formats the stack trace from the user's own text on; the frames before it are the
+        harness's."""
+        trace = error.__traceback__
+        while trace and not self._is_own(trace.tb_frame.f_code.co_filename):
+            trace = trace.tb_next
+        # A file that does not compile has no executed line.
+        is_own = trace is not None or isinstance(error, SyntaxError)
+        return trace if is_own else error.__traceback__
 
     def _is_own(self, file):
         return file in CODE or file == self.opened
 
     def _line_of(self, error):
-        """The innermost line of the user's text that the error went through."""
+        """Returns the innermost line of the user's text that the error passed through."""
         if isinstance(error, SyntaxError):
             return error.lineno
-        line, at = None, error.__traceback__
-        while at:
-            line = at.tb_lineno if self._is_own(at.tb_frame.f_code.co_filename) else line
-            at = at.tb_next
+        line, trace = None, error.__traceback__
+        while trace:
+            line = trace.tb_lineno if self._is_own(trace.tb_frame.f_code.co_filename) else line
+            trace = trace.tb_next
         return line
 
     def refuse(self, stage, name, message):
@@ -121,11 +122,11 @@ class Session:
 
     def _hello(self, command):
         if command.text("proto") != "1":
-            wrong = Refused("protocol", "Version", "only protocol version 1 is spoken here")
+            wrong = Refused("protocol", "Version", "only protocol version 1 is supported")
             self.fail(command, None, "protocol", wrong, fatal=1)
             self.leaving = True
             return
-        warnings = {f"warn{at}": text for at, text in enumerate(_warnings())}
+        warnings = {f"warn{i}": text for i, text in enumerate(_warnings())}
         jit = sys.implementation.name == "pypy"
         self.channel.send(
             "ready", id=command.text("id"), proto=1, lang="python", version=_version(),
@@ -142,13 +143,13 @@ class Session:
         elif form == "case":
             self.files.load(command)
         else:
-            raise Refused("protocol", "Form", f"form '{form}' is not offered, only 'case' and 'text'")
+            raise Refused("protocol", "Form", f"unsupported form '{form}': expected 'case' or 'text'")
 
     def _run(self, command):
         mode = command.text("mode")
         if mode not in ("once", "timed", "series", "continuous"):
-            raise Refused("protocol", "Mode", f"mode '{mode}' is not offered, only 'continuous', "
-                                              "'timed', 'series' and 'once'")
+            raise Refused("protocol", "Mode", f"unsupported mode '{mode}': expected 'continuous', "
+                                              "'timed', 'series' or 'once'")
         of_code = self._host and all(job in self._host.jobs for job in command.list("jobs"))
         if mode == "continuous" or of_code and mode in ("timed", "series"):
             self.host.run(command)
@@ -163,17 +164,18 @@ class Session:
         if self._host and job in self._host.jobs:
             self._host.unload(job)
         elif not self._files or self._files.jobs.pop(job, None) is None:
-            raise Refused("protocol", "UnknownJob", f"no job '{job}'")
+            raise Refused("protocol", "UnknownJob", f"unknown job '{job}'")
         self.channel.send("unloaded", id=command.text("id"), job=job)
 
 
 def _message(error):
-    """What an error says. That of a syntax error repeats the name of its file, which is none."""
+    """Returns the error's message. That of a syntax error would repeat its file name, which is not
+    a file."""
     return error.msg if isinstance(error, SyntaxError) and error.filename in CODE else str(error)
 
 
 def _version():
-    """As module `platform` says it, which takes longer to import than all of this."""
+    """The version as in module `platform`, which takes longer to import than this whole program."""
     return sys.version.split()[0].rstrip("+")
 
 
@@ -182,7 +184,7 @@ def _is_debug():
 
 
 def _clock_step_ns():
-    """The smallest step seen between two readings: resolution and cost together, which counts."""
+    """Returns the smallest difference between two readings: resolution and cost combined."""
     times = [perf_counter_ns() for _ in range(64)]
     steps = [after - before for before, after in zip(times, times[1:]) if after > before]
     return min(steps, default=0)

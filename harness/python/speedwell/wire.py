@@ -1,12 +1,12 @@
 """The framing of the harness protocol: one message is one line, `verb TAB key=value ...`.
 
-Bytes that would break the framing are written %XX, as docs/reference/protocol.md says. This file knows nothing
-of verbs.
+Bytes that would break the framing are written %XX; see docs/reference/protocol.md. This file is independent of
+verbs.
 """
 
 import re
 
-# No line may be longer than 1 MiB; characters may need four bytes.
+# A line may be at most 1 MiB long; characters may need four bytes.
 LIST_BUDGET = 200_000
 
 _UNSAFE = re.compile(r"[\x00-\x1f%\x7f]")
@@ -19,14 +19,14 @@ def _escape(match):
 
 
 def decode_text(text):
-    """Undoes the escapes; a `%` that is not followed by two hex digits stays as it is."""
+    """Decodes the escapes; a `%` without two hex digits stays as it is."""
     def plain(match):
         return bytes.fromhex(match.group().replace("%", "")).decode("utf-8", "replace")
     return _ESCAPES.sub(plain, text)
 
 
 class Command:
-    """One command; its values stay escaped until somebody knows whether they are lists."""
+    """One command; its values stay escaped until it is known whether they are lists."""
 
     def __init__(self, line):
         self.verb, *words = line.split("\t")
@@ -44,8 +44,8 @@ class Command:
 
 
 def encode(verb, fields):
-    """The lines of one message. Lists and tuples become lists, None is left out; a list that would
-    make its line too long is continued in further lines, all but the last with `more=1`."""
+    """Returns the lines of one message. Lists and tuples become lists, None is omitted; a list that would
+    make its line too long continues in further lines, all but the last with `more=1`."""
     head, lists = [verb], []
     for key, value in fields.items():
         if isinstance(value, (list, tuple)):
@@ -55,11 +55,11 @@ def encode(verb, fields):
     lines = []
     while True:
         words, room = list(head), LIST_BUDGET
-        for at, (key, items) in enumerate(lists):
+        for index, (key, items) in enumerate(lists):
             taken, room = _fitting(items, room)
             if taken or (not items and not lines):
                 words.append(f"{key}={','.join(items[:taken])}")
-            lists[at] = (key, items[taken:])
+            lists[index] = (key, items[taken:])
         more = any(items for _, items in lists)
         lines.append("\t".join(words + ["more=1"] * more))
         if not more:

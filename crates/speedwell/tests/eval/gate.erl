@@ -1,4 +1,4 @@
-%% Things that let only so many callers through at a time.
+%% Services that serve a limited number of callers at a time.
 -module(gate).
 
 -export([start/0, call/0, init/1, handle_call/3, handle_cast/2, tokens/1, with_token/0]).
@@ -6,10 +6,10 @@
 
 -define(WAIT_MS, 4).
 
-%% A server that takes its time for every call.
+%% A server that takes a fixed time per call.
 start() -> gen_server:start_link({local, ?MODULE}, ?MODULE, [], []).
 
-%% The caller is busy for half as long as the server: a second one is there before the server has time for it.
+%% The caller is busy for half as long as the server, so a second one is ready before the server is.
 call() ->
     timer:sleep(?WAIT_MS div 2),
     gen_server:call(?MODULE, wait, infinity).
@@ -20,12 +20,12 @@ handle_call(wait, _From, State) ->
     {reply, ok, State}.
 handle_cast(_, State) -> {noreply, State}.
 
-%% A table that lets so many in at once, in the order in which they come.
+%% A pool of tokens, granted in order of request.
 tokens(Count) ->
     ets:new(?MODULE, [named_table, public, set, {write_concurrency, true}]),
     ets:insert(?MODULE, [{came, 0}, {left, 0}, {room, Count}]).
 
-%% Takes a token, keeps it for a while, gives it back; waits until it is its turn.
+%% Takes a token when available, holds it for a while, and returns it.
 with_token() ->
     enter(ets:update_counter(?MODULE, came, 1)),
     timer:sleep(2 * ?WAIT_MS),

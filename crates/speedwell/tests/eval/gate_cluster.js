@@ -1,7 +1,7 @@
 'use strict';
 
-// A cluster whose workers answer one request at a time, after 10 ms each: as many requests are served at once as there
-// are workers. `start(N)` resolves to a function that sends a request and resolves to its answer.
+// A cluster whose workers answer one request at a time, after 10 ms each, so that it serves as many requests at once
+// as it has workers. `start(N)` resolves to a function that sends a request and resolves to its answer.
 
 const { fork } = require('child_process');
 

@@ -1,15 +1,15 @@
-"""A web server that misbehaves as its arguments say, for tests of the stages of a run.
+"""A misbehaving web server, controlled by its arguments, for tests of the stages of a run.
 
 python3 server.py PORT [KEY=VALUE ...]
-  starts=S     listens after S seconds       port=N      listens elsewhere
-  status=N     answers this                  turns=N     answers 500 after N answers
-  dies=N       dies after N answers          exits=CODE  ends before it listens
-  lingers=S    as it dies, closes everything S seconds before it has ended
-  children=N   starts N children             loses=N     a child ends after N answers
+  starts=S     listens after S seconds       port=N      listens on another port
+  status=N     status of responses           turns=N     responds 500 after N responses
+  dies=N       dies after N responses        exits=CODE  exits before it listens
+  lingers=S    closes everything S seconds before it exits
+  children=N   starts N children             loses=N     a child exits after N responses
   orphan=1     leaves a process behind       stubborn=1  ignores signals
-  says=TEXT    writes TEXT on stderr         parting=TEXT writes TEXT on stderr at its end
+  says=TEXT    writes TEXT to stderr         parting=TEXT writes TEXT to stderr at exit
 
-/ is answered with JSON, /processors with the number of those that it may use, any other path with itself.
+/ responds with JSON, /processors with the number of processors it may use, any other path with itself.
 """
 import contextlib
 import os

@@ -1,13 +1,13 @@
 'use strict';
 
-// A worker whose iterations are awaited. All such workers share the main thread and take turns whenever they wait.
-// Promises that are resolved at once would keep the event loop from ever turning, so every 20 ms all workers let it
-// turn once, together: none of them goes on meanwhile.
+// A worker whose iterations are awaited. All such workers share the main thread and interleave whenever they wait.
+// Promises that resolve immediately would block the event loop, so every 20 ms all workers yield to it once, together:
+// none of them continues meanwhile.
 
 const { Passes, Size, Windows, cpuNow_ns } = require('./batches.js');
 const { LOOK_NS } = require('./sync_loop.js');
 
-/** The turn of the event loop that all are waiting for. */
+/** The turn of the event loop that all workers are waiting for. */
 let turn = null;
 let turned_ns = 0n;
 
@@ -31,7 +31,7 @@ class AsyncLoop {
     this.size = new Size();
   }
 
-  /** Lets the event loop turn when it is time; gives the time at which measuring goes on. */
+  /** Yields to the event loop when due; returns the time at which measurement resumes. */
   async _look(now, epoch_ns) {
     if (!turn && now - turned_ns < BigInt(LOOK_NS)) return Number(now - epoch_ns);
     await nextTurn();
@@ -105,7 +105,7 @@ class AsyncLoop {
   }
 }
 
-/** A place where `count` workers of one job wait for each other; nobody waits any more once it was opened for good. */
+/** A barrier for `count` workers of one job; `open` releases it permanently. */
 class Meeting {
   constructor(count) {
     this.count = count;

@@ -1,34 +1,35 @@
 'use strict';
 
-// The rules of measuring that are the same for code that is awaited and code that is not: how long a batch is, which
-// points are noted, what belongs to the histogram. It is told of every batch that is over.
+// The rules of measurement for both awaited and synchronous code: how long a batch is, which points are recorded, what
+// counts in the histogram. Called after every batch.
 
 const runtime = require('../runtime.js');
 const { Histogram } = require('./histogram.js');
 
-/** A batch shorter than this is doubled, a longer one than that is halved (docs/reference/protocol.md, "Measuring code"). */
+/** Shorter batches are doubled, batches longer than the next limit halved (docs/reference/protocol.md, "Measuring
+ * code"). */
 const SHORT_NS = 50e3;
 const LONG_NS = 2e6;
 
-/** Far above what 50 µs can hold, and counted in small integers by V8. */
+/** Far above what fits into 50 µs, and a small integer for V8. */
 const MOST = 2 ** 30;
 
-/** Whether each thread has a clock of its processor time. That of Deno 2.9 goes in steps of 10 ms. */
+/** Whether each thread has its own processor clock. Deno 2.9's has a resolution of 10 ms. */
 const HAS_THREAD_CLOCK = Boolean(process.threadCpuUsage) && runtime.name !== 'deno';
 
 /**
- * The processor time of this thread, or of the process where Node.js cannot tell (before 23.9). It takes some
- * microseconds, so it is read outside of what the other clock measures, or once in a window.
+ * Processor time of this thread, or of the process if Node.js cannot measure threads (before 23.9). Takes some
+ * microseconds, so it is read outside the wall-clock measurement, or once per window.
  */
 function cpuNow_ns() {
   const { user, system } = HAS_THREAD_CLOCK ? process.threadCpuUsage() : process.cpuUsage();
   return (user + system) * 1000;
 }
 
-// Compiled now, because the first call may be within a window.
+// Compile it now, because the first call may fall into a window.
 cpuNow_ns();
 
-/** How many iterations the next batch of a worker has; lives as long as the worker. */
+/** The number of iterations of a worker's next batch; lives as long as the worker. */
 class Size {
   constructor() {
     this.iterations = 1;
@@ -40,7 +41,7 @@ class Size {
   }
 }
 
-/** The points and batches of one worker in one continuous run. Times are ns since the epoch. */
+/** The points and batches of one worker in one continuous run. Times are in ns since the epoch. */
 class Windows {
   constructor({ warmup_ns, interval_ns, samples }) {
     this.interval_ns = interval_ns;
@@ -61,7 +62,7 @@ class Windows {
     return this.t_ns.length >= this.wanted;
   }
 
-  /** A batch is over; says whether it gave a point. */
+  /** Records a finished batch; returns whether it completed a point. */
   batch(iterations, took_ns, now_ns) {
     this.count += iterations;
     if (this.complete) return false;
@@ -89,17 +90,17 @@ class Windows {
 }
 
 /**
- * The reference loop: the same work whenever it is performed, so what changes its time is the machine. It is performed
- * after every so many samples; 0: never.
+ * The reference loop: constant work, so that changes of its time are due to the machine. Runs after every so many
+ * samples; 0: never.
  */
 class Reference {
   constructor(every) {
     this.every = every;
     this.turns = 1e4;
     if (every === 0) return;
-    // Compiled and optimised now, long before the first sample.
+    // Compile and optimize it now, long before the first sample.
     for (let round = 0; round < 50; round++) referenceLoop_ns(this.turns);
-    // Whoever loses the processor meanwhile has taken long as well, but not three times.
+    // A preempted measurement takes too long as well, but hardly three times in a row.
     while (least_ns(3, this.turns) < 2e5) this.turns *= 2;
   }
 
@@ -108,12 +109,12 @@ class Reference {
   }
 }
 
-/** The least time of so many performances of the reference loop. */
+/** Returns the minimum time of this many runs of the reference loop. */
 function least_ns(count, turns) {
   return Math.min(...Array.from({ length: count }, () => referenceLoop_ns(turns)));
 }
 
-/** By the wall clock: that of the processor has steps of a microsecond and may count other threads. */
+/** By the wall clock: the processor clock has a resolution of a microsecond and may include other threads. */
 function referenceLoop_ns(turns) {
   const begun_ns = process.hrtime.bigint();
   let state = 88675123;
@@ -126,7 +127,7 @@ function referenceLoop_ns(turns) {
   return Number(process.hrtime.bigint() - begun_ns);
 }
 
-/** The samples of one worker in one timed run: when each began and ended, in ns since the epoch and by processor time. */
+/** The samples of one worker in one timed run: their start and end, in ns since the epoch and by processor time. */
 class Passes {
   constructor({ reference }, leads) {
     // The workers share the machine, so one of them is enough.

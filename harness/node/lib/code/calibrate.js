@@ -1,6 +1,6 @@
 'use strict';
 
-// Answers `calibrate`: what an iteration costs whose runner does nothing, in a loop of the same form.
+// Answers `calibrate`: the cost of an iteration with an empty runner, in a loop of the same form.
 
 const { compileEmpty } = require('./compile.js');
 const { Size } = require('./batches.js');

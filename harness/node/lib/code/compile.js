@@ -1,8 +1,8 @@
 'use strict';
 
-// From code to functions: the loop around a runner, and hooks. The text of an expression or of statements is pasted
-// into the loop, so that an iteration costs no call; a function is called, which the optimising compiler of V8 usually
-// undoes by inlining. The result of an iteration stays in a variable that outlives the loop. Nothing is measured here.
+// Compiles code into functions: the loop around a runner, and hooks. The text of an expression or of statements is
+// pasted into the loop, so that an iteration costs no call; a function is called, and V8's optimizing compiler usually
+// inlines the call. The result of an iteration stays in a variable that outlives the loop. Does not measure.
 
 const vm = require('vm');
 const runtime = require('../runtime.js');
@@ -11,11 +11,11 @@ const { HarnessError } = require('../harness/session.js');
 
 const MOST_ARITY = { runner: 2, init: 0, init_runner: 1, done: 1 };
 
-/** Names of the loop's own variables, which no user's name should meet. */
+/** Names of the loop's variables, chosen not to collide with user code. */
 const [LIMIT, TURN, LAST, GIVEN, CALL, OWN] = ['limit', 'turn', 'last', 'given', 'call', 'own']
   .map((name) => `$speedwell_${name}`);
 
-/** The form of a runner or hook, checked; undefined for a missing text. */
+/** Parses and checks a runner or hook; undefined for a missing text. */
 function read(text, name) {
   if (text === undefined) return undefined;
   const form = formOf(text, name);
@@ -23,14 +23,14 @@ function read(text, name) {
     const message = `a function for '${name}' takes at most ${MOST_ARITY[name]} parameters, this one takes ${form.arity}`;
     throw new HarnessError('compile', 'Arity', message);
   }
-  // Code without an await of its own may turn out to give promises, or be a function that does: the loop awaits them.
+  // Code without an await of its own may return promises, or be a function that does: the loop awaits them.
   return { ...form, name, text, awaits: form.async && form.kind !== 'function' };
 }
 
 /**
- * The source of the loop of a runner. The user's text begins in the first line, so that lines in stacks are the user's.
- * A line feed follows it because it may end in a comment. The limit is made a small integer, because a batch size that
- * V8 happens to keep as a floating-point number would make each turn compare such numbers.
+ * Source of a runner's loop. The user's text starts in the first line, so that line numbers in stack traces are the
+ * user's. A line feed follows it because it may end in a comment. The limit is converted to a small integer, because a
+ * batch size that V8 keeps as a floating-point number would make each turn compare doubles.
  */
 function loopSource(form) {
   const isFunction = form.kind === 'function';
@@ -50,18 +50,18 @@ function call({ arity }) {
   return `${CALL}(${['', OWN, `${OWN}, ${GIVEN}`][arity]})`;
 }
 
-/** A factory `(require, shared, state) => ({ loop, last, keep })` of a runner. */
+/** Compiles a factory `(require, shared, state) => ({ loop, last, keep })` of a runner. */
 function compileLoop(form) {
   return run(loopSource(form), form.name);
 }
 
-/** The same for a runner of that form that does nothing. */
+/** The same for an empty runner of that form. */
 function compileEmpty({ kind, async, arity }) {
   const tail = kind === 'function' ? `${async ? 'async ' : ''}(${['', 'a', 'a, b'][arity]}) => undefined` : 'undefined';
   return run(loopSource({ kind, head: '', tail, async, arity }), 'empty');
 }
 
-/** A function `(require, shared) => value` (or a promise of it) of a hook. */
+/** Compiles a hook into a function `(require, shared) => value` (or a promise of it). */
 function compileHook({ kind, head, tail, async, name }) {
   const value = `(${tail || 'undefined'}\n)${kind === 'function' ? '(shared)' : ''}`;
   const statements = head === '' ? '' : `${head}${tail === '' ? '\n' : ''};`;
@@ -74,7 +74,7 @@ function run(source, name) {
   return new vm.Script(loader ? source : withImport(source), options).runInThisContext();
 }
 
-/** Before 20.12 and 21.7 scripts may not import, so there a function does it that finds what a file here would find. */
+/** Before 20.12 and 21.7, scripts cannot import; there, a helper function resolves as a file in this folder would. */
 function withImport(source) {
   globalThis.$speedwell_import = globalThis.$speedwell_import || ((name) => {
     const isPath = /^\.{0,2}\//.test(name);
@@ -83,20 +83,20 @@ function withImport(source) {
   return source.replace(/(?<![.\w$])import(?=\s*\()/g, '$$speedwell_import');
 }
 
-/** `require` as in a file of the current folder that also looks into `folders`. */
+/** Returns `require` as in a file of the current folder that also searches `folders`. */
 function requirer(folders) {
   const Module = require('module');
   const path = require('path');
   if (runtime.name === 'bun') return requirerOfBun(Module, path, folders);
-  const own = new Module(path.resolve('[code]'));
-  own.filename = path.resolve('[code]');
+  const codeModule = new Module(path.resolve('[code]'));
+  codeModule.filename = path.resolve('[code]');
   const absolute = folders.map((folder) => path.resolve(folder));
-  own.paths = [...absolute, ...absolute.map((folder) => path.join(folder, 'node_modules')),
+  codeModule.paths = [...absolute, ...absolute.map((folder) => path.join(folder, 'node_modules')),
                ...Module._nodeModulePaths(process.cwd())];
-  return (id) => own.require(id);
+  return (id) => codeModule.require(id);
 }
 
-/** The same where modules cannot be made by hand: one folder after the other. */
+/** The same for Bun, where modules cannot be created by hand: tries one folder after the other. */
 function requirerOfBun(Module, path, folders) {
   const here = Module.createRequire(path.resolve('[code]'));
   const others = folders.map((folder) => Module.createRequire(path.resolve(folder, '[code]')));

@@ -1,20 +1,20 @@
 'use strict';
 
-// From the text of a piece of code to its form: an expression, statements, or a function, and whether it is awaited.
-// Node has no parser for JavaScript to ask, so the compiler is asked whether a text would compile in certain places.
-// Nothing is executed here but the text of a function, which gives the function and calls nothing.
+// Parses the text of a piece of code into its form: an expression, statements, or a function, and whether it is
+// awaited. Node provides no JavaScript parser, so the compiler is asked whether a text would compile in certain places.
+// Executes nothing except the text of a function, which yields the function and calls nothing.
 
 const vm = require('vm');
 const { HarnessError, atStage } = require('../harness/session.js');
 
-/** A tail that begins so continues the line before it, whatever line feeds are between. */
+/** A tail that starts like this continues the line before it, whatever line feeds are between. */
 const CONTINUES = /^\s*(?:[*/%=<>&|^?:.,([`]|\+(?!\+)|-(?!-)|!=|in\b|instanceof\b)/;
 
 const FUNCTION = /^(?:async\s+)?function\b[^]*\}$/;
 
 /**
- * `{ kind, head, tail, async, arity }` of a text. `tail` is the expression whose value is the result, or the function;
- * `head` are the statements before it.
+ * Parses a text into `{ kind, head, tail, async, arity }`. `tail` is the expression whose value is the result, or the
+ * function; `head` are the statements before it.
  */
 function formOf(text, name) {
   const trimmed = text.replace(/[;\s]+$/, '');
@@ -22,12 +22,12 @@ function formOf(text, name) {
   if (isFunction(trimmed)) return functionForm(trimmed, name);
   if (compiles(`(${trimmed}\n)`)) return form('expression', '', trimmed, awaits(`(${trimmed}\n)`));
   const awaited = awaits(text);
-  // A text that may return, break or continue would leave the loop that it becomes a part of. As a script it may not;
-  // `void` stands in the place of `await`, which a script does not have.
+  // A text with return, break or continue would leave the loop that it becomes a part of. A script rejects these;
+  // `void` replaces `await`, which a script does not have.
   checked(awaited ? text.replace(/\bfor(\s+)await\b/g, 'for$1').replace(/\bawait\b/g, 'void ') : text, name);
-  const at = splitAt(trimmed);
-  if (at < 0) return form('statements', text, '', awaited);
-  return form('statements', trimmed.slice(0, at), trimmed.slice(at), awaited);
+  const tailStart = splitAt(trimmed);
+  if (tailStart < 0) return form('statements', text, '', awaited);
+  return form('statements', trimmed.slice(0, tailStart), trimmed.slice(tailStart), awaited);
 }
 
 function form(kind, head, tail, async, arity) {
@@ -39,39 +39,39 @@ function functionForm(text, name) {
   return form('function', '', text, made.constructor.name === 'AsyncFunction', made.length);
 }
 
-/** Whether the whole text is one function; an expression whose value happens to be one is not. */
+/** Whether the whole text is one function; an expression that merely evaluates to one does not count. */
 function isFunction(text) {
   const code = text.replace(/^(?:\s|\/\/.*\n|\/\*[^]*?\*\/)+/, '');
   if (!FUNCTION.test(code) && !isArrow(code)) return false;
-  // What follows the body, such as further statements, does not fit between parentheses.
+  // Further statements after the body do not fit between parentheses.
   return compiles(`(${text}\n)`) || !compiles(text);
 }
 
 function isArrow(code) {
-  const rest = code.replace(/^async\b\s*/, '');
-  if (/^[\w$]+\s*=>/.test(rest)) return true;
-  return rest.startsWith('(') && /^\s*=>/.test(rest.slice(closing(rest) + 1));
+  const signature = code.replace(/^async\b\s*/, '');
+  if (/^[\w$]+\s*=>/.test(signature)) return true;
+  return signature.startsWith('(') && /^\s*=>/.test(signature.slice(closing(signature) + 1));
 }
 
-/** The place of the parenthesis that closes the first one. */
+/** Returns the index of the parenthesis that closes the first one. */
 function closing(text) {
   let depth = 0;
   let quote = '';
-  for (let at = 0; at < text.length; at++) {
-    const character = text[at];
+  for (let i = 0; i < text.length; i++) {
+    const character = text[i];
     if (quote) {
-      if (character === '\\') at++;
+      if (character === '\\') i++;
       else if (character === quote) quote = '';
     } else if ('\'"`'.includes(character)) quote = character;
     else if (character === '(') depth++;
-    else if (character === ')' && --depth === 0) return at;
+    else if (character === ')' && --depth === 0) return i;
   }
   return text.length;
 }
 
 /**
- * Whether an iteration assigns to a property of a value that a hook has made. That outlives the iteration, so the compiler
- * cannot leave it out.
+ * Whether an iteration assigns to a property of a value created by a hook. That outlives the iteration, so the compiler
+ * cannot remove it.
  */
 function assignsState({ kind, text }) {
   const parameter = kind === 'function' ? /^\s*(?:async\b\s*)?(?:function\b[^(]*)?\(?\s*([\w$]+)/.exec(text) : null;
@@ -81,25 +81,25 @@ function assignsState({ kind, text }) {
   return new RegExp(`${assigned}|(?:\\+\\+|--)\\s*${property}`).test(text);
 }
 
-/** Where the last statement begins, if it is an expression; -1 otherwise. A head that a brace does not spoil ends in a
- * comment. */
+/** Returns where the last statement begins, if it is an expression, else -1. A head that an added brace does not
+ * invalidate ends in a comment. */
 function splitAt(text) {
-  for (let at = text.length; at > 0; at--) {
-    const border = text[at - 1];
+  for (let i = text.length; i > 0; i--) {
+    const border = text[i - 1];
     if (border !== ';' && border !== '\n' && border !== '}') continue;
-    const [head, tail] = [text.slice(0, at), text.slice(at)];
+    const [head, tail] = [text.slice(0, i), text.slice(i)];
     if (border !== ';' && CONTINUES.test(tail)) continue;
-    if (/\S/.test(tail) && compiles(`(${tail}\n)`) && compiles(head) && !compiles(`${head}}`)) return at;
+    if (/\S/.test(tail) && compiles(`(${tail}\n)`) && compiles(head) && !compiles(`${head}}`)) return i;
   }
   return -1;
 }
 
-/** Whether an `await` of the text is its own and not that of a function in it: a static block may have none. */
+/** Whether the text has an `await` outside of nested functions: a static block must not contain one. */
 function awaits(text) {
   return /\bawait\b/.test(text) && !scriptCompiles(`class A { static { ${text}\n } }`);
 }
 
-/** Whether a text compiles as a script, or where `await` is understood. */
+/** Whether a text compiles as a script, or in an async context. */
 function compiles(text) {
   if (/\bawait\b/.test(text)) return scriptCompiles(`async () => { ${text}\n }`);
   return scriptCompiles(text);
@@ -114,7 +114,7 @@ function scriptCompiles(text) {
   }
 }
 
-/** The script of a text, or the error of the compiler with the line of the user's text. */
+/** Compiles a text as a script; an error carries the line of the user's text. */
 function checked(text, name) {
   try {
     return new vm.Script(text, { filename: fileName(name) });
@@ -123,7 +123,7 @@ function checked(text, name) {
   }
 }
 
-/** What stacks call a piece of code. */
+/** File name of a piece of code in stack traces. */
 function fileName(name) {
   return `[${name}]`;
 }

@@ -1,8 +1,8 @@
 'use strict';
 
-// Sees to it that a runner which never ends can be ended although it has the main thread to itself. A thread looks four
-// times a second whether the main thread still looks at its commands. Only if it does not, the thread reads them in
-// its place; after a stop, or the end of the commands, it interrupts the main thread as Ctrl-C would.
+// Makes it possible to end a runner that never returns although it occupies the main thread. A thread checks four times
+// per second whether the main thread still polls its commands. If not, the thread reads them instead; after a stop, or
+// the end of the commands, it interrupts the main thread as Ctrl-C would.
 
 const vm = require('vm');
 
@@ -23,7 +23,7 @@ class Guard {
     this.script = new vm.Script(`globalThis[Symbol.for('speedwell.guarded')]()`, { filename: 'guard' });
   }
 
-  /** Calls `act`; throws an error with code ERR_SCRIPT_EXECUTION_INTERRUPTED if it had to be interrupted. */
+  /** Calls `act`; throws an error with code ERR_SCRIPT_EXECUTION_INTERRUPTED if it was interrupted. */
   run(act) {
     globalThis[ACT] = act;
     try {
@@ -33,10 +33,10 @@ class Guard {
     }
   }
 
-  /** The main thread looks at its commands: `take` gets what the other thread has read in its place, then it reads. */
+  /** The main thread polls its commands: passes to `take` what the guard thread has read, then calls `read`. */
   look(take, read) {
     Atomics.add(this.words, LOOKED, 1);
-    // The other thread is reading right now; what it reads is there at the next look.
+    // The guard thread is reading; its input is available at the next poll.
     if (Atomics.compareExchange(this.words, LOCK, 0, 1) !== 0) return;
     try {
       for (let got = this.receive(this.port); got; got = this.receive(this.port)) take(got.message);
@@ -46,7 +46,7 @@ class Guard {
     }
   }
 
-  /** Nobody looks from now on, and nothing is wrong with that. */
+  /** Suspends the guard: the main thread legitimately does not poll. */
   rest() {
     Atomics.store(this.words, LOOKED, -1);
   }

@@ -1,6 +1,6 @@
 'use strict';
 
-// The other half of guard.js.
+// The thread of guard.js.
 
 const fs = require('fs');
 const { workerData: { words, port, commandFd, giveUp_ms } } = require('worker_threads');
@@ -8,7 +8,7 @@ const { workerData: { words, port, commandFd, giveUp_ms } } = require('worker_th
 const [LOOKED, LOCK] = [0, 1];
 const LOOK_MS = 250;
 
-/** Whether what was read is a reason to end the run. */
+/** Whether the input requests the end of the run. */
 const STOP = /(?:^|\n)stop\t/;
 
 const SLEEP = new Int32Array(new SharedArrayBuffer(4));
@@ -18,7 +18,7 @@ let due_ms = 0;
 let before = -1;
 
 for (;;) {
-  // Nobody ever notifies: this is a sleep.
+  // Never notified: this is a sleep.
   Atomics.wait(SLEEP, 0, 0, LOOK_MS);
   const looked = Atomics.load(words, LOOKED);
   const stuck = looked === before && looked >= 0;
@@ -46,7 +46,8 @@ function readCommands() {
     text += chunk.toString('utf8', 0, count);
     if (count === 0 || STOP.test(text)) due_ms = Date.now() + giveUp_ms;
   } catch (error) {
-    // Nothing there; or no pipe, which cannot be opened by its name: then nobody is interrupted.
+    // No data; or not a pipe and thus not reopenable by name, so that nothing can be
+    // interrupted.
     if (error.code !== 'EAGAIN' && error.code !== 'ENXIO') throw error;
   } finally {
     Atomics.store(words, LOCK, 0);

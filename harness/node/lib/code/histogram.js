@@ -1,7 +1,7 @@
 'use strict';
 
-// Times per iteration of batches, in picoseconds, each with an error of at most 0.5 %: neighbouring classes differ by
-// 2^(1/70), which is 1 %, and a class is told by its middle.
+// Times per iteration of batches, in picoseconds, each with an error of at most 0.5 %: neighboring classes differ by
+// 2^(1/70), which is 1 %, and a class is reported by its middle.
 
 const CLASSES_PER_DOUBLING = 70;
 const DOUBLINGS = 63;
@@ -20,20 +20,20 @@ class Histogram {
     this.count++;
   }
 
-  /** What can be sent to another thread. */
+  /** Returns a form that can be sent to another thread. */
   parts() {
     const { classes, count, least_ps } = this;
     return { classes, count, least_ps };
   }
 
-  /** Takes over what another histogram has. */
+  /** Adds the counts of another histogram. */
   merge({ classes, count, least_ps }) {
-    for (let at = 0; at < classes.length; at++) this.classes[at] += classes[at];
+    for (let index = 0; index < classes.length; index++) this.classes[index] += classes[index];
     this.count += count;
     this.least_ps = Math.min(this.least_ps, least_ps);
   }
 
-  /** Minimum, 5 %, 25 % and 50 %, as the protocol wants them; nothing if no batch was added. */
+  /** Minimum, 5 %, 25 % and 50 %, as the protocol requires; nothing if no batch was added. */
   quantiles_ps() {
     if (this.count === 0) return [];
     return [this.least_ps, this._quantile_ps(0.05), this._quantile_ps(0.25), this._quantile_ps(0.5)].map(Math.round);
@@ -41,8 +41,8 @@ class Histogram {
 
   _quantile_ps(share) {
     let left = Math.ceil(share * this.count);
-    const at = this.classes.findIndex((count) => (left -= count) <= 0);
-    return Math.max(this.least_ps, 2 ** ((at + 0.5) / CLASSES_PER_DOUBLING));
+    const index = this.classes.findIndex((count) => (left -= count) <= 0);
+    return Math.max(this.least_ps, 2 ** ((index + 0.5) / CLASSES_PER_DOUBLING));
   }
 }
 

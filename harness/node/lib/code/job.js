@@ -1,8 +1,8 @@
 'use strict';
 
-// One piece of code with its hooks and workers. Decides where workers live: awaited ones interleave in the main thread.
-// One that is not awaited has the main thread to itself if it is alone in the process, because a thread takes longer to
-// start than everything else; several ones, and those of several pieces of code, have threads.
+// One piece of code with its hooks and workers. Decides where workers run: awaited ones interleave in the main thread.
+// A single synchronous worker has the main thread to itself if it is alone in the process, because starting a thread
+// takes longer than everything else; several workers, and those of several jobs, run in threads.
 
 const { compileHook, loopSource, read, requirer } = require('./compile.js');
 const { assignsState } = require('./forms.js');
@@ -22,7 +22,7 @@ class CodeJob {
     this.shared = undefined;
     this.begun = false;
     this.workers = [];
-    /** Iterations of workers that are gone. */
+    /** Iterations of workers that have ended. */
     this.past = 0;
   }
 
@@ -44,12 +44,12 @@ class CodeJob {
     return this.workers.reduce((sum, { progress }) => sum + progress[0], this.past);
   }
 
-  /** Between two batches of a worker in the main thread. */
+  /** Called between two batches of a worker in the main thread. */
   look() {
     this.session.glance();
   }
 
-  /** Has `count` workers from now on; resolves when the new ones are initialised. */
+  /** Changes the number of workers to `count`; resolves when the new ones are initialized. */
   async resize(count) {
     if (!Number.isInteger(count) || count < 1 || count > MOST_WORKERS) {
       throw new HarnessError('protocol', 'Workers', `a job has 1 to ${MOST_WORKERS} workers, not ${count}`);
@@ -72,7 +72,7 @@ class CodeJob {
     return alone ? new MainWorker(this) : new ThreadWorker(this);
   }
 
-  /** The first iteration gave a promise: from now on the runner is awaited. */
+  /** The first iteration returned a promise: from now on, the runner is awaited. */
   async becomeAwaited(worker, promise) {
     this.awaited = true;
     this.forms.runner.async = true;
@@ -81,7 +81,7 @@ class CodeJob {
     this.workers = this.workers.map((one) => (one === worker ? next : one));
   }
 
-  /** Ends all workers, whatever they do. */
+  /** Ends all workers, even running ones. */
   async drop() {
     await this._endWorkers(this.workers.splice(0));
   }
@@ -120,9 +120,9 @@ async function load(session, command) {
   if (command.fields.runner === undefined) throw new HarnessError('protocol', 'MissingKey', "load needs 'runner'");
   const lang = command.text('lang');
   if (lang !== undefined && lang !== 'node') {
-    throw new HarnessError('protocol', 'Language', `code in '${lang}' is not understood, only 'node'`);
+    throw new HarnessError('protocol', 'Language', `unsupported language '${lang}': expected 'node'`);
   }
-  if (session.jobs.has(name)) throw new HarnessError('protocol', 'SecondLoad', `there is a job '${name}' already`);
+  if (session.jobs.has(name)) throw new HarnessError('protocol', 'SecondLoad', `job '${name}' is already loaded`);
   const texts = Object.fromEntries(HOOKS.map((key) => [key, command.text(key)]));
   const paths = Object.keys(command.fields).filter((key) => PATH.test(key))
     .sort((a, b) => PATH.exec(a)[1] - PATH.exec(b)[1]).map(command.text);
@@ -145,11 +145,11 @@ async function workers(session, command) {
   session.channel.send('workers', { id: command.id, job: job.name, n: job.workers.length, ms });
 }
 
-/** The job of that name, which must be code. */
+/** Returns the job of that name, which must be code. */
 function codeJob(session, name) {
   const job = session.jobs.get(name);
-  if (!job) throw new HarnessError('protocol', 'UnknownJob', `no job '${name}'`);
-  if (!(job instanceof CodeJob)) throw new HarnessError('protocol', 'Form', `job '${name}' is no code`);
+  if (!job) throw new HarnessError('protocol', 'UnknownJob', `unknown job '${name}'`);
+  if (!(job instanceof CodeJob)) throw new HarnessError('protocol', 'Form', `job '${name}' is a benchmark file, not code`);
   return job;
 }
 

@@ -1,14 +1,14 @@
 'use strict';
 
-// Answers `monitor`: shows how the runtime fares, at once and again after every interval. While code has the main
-// thread to itself no timer fires, so that the workers' looks between batches take the place of the timer.
+// Answers `monitor`: reports the runtime's state, at once and then at every interval. While code occupies the
+// main thread no timer fires, so the workers' polls between batches replace the timer.
 
 const { monitorEventLoopDelay, performance } = require('perf_hooks');
 const v8 = require('v8');
 const { CodeJob } = require('./job.js');
 const { HarnessError } = require('../harness/session.js');
 
-/** How finely the delay of the event loop is looked at; the least that Node offers without cost is 1 ms. */
+/** Resolution of the event loop's delay; the minimum that Node offers without cost is 1 ms. */
 const DELAY_RESOLUTION_MS = 10;
 
 async function monitor(session, command) {
@@ -23,7 +23,7 @@ class Monitor {
     Object.assign(this, { session, id, interval_ns: BigInt(interval_ns), gc_count: 0, gc_time: 0 });
     this.delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
     this.delay.enable();
-    // Newer versions of Node tell of collections while code runs; older ones would need the event loop.
+    // Newer versions of Node report collections while code runs; older ones would need the event loop.
     this.collections = v8.GCProfiler ? new v8.GCProfiler() : null;
     if (this.collections) this.collections.start();
     this.utilization = performance.eventLoopUtilization();
@@ -33,10 +33,10 @@ class Monitor {
     this.glance();
   }
 
-  /** Shows the gauges if it is time. */
+  /** Sends the gauges if due. */
   glance() {
     const now_ns = process.hrtime.bigint();
-    // A timer may come a little early, and is not to skip its turn for that.
+    // A timer may fire slightly early and must not skip its turn.
     if (now_ns < this.next_ns - this.interval_ns / 10n) return;
     while (this.next_ns <= now_ns + this.interval_ns / 10n) this.next_ns += this.interval_ns;
     const memory = process.memoryUsage();
@@ -56,7 +56,7 @@ class Monitor {
     delay.reset();
   }
 
-  /** Adds the collections since the last time; their cost is told in microseconds. */
+  /** Adds the collections since the last call; their cost is in microseconds. */
   _collect() {
     if (!this.collections) return;
     const { statistics } = this.collections.stop();
@@ -73,7 +73,7 @@ class Monitor {
   }
 }
 
-/** Nothing was seen yet: the histogram's own answer would be the largest number there is. */
+/** Without samples, the histogram itself would return the largest possible number. */
 function inMs(delay_ns) {
   return delay_ns < 9e18 ? Math.max(0, delay_ns / 1e6 - DELAY_RESOLUTION_MS).toFixed(3) : '0';
 }

@@ -1,7 +1,7 @@
 'use strict';
 
 // Answers `run` for code: starts all workers of all jobs at one epoch, waits for them, reports. Decides what a failure
-// of one job means for the others, and what becomes of workers that do not stop.
+// of one job means for the others, and what happens to workers that do not stop.
 
 const runtime = require('../runtime.js');
 const { decodeList } = require('../wire.js');
@@ -11,18 +11,18 @@ const { Histogram } = require('./histogram.js');
 const { codeJob } = require('./job.js');
 const { Signals } = require('./signals.js');
 
-/** How long a batch may go on after a stop (docs/reference/protocol.md). */
+/** How long a batch may continue after a stop (docs/reference/protocol.md). */
 const GIVE_UP_MS = 1000;
 
 const ENDLESS = `an iteration did not end within ${GIVE_UP_MS / 1000} s after the stop`;
 
 /**
- * Code that may go on for ever is guarded by a thread, whose start costs a tenth of that of Node.js; so code is not
- * guarded that has no loop and waits for nothing. Should it never end all the same, Speedwell's time limit ends it.
+ * A thread guards code that may run forever; starting it costs a tenth of starting Node.js. So code without loops or
+ * waits is not guarded; if it never ends nevertheless, Speedwell's timeout ends it.
  */
 const MAY_NOT_END = /\b(?:for|while)\b|\bAtomics\.wait\b|Sync\b/;
 
-/** Between the start order and the epoch, so that threads are awake by then. */
+/** Delay from the start order to the epoch, so that threads are awake by then. */
 const START_NS = 200000n;
 
 async function run(session, command) {
@@ -44,12 +44,12 @@ async function run(session, command) {
   session.channel.send('end', { id: command.id, jobs: names, elapsed_ns, max_late_ns: made.late_ns });
 }
 
-/** The whole numbers that a command must have, each at least so large. */
+/** Parses the integers that a command must have, each with a minimum. */
 function numbers(command, least) {
   return Object.fromEntries(Object.entries(least).map(([key, from]) => {
     const number = Number(command.text(key));
     if (!Number.isSafeInteger(number) || number < from) {
-      throw new HarnessError('protocol', 'MissingKey', `run needs '${key}', a whole number from ${from}`);
+      throw new HarnessError('protocol', 'MissingKey', `run needs '${key}', an integer of at least ${from}`);
     }
     return [key, number];
   }));
@@ -62,7 +62,7 @@ class Run {
     this.late_ns = 0;
   }
 
-  /** Takes part in the run if its worker can be initialised. */
+  /** Takes part in the run if its worker can be initialized. */
   async prepare(job) {
     try {
       if (job.workers.length === 0) await job.resize(1);
@@ -72,7 +72,7 @@ class Run {
     }
   }
 
-  /** Measures; true if it has to be done again because a runner turned out to give promises. */
+  /** Measures; returns true if it must be repeated because a runner turned out to return promises. */
   async measure() {
     const parts = this.parts.filter(({ failed }) => !failed);
     const workers = parts.reduce((sum, { job }) => sum + job.workers.length, 0);
@@ -84,8 +84,8 @@ class Run {
     const blocking = tasks.filter(({ worker }) => worker.blocks);
     const others = tasks.filter(({ worker }) => !worker.blocks);
     if (blocking.length > 0 && others.some(({ worker }) => !worker.ready)) {
-      throw new HarnessError('protocol', 'OneThread', 'a runner that is awaited and one that is not share the main ' +
-                             'thread: load both before they get workers');
+      throw new HarnessError('protocol', 'OneThread', 'an awaited and a synchronous runner share the main ' +
+                             'thread: load both before setting workers');
     }
     this._listen(parts);
     try {
@@ -111,11 +111,11 @@ class Run {
     return true;
   }
 
-  /** Measures in this thread; an iteration that does not end after a stop is ended from another one. */
+  /** Measures in this thread; another thread interrupts an iteration that does not end after a stop. */
   _guarded(task) {
     const { channel } = this.session;
     const measure = () => task.worker.measure(task);
-    // Deno ends at the signal of the guard.
+    // The guard's signal would kill Deno.
     if (runtime.name === 'deno') return measure();
     if (!channel.guard && !MAY_NOT_END.test(task.part.job.forms.runner.text)) return measure();
     const { Guard } = require('./guard.js');
@@ -127,7 +127,7 @@ class Run {
       if (error.code !== 'ERR_SCRIPT_EXECUTION_INTERRUPTED') throw error;
       throw new HarnessError('timeout', 'Endless', ENDLESS);
     } finally {
-      // What the other thread has read belongs to this one now.
+      // Take over what the guard thread has read.
       channel.glance();
       channel.guard.rest();
     }
@@ -147,7 +147,7 @@ class Run {
     }));
   }
 
-  /** Keeps what a worker has measured, or tells its error once for the job. */
+  /** Keeps the results of a worker, or reports its error once per job. */
   async _outcome(task, measure) {
     const { part, w } = task;
     try {
@@ -170,7 +170,7 @@ class Run {
     this.session.fail(error, { id: this.id, job: part.job.name });
   }
 
-  /** While a run goes on, a stop or the end of the commands end it. */
+  /** During a run, a stop or the end of the commands end it. */
   _listen(parts) {
     let giveUp;
     this.givenUp = new Promise((resolve) => { giveUp = resolve; });
@@ -199,20 +199,20 @@ class Run {
     this.session.takeLoop();
   }
 
-  /** Says `sample` for every deadline that all workers of a job have passed. */
+  /** Sends `sample` for every deadline that all workers of a job have passed. */
   _point(part, w, { t_ns, counts }) {
     const { job, points } = part;
-    const own = points[w] = points[w] || (this.plan.warmup_ns === 0 ? [[0, 0]] : []);
-    own.push([t_ns[t_ns.length - 1], counts[counts.length - 1]]);
+    const workerPoints = points[w] = points[w] || (this.plan.warmup_ns === 0 ? [[0, 0]] : []);
+    workerPoints.push([t_ns[t_ns.length - 1], counts[counts.length - 1]]);
     part.said = part.said || 0;
-    const all = () => job.workers.every((worker, at) => points[at] && points[at].length > part.said);
+    const all = () => job.workers.every((worker, index) => points[index] && points[index].length > part.said);
     for (; all(); part.said++) this._sample(part, part.said);
   }
 
   _sample({ job, points }, k) {
-    const at = points.map((own) => own[k]);
-    const t_ns = Math.max(...at.map(([time]) => time));
-    const count = at.reduce((sum, [, counted]) => sum + counted, 0);
+    const latest = points.map((workerPoints) => workerPoints[k]);
+    const t_ns = Math.max(...latest.map(([time]) => time));
+    const count = latest.reduce((sum, [, counted]) => sum + counted, 0);
     const deadline_ns = this.plan.warmup_ns + k * this.plan.interval_ns;
     const late_ns = Math.max(0, t_ns - deadline_ns);
     this.session.channel.send('sample', { id: this.id, job: job.name, k, t_ns, count, workers: points.length, late_ns });
@@ -230,7 +230,7 @@ class Run {
     this.late_ns = Math.max(this.late_ns, late_ns);
     this.session.channel.send('worker', {
       id: this.id, job: job.name, w, epoch_ns: 0, batch, t_ns, count, q_ps, batches,
-      // Of several workers nobody could say whose time it was.
+      // With several workers, the process's time cannot be attributed to one.
       cpu_ns: job.workers.length === 1 || haveClocks(job) ? cpu_ns : undefined,
     });
   }
@@ -239,12 +239,12 @@ class Run {
     const histogram = new Histogram();
     for (const result of results) histogram.merge(result.histogram);
     const samples = Math.min(...results.map(({ ended_ns }) => ended_ns.length));
-    const fromFirstToLast = (begun, ended, at) => (
-      Math.max(...results.map((result) => result[ended][at])) - Math.min(...results.map((result) => result[begun][at])));
-    const ns = Array.from({ length: samples }, (_, at) => fromFirstToLast('begun_ns', 'ended_ns', at));
-    const cpu_ns = ns.map((_, at) => (haveClocks(job)
-      ? results.reduce((sum, { begun_cpu_ns, ended_cpu_ns }) => sum + ended_cpu_ns[at] - begun_cpu_ns[at], 0)
-      : fromFirstToLast('begun_cpu_ns', 'ended_cpu_ns', at)));
+    const fromFirstToLast = (begun, ended, i) => (
+      Math.max(...results.map((result) => result[ended][i])) - Math.min(...results.map((result) => result[begun][i])));
+    const ns = Array.from({ length: samples }, (_, i) => fromFirstToLast('begun_ns', 'ended_ns', i));
+    const cpu_ns = ns.map((_, i) => (haveClocks(job)
+      ? results.reduce((sum, { begun_cpu_ns, ended_cpu_ns }) => sum + ended_cpu_ns[i] - begun_cpu_ns[i], 0)
+      : fromFirstToLast('begun_cpu_ns', 'ended_cpu_ns', i)));
     this.session.channel.send('timed', {
       id: this.id, job: job.name, ns, cpu_ns, loop: [this.plan.loop], workers: results.length, q_ps: histogram.quantiles_ps(),
       batches: histogram.count, reference_ns: results[0].reference_ns.length > 0 ? results[0].reference_ns : undefined,
@@ -252,7 +252,7 @@ class Run {
   }
 }
 
-/** Whether each worker of a job has a clock of processor time for itself: those that are awaited share their thread. */
+/** Whether each worker of a job has its own processor clock: awaited ones share their thread. */
 function haveClocks({ workers }) {
   return HAS_THREAD_CLOCK && workers.every(({ blocks, thread }) => blocks || thread);
 }

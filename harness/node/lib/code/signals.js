@@ -1,14 +1,14 @@
 'use strict';
 
-// What the threads of one run tell each other without messages, because a thread that measures reads none: when to
-// start, when to stop, who is still needed, and where passes begin and end.
+// Shared memory between the threads of one run, because a measuring thread reads no messages: when to start, when
+// to stop, who is still needed, and where passes begin and end.
 
 const [GO, STOP, LEFT, EPOCH_WORDS] = [0, 1, 2, 4];
 const FIRST_JOB = 6;
 const [FAILED, ARRIVED, PHASE, KEEP] = [0, 1, 2, 3];
 const WORDS_PER_JOB = 4;
 
-/** How often somebody who waits for others looks whether they are still there. */
+/** How often a waiting thread checks whether the others still run. */
 const LOOK_MS = 20;
 
 class Signals {
@@ -18,21 +18,21 @@ class Signals {
     this.epoch = new BigInt64Array(memory, EPOCH_WORDS * 4, 1);
   }
 
-  /** For a run of so many jobs, in which so many workers have to get all their points. */
+  /** For a run of this many jobs, in which this many workers must get all their points. */
   static forRun(jobs, workers) {
     const signals = new Signals(new SharedArrayBuffer((FIRST_JOB + WORDS_PER_JOB * jobs) * 4));
     Atomics.store(signals.words, LEFT, workers);
     return signals;
   }
 
-  /** Starts everybody at `epoch_ns`. */
+  /** Starts all threads at `epoch_ns`. */
   start(epoch_ns) {
     Atomics.store(this.epoch, 0, epoch_ns);
     Atomics.store(this.words, GO, 1);
     Atomics.notify(this.words, GO);
   }
 
-  /** Waits in a thread for the start; gives the epoch. */
+  /** Blocks a thread until the start; returns the epoch. */
   awaitStart() {
     while (Atomics.load(this.words, GO) === 0) Atomics.wait(this.words, GO, 0, 1000);
     const epoch_ns = Atomics.load(this.epoch, 0);
@@ -42,12 +42,12 @@ class Signals {
 
   stop() {
     Atomics.store(this.words, STOP, 1);
-    // Whoever has not even begun is not to wait for the others.
+    // Release threads that have not started yet.
     Atomics.store(this.words, GO, 1);
     Atomics.notify(this.words, GO);
   }
 
-  /** A worker has all its points, or will never have them. */
+  /** A worker has all its points, or cannot get them anymore. */
   finished() {
     Atomics.sub(this.words, LEFT, 1);
   }
@@ -60,12 +60,12 @@ class Signals {
     Atomics.store(this.words, this._at(job, FAILED), 1);
   }
 
-  /** Whether the workers of a job have to end at once. */
+  /** Whether the workers of a job must end at once. */
   isOver(job) {
     return Atomics.load(this.words, STOP) === 1 || Atomics.load(this.words, this._at(job, FAILED)) === 1;
   }
 
-  /** Whether samples are kept from now on; said by the first worker of a job while the others wait for it. */
+  /** From now on, samples are kept; called by the first worker of a job while the others wait for it. */
   keeps(job) {
     return Atomics.load(this.words, this._at(job, KEEP)) === 1;
   }
@@ -74,7 +74,7 @@ class Signals {
     Atomics.store(this.words, this._at(job, KEEP), 1);
   }
 
-  /** Waits in a thread until all `workers` of the job are here. False if the run is over. */
+  /** Blocks a thread until all `workers` of the job have arrived. False if the run is over. */
   meet(job, workers) {
     if (workers === 1) return !this.isOver(job);
     const [arrived, phase] = [this._at(job, ARRIVED), this._at(job, PHASE)];

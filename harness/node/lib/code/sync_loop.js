@@ -1,17 +1,17 @@
 'use strict';
 
-// A worker whose iterations are not awaited. It has its thread to itself while it measures: nothing else happens there
-// but `look`, which is called between two batches, at most every 20 ms, and whose time belongs to no batch.
+// A worker whose iterations are not awaited. It occupies its thread while it measures: nothing else happens there
+// except `look`, which is called between two batches, at most every 20 ms, and whose time is not part of any batch.
 
 const { Passes, Size, Windows, cpuNow_ns } = require('./batches.js');
 
 /**
- * Looking whether a command has come costs 12 µs on the machine where this was measured, so this is 0.06 % of the time
- * of a window. A stop is noticed within it.
+ * Polling for a command costs 12 µs on the machine where this was measured, so this is 0.06 % of a window's time. It
+ * also bounds how late a stop is noticed.
  */
 const LOOK_NS = 20e6;
 
-/** Thrown by the first iteration if it gave a promise: the code has to be awaited. */
+/** Thrown by the first iteration if it returned a promise: the code must be awaited. */
 class Promised {
   constructor(promise) {
     this.promise = promise;
@@ -19,7 +19,7 @@ class Promised {
 }
 
 class SyncLoop {
-  /** `made` is what compile.js gives; `progress[0]` counts the iterations for whoever watches. */
+  /** `made` comes from compile.js; `progress[0]` counts the iterations for observers. */
   constructor(made, progress, look) {
     this.made = made;
     this.progress = progress;
@@ -28,7 +28,7 @@ class SyncLoop {
     this.proved = false;
   }
 
-  /** After the first iteration of all, which is a batch by itself: throws if it gave a promise. */
+  /** Called after the very first iteration, which is a batch by itself: throws if it returned a promise. */
   _prove() {
     this.proved = true;
     const value = this.made.last();
@@ -40,7 +40,7 @@ class SyncLoop {
     try {
       this._continuous(windows, signals, job, epoch_ns, onPoint);
     } finally {
-      // Nobody is to wait for a worker that will never have its points.
+      // Others must not wait for a worker that cannot get its points.
       if (!windows.complete) signals.finished();
     }
     return windows.result(this.size.iterations);
@@ -58,7 +58,7 @@ class SyncLoop {
       const was = windows.complete;
       if (windows.batch(iterations, now_ns - begun_ns, now_ns) && onPoint) {
         onPoint(windows);
-        // Telling took time, which is no batch's.
+        // Reporting took time that is not part of any batch.
         look_ns = now_ns;
       }
       this.size.adapt(now_ns - begun_ns);
@@ -93,7 +93,7 @@ class SyncLoop {
     return passes.result();
   }
 
-  /** One sample; gives its end. */
+  /** Takes one sample; returns its end. */
   _pass(count, begin_ns, epoch_ns, histogram, signals, job) {
     const { loop } = this.made;
     let begun_ns = begin_ns;
@@ -114,7 +114,7 @@ class SyncLoop {
       begun_ns = Number(process.hrtime.bigint() - epoch_ns);
       look_ns = begun_ns + LOOK_NS;
     }
-    // The last clock reading of a batch, so that a look behind it is not measured.
+    // The last clock reading of a batch, so that a poll after it is not measured.
     return Math.max(begun_ns, begin_ns);
   }
 }

@@ -1,7 +1,7 @@
 'use strict';
 
-// A worker in a thread of its own: compiles the same code, initialises itself, then waits for runs. Speaks with
-// threads.js. While it measures it reads no messages; what must reach it then comes through signals.js.
+// A worker in its own thread: compiles the same code, initializes itself, then waits for runs. Communicates
+// with workers.js. It reads no messages while measuring; signals.js replaces them.
 
 const { parentPort, workerData } = require('worker_threads');
 const { compileHook, compileLoop, requirer } = require('./compile.js');
@@ -9,7 +9,7 @@ const { SyncLoop, Promised } = require('./sync_loop.js');
 const { Signals } = require('./signals.js');
 const { writeAll } = require('../wire.js');
 
-// Node passes on what a thread prints only while that thread does nothing else, and keeps all of it until then.
+// Node forwards a thread's output only while that thread is idle, and buffers all of it until then.
 for (const [stream, descriptor] of [[process.stdout, 1], [process.stderr, 2]]) {
   stream.write = (chunk, encoding, callback) => {
     writeAll(descriptor, typeof chunk === 'string' ? chunk : Buffer.from(chunk).toString('utf8'));
@@ -50,10 +50,10 @@ parentPort.on('message', ({ mode, plan, memory, job, place, stream }) => {
   }
 });
 
-/** What is left of an error on the way to another thread: its class is lost otherwise. */
+/** The parts of an error that survive the transfer to another thread, which loses its class. */
 function portable(error) {
   if (error instanceof Promised) {
-    return { name: 'Promised', message: 'the runner gives a promise: several workers need an await before it', stack: '' };
+    return { name: 'Promised', message: 'the runner returns a promise: with several workers, put an await before it', stack: '' };
   }
   if (!(error instanceof Error)) return { name: typeof error, message: String(error), stack: '' };
   return { name: error.name, message: error.message, stack: error.stack };

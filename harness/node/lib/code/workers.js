@@ -1,7 +1,7 @@
 'use strict';
 
-// The three places in which a worker may live, all with the same methods: `begin` initialises it, `measure` resolves
-// to what it has measured, `end` ends it. Which one a job gets is decided in job.js.
+// The three places in which a worker may run, with the same methods: `begin` initializes it, `measure` resolves to
+// its results, `end` ends it. job.js decides which one a job gets.
 
 const { compileHook, compileLoop } = require('./compile.js');
 const { atStage } = require('../harness/session.js');
@@ -21,7 +21,7 @@ class MainWorker {
     this.loop = new SyncLoop(loop, this.progress, () => this.job.look());
   }
 
-  /** Not a promise: who calls this waits. */
+  /** Not a promise: blocks the caller. */
   measure({ mode, plan, signals, index, epoch_ns, place, onPoint }) {
     if (mode === 'timed') return this.loop.timed(plan, signals, index, epoch_ns, place);
     return this.loop.continuous(plan, signals, index, epoch_ns, onPoint);
@@ -42,7 +42,7 @@ class AwaitedWorker {
     this.loop = new AsyncLoop((await made(this.job)).loop, this.progress);
   }
 
-  /** Goes on where a worker stopped whose first iteration turned out to be a promise. */
+  /** Continues where a worker stopped whose first iteration returned a promise. */
   async continue({ state }, promise) {
     const { AsyncLoop } = require('./async_loop.js');
     const { forms, requires, shared } = this.job;
@@ -59,7 +59,7 @@ class AwaitedWorker {
   end() {}
 }
 
-/** In a thread of its own. */
+/** In its own thread. */
 class ThreadWorker {
   constructor(job) {
     this.job = job;
@@ -76,7 +76,7 @@ class ThreadWorker {
       this.thread = new Worker(require.resolve('./thread.js'), { workerData });
     } catch (error) {
       if (error.name !== 'DataCloneError') throw error;
-      const hint = 'what init gives cannot be copied to worker threads; make it in the hook of each worker instead';
+      const hint = 'the value of init cannot be copied to worker threads; create it in init_runner instead';
       throw atStage('init_runner', Object.assign(new Error(`${hint}: ${error.message}`), { name: error.name }));
     }
     this.thread.on('message', (message) => this._heard(message));
@@ -85,7 +85,7 @@ class ThreadWorker {
     return this._next('begun');
   }
 
-  /** Resolves when the thread waits for the start of the run. */
+  /** Resolves when the thread is ready for the start of the run. */
   ready({ mode, plan, signals, index, place, onPoint }) {
     this.onPoint = onPoint;
     const ready = this._next('ready');
@@ -103,7 +103,7 @@ class ThreadWorker {
     return this.thread.terminate();
   }
 
-  /** The next message of that verb; an error if the worker fails. A message may have come before it is wanted. */
+  /** Returns the next message with that verb; an error if the worker fails. It may have arrived earlier. */
   _next(verb) {
     return new Promise((resolve, reject) => {
       this.wanted = { verb, resolve, reject };
@@ -130,13 +130,13 @@ class ThreadWorker {
 
 const EXITED = { name: 'ProcessExit', message: 'the code ended its thread', stack: '' };
 
-/** An error that looks as it did in its thread. */
+/** Recreates an error as it was in its thread. */
 function restored({ name, message, stack }) {
   const error = new Error(message);
   return Object.assign(error, { name, stack });
 }
 
-/** The loop of a job for a new worker in this thread, and the worker's state. */
+/** Creates the loop of a job for a new worker in this thread, and the worker's state. */
 async function made({ forms, requires, shared }) {
   let state;
   if (forms.init_runner) {

@@ -1,8 +1,8 @@
 'use strict';
 
-// The two descriptors of the harness protocol. Commands are read synchronously, which is the fastest way to start;
-// only while a benchmark uses the event loop are they watched asynchronously, so that a stop or the end of the
-// driver is noticed. This file knows nothing of verbs except that `stop` may overtake others.
+// The two descriptors of the harness protocol. Commands are read synchronously, which starts fastest; only while a
+// benchmark uses the event loop are they watched asynchronously, so that a stop or the driver's end is noticed.
+// Independent of verbs, except that `stop` may overtake others.
 
 const fs = require('fs');
 const runtime = require('../runtime.js');
@@ -28,12 +28,13 @@ class Channel {
     this.onEnd = null;
   }
 
-  /** Writes one message; returns when the system has taken it. */
+  /** Writes one message; returns when the kernel has accepted it. */
   send(verb, fields) {
     writeAll(this.eventFd, encode(verb, fields).map((line) => `${line}\n`).join(''));
   }
 
-  /** The next command, or null at the end of the channel. A promise only where the descriptor is being watched. */
+  /** Returns the next command, or null at the end of the channel. A promise only if the descriptor is being
+   * watched. */
   next() {
     for (;;) {
       const line = this.lines.shift();
@@ -81,14 +82,14 @@ class Channel {
     this.socket.on('error', end);
   }
 
-  /** Lets the process see its own event loop empty although commands may still come. */
+  /** Lets the process exit when its own event loop is empty, although commands may still arrive. */
   setBackground(background) {
     if (!this.socket) return;
     if (background) this.socket.unref();
     else this.socket.ref();
   }
 
-  /** Takes what has come without waiting for more, while code has the thread to itself. */
+  /** Reads the available input without waiting, while code occupies the thread. */
   glance() {
     if (this.ended) return;
     if (this.guard) this.guard.look((found) => this._takeFrom(found), () => this._glance());
@@ -96,7 +97,7 @@ class Channel {
     this._tell();
   }
 
-  /** What another thread has read in the place of this one. */
+  /** Takes over what another thread has read. */
   _takeFrom({ bytes, ended }) {
     if (ended) this.ended = true;
     else this._take(Buffer.from(bytes));
@@ -115,14 +116,14 @@ class Channel {
     }
   }
 
-  /** A descriptor of the commands whose reading does not wait. */
+  /** Returns a non-blocking descriptor of the commands. */
   _withoutWaiting() {
     const { O_RDONLY, O_NONBLOCK } = fs.constants;
     try {
-      // Opened anew, because whether reading waits is a property of the pipe's end, which others may share.
+      // Opened again, because non-blocking mode belongs to the open pipe end, which other processes may share.
       return fs.openSync(`/proc/self/fd/${this.commandFd}`, O_RDONLY | O_NONBLOCK);
     } catch {
-      // A socket cannot be opened by its name. One that is watched does not wait.
+      // A socket cannot be opened by its name. Watching it does not block.
       this.watch();
       return this.commandFd;
     }
@@ -147,7 +148,7 @@ class Channel {
   }
 }
 
-/** What tells of data, as a socket does. Bun has none for a pipe that can be left in the background. */
+/** Watches the descriptor with a socket. Bun has none for pipes that can run in the background. */
 function watched(channel) {
   const { Watch } = runtime.name === 'bun' ? require('./watch.js') : {};
   if (Watch) return new Watch(channel._withoutWaiting());
@@ -155,7 +156,7 @@ function watched(channel) {
   return new Socket({ fd: channel.commandFd, readable: true, writable: false });
 }
 
-/** A command with the fields every command has; the others stay encoded until their reader asks. */
+/** A command with the fields common to all; others stay encoded until they are read. */
 function command(line) {
   const { verb, fields } = decode(line);
   const text = (key) => (fields[key] === undefined ? undefined : decodeText(fields[key]));

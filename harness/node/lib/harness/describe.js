@@ -1,6 +1,6 @@
 'use strict';
 
-// Answers `describe`: executes a file without measuring anything and says which parameters and cases it has.
+// Answers `describe`: executes a file without measuring and returns its parameters and cases.
 
 const { caseArguments } = require('../case_arguments.js');
 const { decodeList } = require('../wire.js');
@@ -36,12 +36,12 @@ async function describe(session, command) {
   });
 }
 
-/** Of node and of the parts inside, as `NAME=VERSION`. */
+/** Versions of node and its components, as `NAME=VERSION`. */
 function versions() {
   return Object.entries(process.versions).map(([name, version]) => `${name}=${version}`);
 }
 
-/** `param.NAME` and `type.NAME` for every parameter. Integer-like names keep the order JavaScript gives them. */
+/** `param.NAME` and `type.NAME` for every parameter. Integer-like names keep JavaScript's order. */
 function declared(bench) {
   const fields = {};
   for (const [name, values] of Object.entries(bench.options)) {
@@ -58,9 +58,9 @@ function typeOf(values) {
 }
 
 /**
- * Every allowed case made quick, each once, with the first case that it was made of: a quick value may contradict
- * another parameter. Node core tests only the first value of every parameter, so broken cases stay unseen until
- * somebody measures them.
+ * Every allowed case made quick, without duplicates, with the first case that it derives from: a quick value may
+ * contradict another parameter. Node core tests only the first value of every parameter, so broken cases remain
+ * undetected until they are measured.
  */
 function testCases(bench, options) {
   const seen = new Map();

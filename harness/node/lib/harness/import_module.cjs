@@ -1,5 +1,5 @@
 'use strict';
 
-// `import()` for files that are joined with others: what is compiled as a script by itself has none of its own.
+// `import()` for bundled files: code compiled as a separate script has none.
 
 exports.importModule = (address) => import(address);

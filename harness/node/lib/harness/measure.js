@@ -1,9 +1,9 @@
 'use strict';
 
-// Answers `load` and `run mode=once`: makes one case of a file ready, calls the file's `main`, waits until it has
-// reported, and turns what it reports into events. Decides which cases are refused and when a run is over: after the
-// report, after an error, when asked to stop, or when the event loop is empty and nothing was reported. Code that
-// merely keeps the process alive afterwards is not waited for.
+// Answers `load` and `run mode=once`: prepares one case of a file, calls the file's `main`, waits for its report, and
+// turns the report into events. Decides which cases are refused and when a run is over: after the report, after an
+// error, on a stop, or when the event loop is empty and nothing was reported. Does not wait for code that merely keeps
+// the process alive afterwards.
 
 const path = require('path');
 const { decodeList, decodeText } = require('../wire.js');
@@ -12,12 +12,12 @@ const { HarnessError, atStage } = require('./session.js');
 
 const VALUE = 'value.';
 
-/** An answer longer than this is compared by its digest. */
+/** Longer answers are compared by their digest. */
 const CHECK_LIMIT = 32768;
 
 /**
- * Opens the file with the given values and keeps its benchmark as a job. Refuses a case that is not complete, because
- * a missing value would silently become the first declared one, and one that the file's own filter rejects.
+ * Opens the file with the given values and keeps its benchmark as a job. Refuses an incomplete case, because a missing
+ * value would silently become the first declared one, and a case that the file's own filter rejects.
  */
 async function load(session, command) {
   const [job, form, file] = ['job', 'form', 'path'].map(command.text);
@@ -25,7 +25,7 @@ async function load(session, command) {
   const given = Object.keys(command.fields).filter((key) => key.startsWith(VALUE));
   const argv = given.map((key) => `${key.slice(VALUE.length)}=${decodeText(command.fields[key])}`);
 
-  // The role of a child: processes that the benchmark starts must not take themselves for a parent.
+  // The role of a child: processes started by the benchmark must not act as a parent.
   process.env.NODE_RUN_BENCHMARK_FN = '';
   const state = { session, job, reported: null, begun: false };
   const opened = await open(session, {
@@ -64,7 +64,7 @@ async function run(session, command) {
   session.channel.send('end', { id: command.id, jobs, elapsed_ns, max_late_ns: 0, modules });
 }
 
-/** Files below a folder from which modules were loaded, without those of installed packages. ES modules have no list. */
+/** Files below a folder from which modules were loaded, without installed packages. ES modules have no such list. */
 function modulesBelow(folder) {
   const inside = (file) => file.startsWith(folder + path.sep) && !file.includes(`${path.sep}node_modules${path.sep}`);
   return Object.keys(require('module')._cache).filter(inside);
@@ -72,13 +72,13 @@ function modulesBelow(folder) {
 
 function loaded(session, job) {
   const state = session.jobs.get(job);
-  if (!state) throw new HarnessError('protocol', 'UnknownJob', `no job '${job}'`);
-  if (!state.bench) throw new HarnessError('protocol', 'Mode', `job '${job}' is code, which is not measured once`);
-  if (state.begun) throw new HarnessError('protocol', 'SecondRun', `job '${job}' has run; load it again`);
+  if (!state) throw new HarnessError('protocol', 'UnknownJob', `unknown job '${job}'`);
+  if (!state.bench) throw new HarnessError('protocol', 'Mode', `job '${job}' is code, which does not support mode 'once'`);
+  if (state.begun) throw new HarnessError('protocol', 'SecondRun', `job '${job}' has already run; load it again`);
   return state;
 }
 
-/** Runs one case; its error is an event, not an exception, so that the other jobs go on. */
+/** Runs one case; reports its error as an event, not an exception, so that the other jobs continue. */
 async function runCase(session, state, id) {
   const fields = { id, job: state.job };
   state.id = id;
@@ -112,8 +112,8 @@ function completed(session, state, fields) {
       if (state.reported) resolve();
       else reject(new HarnessError('run', 'NothingReported', 'the file ended without reporting a result'));
     });
-    // A tick of its own, as node gives it to the main function of a file that is run directly: ticks and promise
-    // jobs that the function queues are then processed in the same order.
+    // In a separate tick, as node calls the main function of a file that is run directly: ticks and promise jobs queued
+    // by the function then run in the same order.
     process.nextTick(() => {
       try {
         state.main(state.bench.config);
@@ -121,7 +121,7 @@ function completed(session, state, fields) {
         reject(staged(error));
         return;
       }
-      // Errors thrown right behind the report belong to the run, hence one more turn of the event loop.
+      // Errors thrown right after the report belong to the run, so wait for one more turn of the event loop.
       const finish = () => setImmediate(resolve);
       if (state.reported) {
         finish();
@@ -140,7 +140,7 @@ function staged(error) {
   return error instanceof HarnessError ? error : atStage('run', error);
 }
 
-/** What the benchmark of a job calls when it has something to say. A result is sent at once: it survives a crash. */
+/** Hooks that the benchmark of a job calls. A result is sent at once, so that it survives a crash. */
 function hooks(state) {
   const send = (verb, fields) => state.session.channel.send(verb, { id: state.id, job: state.job, ...fields });
   return {
@@ -162,7 +162,7 @@ function hooks(state) {
   };
 }
 
-/** Iterations are whole on the wire; `rate` is exact. A tool's own time is better than the life of its process. */
+/** Iterations are integers on the wire; `rate` is exact. A tool's own time is better than its process's lifetime. */
 function onceFields({ rate, elapsed_ns, iterations, cpu_ns, http }) {
   const time_ns = http ? Math.round(http.seconds * 1e9) : elapsed_ns;
   return { iterations: Math.round(iterations), elapsed_ns: time_ns, rate, cpu_ns, tool: http && http.tool };

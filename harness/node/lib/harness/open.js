@@ -1,8 +1,7 @@
 'use strict';
 
-// Executes a benchmark file inside the harness so that it believes to be the main program, and catches the
-// benchmark it creates. Decides how a file is loaded (CommonJS or ES module) and when it has failed to create one.
-// Nothing is measured here.
+// Executes a benchmark file inside the harness as if it were the main program, and intercepts the benchmark it creates.
+// Decides how a file is loaded (CommonJS or ES module) and when it has failed to create one. Does not measure.
 
 const fs = require('fs');
 const path = require('path');
@@ -16,9 +15,9 @@ const NEEDS_TYPES = 'does not run TypeScript; 22.18, 23.6 and newer versions do'
 let opened = 0;
 
 /**
- * Executes `file` with `argv`. Resolves to `{ bench, main, options }` as soon as the file has called
- * createBenchmark and its top-level code is through. `hooks` gets what the benchmark reports later; `outside` notes what
- * the declaration depends on.
+ * Executes `file` with `argv`. Resolves to `{ bench, main, options }` as soon as the file has called createBenchmark
+ * and its top-level code has finished. `hooks` receives what the benchmark reports later; `outside` records what the
+ * declaration depends on.
  */
 async function open(session, { file, argv, root, hooks, fields, outside }) {
   const absolute = realPath(file);
@@ -71,7 +70,7 @@ async function execute(session, file, outside) {
     provideToModules();
     session.yieldLoop(null);
     const { pathToFileURL } = require('url');
-    // The query keeps a second opening of the same file from being answered by node's cache.
+    // The query makes node's cache treat a second opening of the same file as a new module.
     const { href } = pathToFileURL(file);
     const { importModule } = require('./import_module.cjs');
     await importModule(opened === 1 ? href : `${href}?opened=${opened}`);
@@ -83,16 +82,16 @@ async function execute(session, file, outside) {
 /** Executes a CommonJS file as the main program: `require.main === module` holds in it. */
 function loadAsMain(file) {
   if (runtime.name !== 'bun') {
-    // The third argument says so.
+    // The third argument makes it the main module.
     Module._load(file, null, true);
     return;
   }
-  // In Bun that function does nothing, and this name decides what the main module is.
+  // In Bun that function has no effect, and this property determines the main module.
   globalThis.Bun.main = file;
   require(file);
 }
 
-/** Node names a main program by its real path; a missing file is left for the loader to complain about. */
+/** Node identifies a main program by its real path; the loader reports a missing file. */
 function realPath(file) {
   try {
     return fs.realpathSync(file);
@@ -101,15 +100,15 @@ function realPath(file) {
   }
 }
 
-/** A statement that only an ES module has, at the beginning of a line. */
+/** A statement that only an ES module has, at the start of a line. */
 const MODULE_STATEMENT = /^\s*(?:import\s*['"{*]|import\s[^=(]*\sfrom\s*['"]|export\s)/m;
 
-/** Whether node takes `file` for an ES module: by its name, by the nearest package.json, else by its syntax. */
+/** Whether node treats `file` as an ES module: by its name, by the nearest package.json, else by its syntax. */
 function isModule(file) {
   if (file.endsWith('.mjs') || file.endsWith('.mts')) return true;
   if (!/\.[jt]s$/.test(file)) return false;
   const type = packageType(path.dirname(file));
-  // Versions that look at the syntax (22.7) have in-thread hooks later or at the same time.
+  // Versions that check the syntax (22.7) got in-thread hooks later or at the same time.
   if (type) return type === 'module';
   return hasModuleStatement(file) && (runtime.name !== 'node' || Boolean(require('module').registerHooks));
 }

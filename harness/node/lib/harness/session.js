@@ -1,8 +1,8 @@
 'use strict';
 
-// One conversation with Speedwell: reads a command, answers it, reads the next. Decides which command may come when,
-// what an error looks like on the wire, and what the runtime says about itself. How a file is opened, described and
-// measured lies in the files beside it, which are loaded when they are needed.
+// One conversation with Speedwell: reads a command, answers it, reads the next. Decides which command is allowed
+// when, the wire format of an error, and what the runtime reports about itself. The files beside it open, describe
+// and measure files; they are loaded on demand.
 
 const path = require('path');
 const runtime = require('../runtime.js');
@@ -14,15 +14,15 @@ class Session {
   constructor(channel) {
     this.channel = channel;
     this.jobs = new Map();
-    /** What is going on, for errors that come out of the event loop: `{ stage, fields, fail }`. */
+    /** The current activity, for errors from the event loop: `{ stage, fields, fail }`. */
     this.current = null;
     this.leaving = false;
-    /** Whether a benchmark file is executed here, and not code. */
+    /** Whether a benchmark file is executed here, not code. */
     this.opened = false;
-    /** Verbs of the commands so far, and who hears them before the process ends. */
+    /** Verbs received so far, and the callback that gets them before the process ends. */
     this.verbs = new Set();
     this.onQuit = null;
-    /** Set while gauges are shown. */
+    /** Set while gauges are reported. */
     this.monitor = null;
   }
 
@@ -40,7 +40,7 @@ class Session {
     this.leave();
   }
 
-  /** Ends what code has left to be undone. */
+  /** Ends jobs that are still loaded. */
   async _undo() {
     for (const [name, job] of this.jobs) {
       this.jobs.delete(name);
@@ -52,7 +52,7 @@ class Session {
     }
   }
 
-  /** From now on user code owns the event loop: the end of the driver ends the process, `onStop` hears a stop. */
+  /** From now on user code owns the event loop: the driver's end ends the process, and `onStop` handles a stop. */
   yieldLoop(onStop) {
     const { channel } = this;
     channel.watch();
@@ -61,14 +61,14 @@ class Session {
     channel.onStop = onStop;
   }
 
-  /** Commands are waited for again, whatever user code has left behind. */
+  /** Waits for commands again, whatever user code has left in the event loop. */
   takeLoop() {
     this.channel.onEnd = null;
     this.channel.onStop = null;
     this.channel.setBackground(false);
   }
 
-  /** A run of code goes on until `onEnd` or `onStop` end it; `blocks` says that it leaves no time for events. */
+  /** A run of code continues until `onEnd` or `onStop` ends it; `blocks` means that it leaves no time for events. */
   holdLoop(blocks, onStop, onEnd) {
     const { channel } = this;
     channel.onEnd = onEnd;
@@ -77,7 +77,7 @@ class Session {
     channel.setBackground(false);
   }
 
-  /** Between two batches of code that leaves no time for events. */
+  /** Called between two batches of code that leaves no time for events. */
   glance() {
     this.channel.glance();
     if (this.monitor) this.monitor.glance();
@@ -115,7 +115,7 @@ class Session {
 
   _hello(command) {
     if (command.text('proto') !== PROTOCOL) {
-      this.fail(new HarnessError('protocol', 'Version', `only protocol version ${PROTOCOL} is spoken here`),
+      this.fail(new HarnessError('protocol', 'Version', `only protocol version ${PROTOCOL} is supported`),
                 { id: command.id }, true);
       this.leave();
     }
@@ -127,27 +127,27 @@ class Session {
     if (!job) throw new HarnessError('protocol', 'MissingKey', "load needs 'job'");
     if (form === 'text') return require('../code/job.js').load(this, command);
     if (form === 'case') return require('./measure.js').load(this, command);
-    throw new HarnessError('protocol', 'Form', `form '${form}' is not offered, only 'case' and 'text'`);
+    throw new HarnessError('protocol', 'Form', `unsupported form '${form}': expected 'case' or 'text'`);
   }
 
   _run(command) {
     const mode = command.text('mode');
     if (mode === 'once') return require('./measure.js').run(this, command);
     if (['continuous', 'timed', 'series'].includes(mode)) return require('../code/run.js').run(this, command);
-    throw new HarnessError('protocol', 'Mode', `mode '${mode}' is not offered, only 'once', 'continuous', 'timed' and 'series'`);
+    throw new HarnessError('protocol', 'Mode', `unsupported mode '${mode}': expected 'once', 'continuous', 'timed' or 'series'`);
   }
 
   async _unload(command) {
     const name = command.text('job');
     const job = this.jobs.get(name);
-    if (!this.jobs.delete(name)) throw new HarnessError('protocol', 'UnknownJob', `no job '${name}'`);
+    if (!this.jobs.delete(name)) throw new HarnessError('protocol', 'UnknownJob', `unknown job '${name}'`);
     if (job.end) await job.end();
     this.channel.send('unloaded', { id: command.id, job: name });
   }
 
   /**
-   * Sends an `error` event. `fatal` says that this process is about to end. The stack of an error of a benchmark file
-   * goes to stderr as well, where its author would see it without us: of a SyntaxError it shows the line.
+   * Sends an `error` event. `fatal`: this process is about to end. The stack trace of a benchmark file's error also
+   * goes to stderr, as without the harness; for a SyntaxError it contains the line.
    */
   fail(error, fields, fatal = false) {
     const described = errorFields(error);
@@ -155,17 +155,17 @@ class Session {
     this.channel.send('error', { ...fields, ...described, fatal: fatal ? 1 : 0 });
   }
 
-  /** An error that no caller can catch: it belongs to whatever is going on. */
+  /** Handles an error that no caller can catch, as part of the current activity. */
   uncaught(error) {
     if (this.current) {
       this.current.fail(error);
       return;
     }
-    // Code of a file that has already been answered for; its results stand, but its author should know.
+    // From a file whose run is over; its results stand, but its author should see the error.
     this.channel.send('log', { level: 'warning', text: `after the run: ${error && error.stack ? error.stack : error}` });
   }
 
-  /** The file called process.exit: say so before the process is gone. */
+  /** The file called process.exit: report it before the process is gone. */
   _exiting(status) {
     if (this.leaving) return;
     const { stage = 'run', fields = {} } = this.current || {};
@@ -182,12 +182,12 @@ class HarnessError extends Error {
   }
 }
 
-/** The error of user code at `stage`; what was thrown need not be an Error. */
+/** Wraps an error of user code at `stage`; the thrown value need not be an Error. */
 function atStage(stage, thrown) {
   return { stage, thrown };
 }
 
-/** Fields of an `error` event for a HarnessError or for something thrown at a stage. */
+/** Fields of an `error` event for a HarnessError or for a value thrown at a stage. */
 function errorFields(error) {
   if (error instanceof HarnessError) return { stage: error.stage, class: error.name, msg: error.message };
   const { stage, thrown } = Object.hasOwn(error, 'thrown') ? error : { stage: 'run', thrown: error };
@@ -196,29 +196,29 @@ function errorFields(error) {
   return { stage, class: name, msg: message, stack, line: lineOf(stack) };
 }
 
-/** The stack without the frames of node and of this harness. */
+/** Removes the frames of node and of this harness from a stack trace. */
 function ownFrames(stack) {
   const foreign = [`(${path.resolve(__dirname, '..', '..')}${path.sep}`, 'node:internal/'];
   const isFrame = (line) => /^\s+at /.test(line);
   return stack.split('\n').filter((line) => !isFrame(line) || !foreign.some((mark) => line.includes(mark))).join('\n');
 }
 
-/** What stacks call code that was given as text: `[runner]:2` or, in a frame, `[runner]:2:5`. */
+/** File names in stack traces of code given as text: `[runner]:2` or, in a frame, `[runner]:2:5`. */
 const CODE_LINE = /\[(?:runner|init|init_runner|done)\]:(\d+)/;
 
-/** Line in the code, or in the benchmark file (argv 1 while it is loaded), where the error came from, if known. */
+/** Line in the code, or in the benchmark file (argv 1 while it is loaded), that the error came from, if known. */
 function lineOf(stack) {
   const code = CODE_LINE.exec(stack);
   if (code) return code[1];
   const file = process.argv[1] || '';
-  const at = stack.indexOf(`${file}:`);
-  const digits = at < 0 ? null : /^\d+/.exec(stack.slice(at + file.length + 1));
+  const position = stack.indexOf(`${file}:`);
+  const digits = position < 0 ? null : /^\d+/.exec(stack.slice(position + file.length + 1));
   return digits ? digits[0] : undefined;
 }
 
 const CLOCK_READS = 16;
 
-/** What `monitor` shows, with units; named as in Node.js's own documentation. */
+/** What `monitor` reports, with units; named as in Node.js's documentation. */
 const GAUGES = [
   'event_loop_delay_p99:ms', 'event_loop_delay_max:ms', 'event_loop_utilization:percent', 'heap_used:B', 'heap_total:B',
   'rss:B', 'external:B', 'gc_count:count', 'gc_time:ms',
@@ -240,13 +240,13 @@ function readyFields() {
   };
 }
 
-/** Processors this process may use. */
+/** Number of processors that this process may use. */
 function processors() {
   const os = require('os');
   return os.availableParallelism ? os.availableParallelism() : os.cpus().length;
 }
 
-/** Smallest step seen between two readings of the clock: its resolution and cost together, which is what counts. */
+/** Smallest difference between two readings of the clock: resolution and cost combined. */
 function clockStep_ns() {
   let smallest = Infinity;
   let before = process.hrtime.bigint();
@@ -262,7 +262,7 @@ function warnings() {
   const list = [];
   if (process.features.debug) list.push(`this is a debug build of ${runtime.title}`);
   if (flag('--inspect')) list.push('the inspector is on');
-  if (process.env.NODE_V8_COVERAGE) list.push('NODE_V8_COVERAGE is set: code is counted while it runs');
+  if (process.env.NODE_V8_COVERAGE) list.push('NODE_V8_COVERAGE is set: coverage slows down the code');
   if (process.env.NODE_OPTIONS) list.push(`NODE_OPTIONS is set: '${process.env.NODE_OPTIONS}'`);
   if (process.env.NODE_DEBUG) list.push(`NODE_DEBUG is set: '${process.env.NODE_DEBUG}'`);
   return list;

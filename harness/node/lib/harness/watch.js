@@ -1,16 +1,16 @@
 'use strict';
 
-// Looks at a pipe again and again, for programs whose event loop cannot be told to watch one in the background (Bun).
-// It offers what channel.js uses of a socket.
+// Polls a pipe, for runtimes whose event loop cannot watch one in the background (Bun). Provides the part of a
+// socket's interface that channel.js uses.
 
 const { EventEmitter } = require('events');
 const fs = require('fs');
 
-/** A stop is noticed after so long at most. A look takes a few microseconds. */
+/** Upper bound for noticing a stop. A poll takes a few microseconds. */
 const LOOK_MS = 20;
 
 class Watch extends EventEmitter {
-  /** Of `descriptor` no reading may wait. */
+  /** `descriptor` must be non-blocking. */
   constructor(descriptor) {
     super();
     this.descriptor = descriptor;

@@ -1,6 +1,6 @@
 'use strict';
 
-// autocannon: the command line, and what its JSON report says.
+// autocannon: its command line and its JSON report.
 
 const { address, findProgram } = require('./program.js');
 
@@ -16,7 +16,7 @@ function command(settings) {
   return { file: windows ? 'autocannon.cmd' : findProgram('autocannon'), args: args.map(String), shell: windows };
 }
 
-/** The rate is autocannon's mean over one-second samples; nothing counted means that nothing was measured. */
+/** The rate is autocannon's mean over one-second samples; without counts, nothing was measured. */
 function read(stdout) {
   const report = parse(stdout);
   if (!report || !report.requests || !report.requests.average) return undefined;

@@ -1,11 +1,11 @@
 'use strict';
 
-// h2load: the command line, and what its text report says.
+// h2load: its command line and its text report.
 
 const { address, findProgram } = require('./program.js');
 const { milliseconds, seconds } = require('./wrk.js');
 
-/** Settings that have a short option, in the order of the command line. All must be numbers to be passed on. */
+/** Settings with a short option, in the order of the command line. Only numbers are passed on. */
 const SHORT = {
   clients: '-c',
   threads: '-t',
@@ -35,8 +35,8 @@ function command(settings) {
 }
 
 /**
- * How long to measure: `-D`, with which h2load ignores a number of requests. It refuses `-D` together with a rate of
- * new connections, so there the number of requests is the limit. Durations are whole numbers with a unit.
+ * The length of a measurement: `-D`, with which h2load ignores the number of requests. It rejects `-D` together with
+ * a rate of new connections, so there the number of requests is the limit. Durations are integers with a unit.
  */
 function limit({ duration, requests, rate }) {
   if (typeof duration === 'number' && typeof rate !== 'number') {

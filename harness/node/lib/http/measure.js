@@ -1,19 +1,19 @@
 'use strict';
 
-// What `bench.http` does: runs one HTTP tool against the server of the benchmark and turns its output into a report.
-// Decides what a failed tool means. It knows no tool by name; lib/http/tools.js does.
+// Implements `bench.http`: runs one HTTP tool against the benchmark's server and turns its output into a report.
+// Decides what a failed tool means. Independent of specific tools; see lib/http/tools.js.
 
 const { spawn } = require('child_process');
 const { signals } = require('os').constants;
 const { chooseTool } = require('./tools.js');
 
-/** Settings that a benchmark file need not give. */
+/** Defaults of settings. */
 function defaults() {
   return { port: Number(process.env.PORT) || 12346, path: '/', connections: 100, duration: 10, scheme: 'http',
            host: '127.0.0.1' };
 }
 
-/** A tool that could not measure. `status` is what the process should exit with. */
+/** A tool that failed to measure. `status` is the exit status for the process. */
 class ToolFailure extends Error {
   constructor(message, status) {
     super(message);
@@ -23,7 +23,7 @@ class ToolFailure extends Error {
 }
 
 /**
- * Runs a tool as `options` say and reports what it measured. `done(status)` is called as soon as the tool has ended,
+ * Runs a tool according to `options` and reports its result. Calls `done(status)` as soon as the tool has ended,
  * also after a failure, so that the file can close its server. A failure then ends the process.
  */
 function measure(bench, options, done) {
@@ -48,7 +48,7 @@ function fail(bench, failure) {
   process.exit(failure.status);
 }
 
-/** `rate` stays what the tool calls its result; the details let a reader divide, or refuse a run with errors. */
+/** `rate` is the tool's own result; the details let a reader divide, or reject a run with errors. */
 function reportOf({ tool, elapsed_ns, found }) {
   const { rate, seconds = Number(elapsed_ns) / 1e9, ...details } = found;
   const iterations = found.requests === undefined ? rate * seconds : found.requests;
@@ -84,8 +84,8 @@ function run(wanted, settings, callback) {
 }
 
 /**
- * Waits for the end of `child`: its output, its status as a shell would tell it, and the cause in words. Node core
- * takes a tool that died by a signal for one that succeeded.
+ * Waits for the end of `child`: its output, its status as a shell reports it, and the cause as text. Node core
+ * treats a tool killed by a signal as successful.
  */
 function collect(child, callback) {
   let stdout = '';

@@ -1,6 +1,6 @@
 'use strict';
 
-// What all HTTP tools share: where a program lies and which address it is pointed at.
+// Shared by all HTTP tools: finds programs, and builds the target address.
 
 const fs = require('fs');
 const path = require('path');
@@ -26,7 +26,7 @@ function executable(file) {
   }
 }
 
-/** The address that a tool is pointed at. */
+/** The address that a tool loads. */
 function address({ scheme, host, port, path: target }) {
   return `${scheme}://${host}:${port}${target}`;
 }

@@ -1,12 +1,12 @@
 'use strict';
 
-// Speedwell's own load generator as the tool of `bench.http`: the command line, and the line of JSON it prints.
+// Speedwell's own load generator as a tool of `bench.http`: its command line, and the line of JSON it prints.
 
 const fs = require('fs');
 const { address, findProgram } = require('./program.js');
 const { parse } = require('./autocannon.js');
 
-/** The driver names its own program, so that the generator is as new as the rest. */
+/** The driver passes its own program, so that the generator has the same version. */
 function program() {
   return process.env.SPEEDWELL_PROGRAM || findProgram('speedwell');
 }
@@ -15,8 +15,8 @@ function program() {
 const asksFor = (name) => new RegExp(`['"](node:)?${name}['"]`);
 
 /**
- * Whether the server speaks HTTP/2 without TLS, which its address does not say: the file says so (`http2: true`), sets
- * what only HTTP/2 has, or requires no other HTTP module.
+ * Whether the server uses HTTP/2 without TLS, which its address does not tell: the file requests it (`http2: true`),
+ * sets an option that only HTTP/2 has, or requires no other HTTP module.
  */
 function speaksHttp2({ http2, maxConcurrentStreams, script }) {
   if (http2 !== undefined) return http2;
@@ -33,7 +33,7 @@ function sourceOf(script) {
   }
 }
 
-/** h2load's words for HTTP/2: connections with so many streams each, and a number of requests. */
+/** h2load's options for HTTP/2: connections with this many streams each, and a number of requests. */
 function traffic(settings) {
   const { connections, clients, maxConcurrentStreams = 1, requests } = settings;
   if (!speaksHttp2(settings)) return ['-c', String(connections)];
@@ -47,7 +47,7 @@ function command(settings) {
   const { duration, scheme, headers = {} } = settings;
   const args = ['load', '--benchmarker', ...traffic(settings), '-t', `${duration}s`];
   for (const [name, value] of Object.entries(headers)) args.push('-H', `${name}: ${value}`);
-  // Benchmarks sign their certificates themselves, and no other tool checks them.
+  // Benchmarks use self-signed certificates, and no other tool checks them.
   if (scheme === 'https') args.push('--insecure');
   args.push(address(settings));
   return { file: program(), args };

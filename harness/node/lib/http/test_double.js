@@ -1,8 +1,8 @@
 'use strict';
 
 // The tool that needs no installation: a node program that sends one request after the other. It shows that an HTTP
-// benchmark works; its figures say little about a server. As in Node core its result is a COUNT of responses, which
-// readers divide by the seconds.
+// benchmark works; its numbers say little about a server. As in Node core, its result is a COUNT of responses,
+// which readers divide by the seconds.
 
 const path = require('path');
 const { address } = require('./program.js');
@@ -18,7 +18,7 @@ function testDouble(protocol) {
 
 function command(protocol, settings) {
   const env = { test_url: address(settings), ...process.env };
-  // The environment wins, so that a whole run can be made short from outside.
+  // The environment takes precedence, so that a whole run can be shortened from outside.
   env.duration = process.env.duration || String(settings.duration);
   return { file: process.execPath, args: [CLIENT, protocol], env };
 }

@@ -1,7 +1,8 @@
 'use strict';
 
 // The program behind the test double: requests `test_url` for `duration` seconds, one request at a time, then prints
-// one line of JSON. The first failed request ends it with status 1, for a server that refuses is no benchmark.
+// one line of JSON. The first failed request ends it with status 1, because a refusing server is not a valid
+// benchmark.
 
 const PROTOCOLS = ['http', 'https', 'http2'];
 
@@ -40,7 +41,7 @@ function die(error) {
   process.exit(1);
 }
 
-/** Asks until the time is over; the request that is under way then is still counted. */
+/** Sends requests until the time is over; the pending request then still counts. */
 function run(protocol, url, duration_s) {
   const { ask, close } = requester(protocol, url);
   const times_ms = [];
@@ -66,9 +67,9 @@ function run(protocol, url, duration_s) {
 
 function summary(times_ms, non2xx, seconds) {
   const sorted = times_ms.sort((a, b) => a - b);
-  const at = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
+  const quantile = (share) => sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))];
   const mean = sorted.reduce((sum, time) => sum + time, 0) / sorted.length;
-  return { throughput: sorted.length, seconds, non2xx, latency_ms: { mean, p50: at(0.5), p99: at(0.99) } };
+  return { throughput: sorted.length, seconds, non2xx, latency_ms: { mean, p50: quantile(0.5), p99: quantile(0.99) } };
 }
 
 const [protocol] = process.argv.slice(2);

@@ -1,7 +1,7 @@
 'use strict';
 
-// The HTTP tools that `bench.http` can use, and which one is used. A tool is looked for only when it is needed and
-// without running it: starting every known tool in every process cost more than many benchmarks take.
+// The HTTP tools that `bench.http` supports, and how one is chosen. A tool is searched only when it is needed and
+// without running it: starting every known tool in every process took longer than many benchmarks.
 
 const GUIDE =
   'https://github.com/nodejs/node/blob/HEAD/doc/contributing/writing-and-running-benchmarks.md#http-benchmark-requirements';
@@ -17,7 +17,7 @@ const TOOLS = {
   'h2load': () => require('./h2load.js').h2load,
 };
 
-/** The tool called `wanted`, or the first present one. Throws if there is none. */
+/** Returns the tool called `wanted`, or the first installed one. Throws if there is none. */
 function chooseTool(wanted) {
   const name = wanted || defaultTool();
   if (!name) throw new Error(`Could not locate required http benchmarker. See ${GUIDE} for further instructions.`);
@@ -27,7 +27,7 @@ function chooseTool(wanted) {
   return tool;
 }
 
-/** Name of the first tool that is present. */
+/** Name of the first installed tool. */
 function defaultTool() {
   return Object.keys(TOOLS).find((name) => TOOLS[name]().present());
 }

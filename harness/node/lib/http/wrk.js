@@ -1,13 +1,13 @@
 'use strict';
 
-// wrk: the command line, and what its text report says.
+// wrk: its command line and its text report.
 
 const os = require('os');
 const { address, findProgram } = require('./program.js');
 
-/** wrk understands whole seconds only. */
+/** wrk supports whole seconds only. */
 const SHORTEST_SECONDS = 1;
-/** Threads on a system that does not say how many processors may be used. */
+/** Threads on a system that does not report how many processors may be used. */
 const FALLBACK_THREADS = 8;
 const UNIT_MS = { us: 0.001, ms: 1, s: 1000, m: 60000, h: 3600000 };
 
@@ -20,7 +20,7 @@ function command(settings) {
   return { file: findProgram('wrk'), args: args.map(String) };
 }
 
-/** A report without a throughput line is no result: wrk prints none when it could not connect. */
+/** A report without a throughput line is not a result: wrk prints none when it could not connect. */
 function read(stdout) {
   const throughput = /Requests\/sec:[ \t]+([0-9.]+)/.exec(stdout);
   if (!throughput || !Number.isFinite(Number(throughput[1]))) return undefined;
@@ -55,7 +55,7 @@ function latencies(stdout) {
   return latency_ms;
 }
 
-/** Rounded to nanoseconds, so that 403.25us reads 0.40325 and not 0.40325000000000005; the same for seconds. */
+/** Rounded to nanoseconds, so that 403.25us becomes 0.40325, not 0.40325000000000005; the same for seconds. */
 function milliseconds(digits, unit) {
   return Math.round(Number(digits) * UNIT_MS[unit] * 1e6) / 1e6;
 }

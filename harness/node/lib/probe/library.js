@@ -1,11 +1,11 @@
 'use strict';
 
-// Observes the call of `createBenchmark`, whichever library it belongs to. Decides nothing; what it saw tells a file
-// without cases from one that never created a benchmark, and whether it has a set-up step of its own.
+// Observes the call of `createBenchmark` in any library. Its record distinguishes a file without cases from one that
+// never created a benchmark, and tells whether the file has a setup step.
 
 const Module = require('module');
 
-/** Fills `seen.called`, `seen.setup` and `seen.declared` when a library loaded from now on is used. */
+/** Sets `seen.called`, `seen.setup` and `seen.declared` when a library loaded from now on is used. */
 function watchLibrary(seen) {
   const wrapped = new WeakSet();
   const load = Module._load;
@@ -31,7 +31,7 @@ function wrap(library, seen) {
     seen.called = true;
     const [, parameters, options] = args;
     if (options && typeof options.setup === 'function') seen.setup = true;
-    // Noted before the library adds what stands on the command line. Groups have parameters of their own.
+    // Recorded before the library adds command-line values. Groups have their own parameters.
     if (!(options && options.byGroups)) seen.declared = declared(parameters);
     const bench = create.apply(this, args);
     if (seen.onDeclared) seen.onDeclared();
@@ -39,7 +39,7 @@ function wrap(library, seen) {
   };
 }
 
-/** Names with lists of values. */
+/** Parameter names with lists of values. */
 function declared(parameters) {
   return Object.entries(parameters || {}).map(([name, values]) => ({ name, values: [].concat(values) }));
 }

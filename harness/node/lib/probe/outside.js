@@ -1,21 +1,21 @@
 'use strict';
 
-// Notes what the cases of a file depend on besides its own text: files that are loaded or read, and variables of the
-// environment, until the file has declared its benchmark. Where more than that was looked at (folders, other programs)
-// the answer is `volatile`: nobody may remember it. Time and chance are not noticed. Used while a file is described,
-// never while it is measured.
+// Records what the cases of a file depend on besides its own text: files that are loaded or read, and environment
+// variables, until the file has declared its benchmark. If the file inspects anything else (folders, other programs),
+// the answer is `volatile` and must not be cached. Time and randomness are not detected. Used while a file is
+// described, never while it is measured.
 
 const childProcess = require('child_process');
 const fs = require('fs');
 const path = require('path');
 
-/** Functions whose answers cannot be told from the content of a file. */
+/** Functions whose results do not depend only on a file's content. */
 const VOLATILE = [
   [fs, ['existsSync', 'statSync', 'lstatSync', 'readdirSync', 'opendirSync', 'openSync', 'accessSync', 'readlinkSync']],
   [childProcess, ['execSync', 'execFileSync', 'spawnSync']],
 ];
 
-/** What an ES module may import without being volatile: these cannot be followed here. */
+/** What an ES module may import without being volatile: its imports cannot be followed here. */
 const IMPORT = /\b(?:import|export)\b[^'"`;]*?\(?\s*(['"])(.*?)\1/g;
 const HARMLESS = /^(?:speedwell|(?:node:)?(?:assert|buffer|events|path|querystring|string_decoder|url|util|zlib|crypto|timers))$/;
 
@@ -29,7 +29,8 @@ class Outside {
     this.sync = () => {};
   }
 
-  /** From now on; `modules` says that ES modules may be among what looks, which have names of their own for functions. */
+  /** Starts recording; `modules`: ES modules, which have their own bindings of these functions, may be among the
+   * callers. */
   watch(modules) {
     if (modules) this.sync = require('module').syncBuiltinESMExports;
     const real = process.env;
@@ -42,7 +43,7 @@ class Outside {
     this.sync();
   }
 
-  /** The file has declared its benchmark; what it looks at from now on changes no case. */
+  /** The file has declared its benchmark; whatever it inspects from now on changes no case. */
   stop() {
     while (this.undo.length > 0) this.undo.pop()();
     this.sync();
@@ -56,11 +57,11 @@ class Outside {
     if (/\bimport\s*\(/.test(text) || !imports.every((name) => HARMLESS.test(name))) this.volatile = true;
   }
 
-  /** What to tell; files of this package belong to it and are left out. */
+  /** Returns the record; files of this package are part of it and omitted. */
   summary() {
-    const own = `${path.resolve(__dirname, '..', '..')}${path.sep}`;
+    const packageFolder = `${path.resolve(__dirname, '..', '..')}${path.sep}`;
     return {
-      files: [...this.files].filter((file) => !file.startsWith(own)),
+      files: [...this.files].filter((file) => !file.startsWith(packageFolder)),
       env: [...this.environment],
       volatile: this.volatile ? 1 : undefined,
     };
@@ -78,7 +79,7 @@ class Outside {
     const original = module[name];
     const outside = this;
     module[name] = function observed(...args) {
-      // Node implements some of these functions by others of them.
+      // Node implements some of these functions with others of them.
       if (outside.depth === 0) note(...args);
       outside.depth++;
       try {
@@ -101,7 +102,7 @@ class Outside {
   }
 }
 
-/** Node core's library looks for HTTP tools whenever it is loaded, which changes no case. */
+/** Node core's library searches for HTTP tools whenever it is loaded, which changes no case. */
 function asksForTool() {
   return new Error().stack.includes('_http-benchmarkers.js');
 }

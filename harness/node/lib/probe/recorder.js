@@ -1,8 +1,8 @@
 'use strict';
 
-// Watches what the parent role of a benchmark file does: which cases it would start, with which flags, and what it
-// tells its driver. Decides what is recorded and what the file sees instead of its children. Whether the record is
-// enough to measure single cases is decided in verdict.js.
+// Observes the parent role of a benchmark file: which cases it would start, with which flags, and its messages to
+// its driver. Decides what is recorded and what the file sees instead of its children. verdict.js decides whether
+// the record suffices to measure single cases.
 
 const { EventEmitter } = require('events');
 const childProcess = require('child_process');
@@ -11,7 +11,7 @@ const { Outside } = require('./outside.js');
 const { verdict } = require('./verdict.js');
 const { writeAll } = require('../wire.js');
 
-/** A file that forks something else and has shown no case after this time waits for an answer that cannot come. */
+/** A file that forks another program and has no case after this time waits for an answer that cannot come. */
 const FOREIGN_FORK_MS = 500;
 
 class Recorder {
@@ -31,7 +31,7 @@ class Recorder {
     this._replaceFork();
     this._listenForConfig();
     watchLibrary(this.library);
-    // This event observes an error without handling it: the process still dies as it would have.
+    // This event observes an error without handling it: the process still dies as usual.
     process.on('uncaughtExceptionMonitor', (error) => { this.error = describeError(error); });
     process.on('exit', (status) => this._handOver(status));
     this.outside.watch(true);
@@ -47,7 +47,7 @@ class Recorder {
     require('module').syncBuiltinESMExports();
   }
 
-  /** The file starts itself for one case: note it, and say at once that all went well. */
+  /** The file starts itself for one case: record it, and report success immediately. */
   _ownFork(args, { execArgv = process.execArgv }) {
     this.cases.push({ args: args.map(String), execArgv: withoutPreload(execArgv.map(String), this.preload) });
     const child = inertChild();
@@ -64,7 +64,7 @@ class Recorder {
     return inertChild();
   }
 
-  /** Without a channel the library would not say how many cases there are; a stand-in hears it and nothing else. */
+  /** Without a channel the library would not announce the number of cases; a stub receives this and nothing else. */
   _listenForConfig() {
     if (process.send) return;
     process.send = (message, ...rest) => {
@@ -82,7 +82,7 @@ class Recorder {
     const { cases, config, error, foreignForks, library } = this;
     const { files, env, volatile } = this.outside.summary();
     const main = mainFile();
-    // The text of an ES module, and what a library that could not be observed looks at, is not known.
+    // The text of an ES module, and the accesses of a library that could not be observed, are unknown.
     const remember = library.called && Boolean(process.mainModule) && !volatile;
     const document = {
       probe: 1, main, node: process.version, versions: process.versions, config, cases, declared: library.declared,
@@ -93,13 +93,13 @@ class Recorder {
   }
 }
 
-/** `process.mainModule` is set once the file is being loaded; an ES module leaves only the command line. */
+/** `process.mainModule` is set once the file is being loaded; with an ES module only the command line has it. */
 function mainFile() {
   const main = process.mainModule;
   return main && main.filename ? main.filename : process.argv[1] || '';
 }
 
-/** A child that never does anything. */
+/** Returns a child that never does anything. */
 function inertChild() {
   const child = new EventEmitter();
   return Object.assign(child, {

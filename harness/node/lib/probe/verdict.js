@@ -1,15 +1,15 @@
 'use strict';
 
-// Decides whether single cases of a file may be measured without its parent role, from what the probe saw.
+// Decides from the probe's record whether single cases of a file can be measured without its parent role.
 
 const fs = require('fs');
 
 /** A property `setup` of an object literal: `setup: ...`, `setup(...) {`, or the short form before `,` or `}`. */
 const SETUP_PROPERTY = /[{,]\s*(?:async\s+)?setup\s*(?:[:,}]|\([^()]*\)\s*\{)/;
 
-/** `needs_parent`, and why. */
+/** Returns `needs_parent`, and the reason. */
 function verdict(seen) {
-  // A file that failed has no other way of being measured either.
+  // A file that failed cannot be measured otherwise either.
   const reason = seen.error ? '' : reasonFor(seen);
   return { needs_parent: reason !== '', reason };
 }
@@ -27,7 +27,7 @@ function reasonFor({ main, cases, config, foreignForks, library }) {
   return '';
 }
 
-/** A guess from the text, for files whose library could not be observed; comments do not count. */
+/** Guesses from the text, for files whose library could not be observed; ignores comments. */
 function declaresSetup(main) {
   let text;
   try {

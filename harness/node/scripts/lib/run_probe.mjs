@@ -1,4 +1,4 @@
-// Runs the probe on one benchmark, as a driver must: a pipe of its own for the result, and a time limit.
+// Runs the probe on one benchmark, as a driver must: a separate pipe for the result, and a timeout.
 
 import { spawn } from 'node:child_process';
 import { dirname, join } from 'node:path';
@@ -16,7 +16,7 @@ function environment() {
   return env;
 }
 
-/** The probe's document plus `outcome`, a word on how the process ended, and `stderr`. */
+/** Returns the probe's document plus `outcome`, a short text on how the process ended, and `stderr`. */
 export async function probe({ node, folder, script, args = [], flags = [], timeout_s }) {
   const child = spawn(node, [...flags, '-r', PROBE, join(folder, script), ...args], {
     cwd: dirname(folder), env: environment(), stdio: ['ignore', 'ignore', 'pipe', 'pipe'],

@@ -1,7 +1,6 @@
 'use strict';
 
-// Fake HTTP tools: programs with a real tool's name that do what a test tells them. They write down how they were
-// called.
+// Fake HTTP tools: programs with a real tool's name that behave as a test requests and record their arguments.
 
 const fs = require('node:fs');
 const os = require('node:os');
@@ -9,7 +8,7 @@ const path = require('node:path');
 
 /**
  * A folder for PATH with a program `name` in it that prints `stdout` and ends with `status` or by `signal`. The rest
- * of PATH holds no tool at all, so that nothing installed on this machine is found.
+ * of PATH contains no tool, so that none installed on this machine is found.
  */
 function fakeTool(t, name, { stdout = '', status = 0, signal = '' } = {}) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'speedwell-tool-'));

@@ -1,13 +1,13 @@
 'use strict';
 
-// Speaks the harness protocol to a harness process, written without the code under test: what it cannot read is an
-// error of the harness.
+// A protocol client for a harness process, written without the code under test: what it cannot parse is an error
+// of the harness.
 
 const { spawn } = require('node:child_process');
 const path = require('node:path');
 const { PACKAGE, collect, ended, environment } = require('./node.js');
 
-/** Encodes one value as the protocol says: bytes below 0x20, `%` and 0x7f become %XX. */
+/** Encodes one value: bytes below 0x20, `%` and 0x7f become %XX. */
 function encode(value) {
   return String(value).replace(/[\x00-\x1f%\x7f]/g, (c) => `%${c.charCodeAt(0).toString(16).padStart(2, '0')}`);
 }
@@ -34,7 +34,7 @@ function list(value) {
   return value === '' ? [] : value.split(',').map(text);
 }
 
-/** A harness process under way: `send` commands, read `events` as they come, `close` the command channel. */
+/** A running harness process: `send` commands, read `events` as they arrive, `close` the command channel. */
 function startHarness({ flags = [], env = {}, cwd } = {}) {
   const child = spawn(process.execPath, [...flags, path.join(PACKAGE, 'harness.cjs')], {
     env: environment({ SPEEDWELL_FDS: '3,4', ...env }), cwd, stdio: ['ignore', 'pipe', 'pipe', 'pipe', 'pipe'],
@@ -60,7 +60,7 @@ function startHarness({ flags = [], env = {}, cwd } = {}) {
   };
 }
 
-/** Sends all commands at once and waits for the end of the process. */
+/** Sends all commands at once and waits for the process to exit. */
 async function converse(commands, options) {
   const harness = startHarness(options);
   const done = harness.done();
@@ -68,7 +68,7 @@ async function converse(commands, options) {
   return done;
 }
 
-/** The whole life of a process that measures one case. */
+/** The complete conversation of a process that measures one case. */
 function measureCase(file, values, { load = {}, ...options } = {}) {
   const given = Object.entries(values).map(([name, value]) => [`value.${name}`, value]);
   return converse([

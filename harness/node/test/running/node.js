@@ -1,6 +1,6 @@
 'use strict';
 
-// Starts node the way a user or a driver does, and waits until it has gone.
+// Starts node as a user or a driver does, and waits until it has exited.
 
 const { spawn } = require('node:child_process');
 const path = require('node:path');
@@ -8,7 +8,7 @@ const path = require('node:path');
 const PACKAGE = path.join(__dirname, '..', '..');
 const FIXTURES = path.join(__dirname, '..', 'fixtures');
 
-/** Variables of whoever runs the tests that would change what a benchmark file does. */
+/** Variables of the test environment that would change the behavior of a benchmark file. */
 const FOREIGN = [
   'NODE_RUN_BENCHMARK_FN', 'NODE_BENCHMARK_FLAGS', 'NODEJS_BENCHMARK_ZERO_ALLOWED', 'NODE_RUN_BENCHMARK_GROUPS',
   'NODE_CHANNEL_FD', 'NODE_CHANNEL_SERIALIZATION_MODE', 'SPEEDWELL_FDS', 'SPEEDWELL_PROBE_FD', 'SPEEDWELL_PROGRAM',
@@ -25,7 +25,7 @@ function fixture(name) {
   return path.join(FIXTURES, name);
 }
 
-/** Everything a stream says until it ends. */
+/** Collects the output of a stream. */
 function collect(stream) {
   let text = '';
   stream.setEncoding('utf8').on('data', (chunk) => { text += chunk; });
@@ -48,9 +48,8 @@ async function runNode(args, { env = {}, cwd } = {}) {
   return { ...end, stdout: stdout(), stderr: stderr() };
 }
 
-/**
- * Runs `node ARGS...` with node's own channel on descriptor 3 and gives the raw text it sent and its messages.
- * A pipe of child_process is a socket pair on POSIX systems, which is what node expects there.
+/**Runs `node ARGS...` with node's own channel on descriptor 3 and returns the raw text it sent and its
+ * messages. A pipe of child_process is a socket pair on POSIX systems, which node expects there.
  */
 async function runOverChannel(args, { env = {}, cwd } = {}) {
   const child = spawn(process.execPath, args, {

@@ -3,8 +3,8 @@
 const net = require('node:net');
 
 /**
- * A port that nobody listens on just now: one below those that the kernel hands out by itself, so that nobody else is
- * given it before it is used, and test files may run at the same time.
+ * Returns a free port below those that the kernel assigns by itself, so that it is not assigned to another process
+ * before it is used, and test files can run concurrently.
  */
 async function freePort() {
   for (;;) {

@@ -1,6 +1,6 @@
 'use strict';
 
-// Runs the probe as a driver must: a pipe of its own for the record, whose reader may be slow.
+// Runs the probe as a driver must: a separate pipe for the record, whose reader may be slow.
 
 const { spawn } = require('node:child_process');
 const path = require('node:path');
@@ -8,7 +8,7 @@ const { PACKAGE, collect, ended, environment } = require('./node.js');
 
 const PROBE = path.join(PACKAGE, 'probe.cjs');
 
-/** Resolves to how the process ended and what the probe recorded, or null without a record. */
+/** Resolves to how the process ended and the probe's record, or null without one. */
 async function probe(file, { args = [], flags = [], env = {}, delay_ms = 0, preload = ['-r', PROBE] } = {}) {
   const child = spawn(process.execPath, [...flags, ...preload, file, ...args], {
     env: environment({ SPEEDWELL_PROBE_FD: '3', ...env }), stdio: ['ignore', 'pipe', 'pipe', 'pipe'],

@@ -1,7 +1,7 @@
-"""The one timer signal of the process, for whoever needs to be called at a time.
+"""The single timer signal of the process, shared by all callers that need a callback.
 
-A thread that waits would have to take turns with what is measured; a signal does not exist until it
-comes.
+A waiting thread would have to switch with the measured code; a signal costs nothing until it
+arrives.
 """
 
 import signal
@@ -9,7 +9,7 @@ from time import monotonic
 
 
 class Alarm:
-    """Entered while a run lasts: an alarm that belongs to the run does not ring behind it."""
+    """Entered during a run: an alarm that belongs to the run does not fire after it."""
 
     def __init__(self):
         self._due = []
@@ -24,14 +24,15 @@ class Alarm:
         self._of_run = None
 
     def after(self, seconds, act):
-        """Calls `act` from within a signal in the main thread; gives what cancels it."""
+        """Calls `act` from a signal handler in the main thread; returns a function that cancels
+        it."""
         entry = [monotonic() + seconds, act]
         if self._of_run is not None:
             self._of_run.append(entry)
         return self._added(entry)
 
     def again(self, seconds, act):
-        """The same, every so many seconds, whether there is a run or not."""
+        """The same, repeated at this interval, whether a run is active or not."""
         return self._added([monotonic() + seconds, act, seconds])
 
     def cancel(self, entry):

@@ -1,13 +1,13 @@
-"""The rules of measuring: how long a batch is, which points are noted, what belongs to the histogram."""
+"""The rules of measurement: how long a batch is, which points are recorded, what counts in the histogram."""
 
 from math import log2
 from time import thread_time_ns
 
-# A batch shorter than this is doubled, a longer one than that is halved (docs/reference/protocol.md).
+# Shorter batches are doubled, batches longer than the next limit halved (docs/reference/protocol.md).
 SHORT_NS = 50_000
 LONG_NS = 2_000_000
 
-# Neighbouring classes of the histogram differ by 1 %; a class is told by its middle.
+# Neighboring classes of the histogram differ by 1 %; a class is reported by its middle.
 CLASSES_PER_DOUBLING = 70
 
 
@@ -22,41 +22,41 @@ class Histogram:
     def add(self, time_ps):
         if self.least_ps is None or time_ps < self.least_ps:
             self.least_ps = time_ps
-        at = int(log2(max(time_ps, 1)) * CLASSES_PER_DOUBLING)
-        self.classes[at] = self.classes.get(at, 0) + 1
+        index = int(log2(max(time_ps, 1)) * CLASSES_PER_DOUBLING)
+        self.classes[index] = self.classes.get(index, 0) + 1
         self.count += 1
 
     def merge(self, other):
-        for at, count in other.classes.items():
-            self.classes[at] = self.classes.get(at, 0) + count
+        for index, count in other.classes.items():
+            self.classes[index] = self.classes.get(index, 0) + count
         self.count += other.count
         least = [one for one in (self.least_ps, other.least_ps) if one is not None]
         self.least_ps = min(least, default=None)
 
     def quantiles_ps(self):
-        """Minimum, 5 %, 25 % and 50 %; nothing if no batch was added."""
+        """Returns the minimum, 5 %, 25 % and 50 %; nothing if no batch was added."""
         if not self.count:
             return []
         return [round(self.least_ps)] + [round(self._quantile_ps(share)) for share in (0.05, 0.25, 0.5)]
 
     def _quantile_ps(self, share):
         left = share * self.count
-        for at in sorted(self.classes):
-            left -= self.classes[at]
+        for index in sorted(self.classes):
+            left -= self.classes[index]
             if left <= 0:
-                return max(self.least_ps, 2 ** ((at + 0.5) / CLASSES_PER_DOUBLING))
+                return max(self.least_ps, 2 ** ((index + 0.5) / CLASSES_PER_DOUBLING))
         return self.least_ps
 
 
 def adapted(iterations, took_ns):
-    """How many iterations the next batch has."""
+    """Returns the number of iterations of the next batch."""
     if took_ns < SHORT_NS:
         return iterations * 2
     return max(1, iterations // 2) if took_ns > LONG_NS else iterations
 
 
 class Windows:
-    """The points and batches of one worker in one continuous run; times are ns since the epoch."""
+    """The points and batches of one worker in one continuous run; times are in ns since the epoch."""
 
     def __init__(self, order):
         self.order = order
@@ -75,7 +75,7 @@ class Windows:
         return len(self.t_ns) > self.order.samples
 
     def batch(self, iterations, took_ns, now_ns):
-        """A batch is over; whether it gave a point."""
+        """Records a finished batch; returns whether it completed a point."""
         self.count += iterations
         if self.complete:
             return False
@@ -90,7 +90,7 @@ class Windows:
     def _note(self, now_ns):
         self.t_ns.append(now_ns)
         self.counts.append(self.count)
-        # Once in a window: a call of the system, which takes about 1 µs.
+        # Once per window: a system call, which takes about 1 µs.
         if len(self.counts) == 1:
             self.begun_cpu_ns = thread_time_ns()
         else:
@@ -101,8 +101,8 @@ class Windows:
 
 
 class Passes:
-    """The samples of one worker in one timed run: (begin, end) in ns since the epoch, and by its thread's clock of
-    processor time, which is read outside of what the other clock measures."""
+    """The samples of one worker in one timed run: (begin, end) in ns since the epoch, and by its thread's
+    processor clock, which is read outside the wall-clock measurement."""
 
     def __init__(self):
         self.ends_ns = []

@@ -1,7 +1,7 @@
-"""From the text of a piece of code to its form, and from there to the loop around it.
+"""Parses the text of a piece of code into its form, and compiles the loop around it.
 
-The text of an expression or of statements becomes a part of the loop, so that an iteration costs no
-call; a function is called.
+The text of an expression or of statements becomes a part of the loop, so that an iteration costs no call; a function
+is called.
 """
 
 import ast
@@ -25,19 +25,19 @@ def hook(shared):
     pass
 """
 
-# What is left of code that the compiler has reduced to constants.
+# Instructions that remain of code that the compiler has reduced to constants.
 _OF_CONSTANTS = {"RESUME", "NOP", "CACHE", "LOAD_CONST", "LOAD_SMALL_INT", "POP_TOP", "RETURN_VALUE", "RETURN_CONST"}
 
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.GeneratorExp)
 
 
 class WrongArity(Exception):
-    """A function with more parameters than there are values for."""
+    """A function with more parameters than there are values."""
 
 
 class Form:
-    """A text, read: `head` are statements, `tail` the expression whose value is the result, or None.
-    Of a function, `head` and `tail` make it, and `arity` is the number of its parameters."""
+    """A parsed text: `head` are statements, `tail` the expression whose value is the result, or None. For a
+    function, `head` and `tail` define it, and `arity` is the number of its parameters."""
 
     def __init__(self, text, name, file=None):
         self.name = name
@@ -45,7 +45,7 @@ class Form:
         self.file = file or f"<{name}>"
         self.show()
         body = ast.parse(text, self.file).body
-        # Compiled as a module, because a part of a loop might return, break and continue.
+        # Compiled as a module, because inside a loop return, break and continue would be valid.
         compile(text, self.file, "exec", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)
         if not body:
             raise SyntaxError("there is no code", (self.file, 1, 1, text))
@@ -58,8 +58,8 @@ class Form:
             self._read_function(body[0])
 
     def show(self):
-        """Makes stacks show this text. All codes of a process have files of the same names, so the one that an
-        error is told of is shown last."""
+        """Registers this text for stack traces. All jobs of a process use the same file names, so the job of the
+        reported error is registered last."""
         lines = self.text.splitlines(True)
         linecache.cache[self.file] = (len(self.text), None, lines, self.file)
 
@@ -86,20 +86,20 @@ class Form:
         return all(one.opname in _OF_CONSTANTS for one in dis.get_instructions(code))
 
     def function(self, scope):
-        """The function that the text is."""
+        """Returns the function that the text defines."""
         module = ast.Module(list(self.head), [])
         exec(compile(module, self.file, "exec", dont_inherit=True), scope)
         return eval(compile(ast.Expression(self.tail), self.file, "eval", dont_inherit=True), scope)
 
     def source(self):
-        """The loop as text, where the interpreter can say it (3.9 and newer)."""
+        """Returns the loop as text, if the interpreter supports it (3.9 and newer)."""
         return ast.unparse(self._loop_tree()) if hasattr(ast, "unparse") else ""
 
     def loop(self, scope):
-        """`loop(turns, given, state, shared)`, or the same to be awaited; gives (given, state)."""
+        """Compiles `loop(turns, given, state, shared)`, possibly a coroutine function; returns (given, state)."""
         made = _made(self._loop_tree(), self.file, scope, "loop")
         if self.arity is not None:
-            # A local variable, which is found fastest.
+            # A local variable, which has the fastest lookup.
             made.__defaults__ = (self.function(scope),)
         return made
 
@@ -113,7 +113,7 @@ class Form:
             body = []
             value = ast.parse(f"{_CALL}({given})", mode="eval").body
         if value is not None:
-            # What awaits nothing in its own text gave something to be awaited.
+            # Code without an await of its own that returned an awaitable.
             if self.awaited and (self.arity is not None or not self.has_await):
                 value = ast.Await(value)
             body.append(ast.Assign([ast.Name(_GIVEN, ast.Store())], value))
@@ -121,7 +121,7 @@ class Form:
         return _completed(_async(tree) if self.awaited else tree)
 
     def hook(self, scope):
-        """`hook(shared)`, or the same to be awaited."""
+        """Compiles `hook(shared)`, possibly a coroutine function."""
         if self.arity is not None:
             made = self.function(scope)
             return (lambda shared: made(shared)) if self.arity else (lambda shared: made())
@@ -130,8 +130,7 @@ class Form:
         return _made(_completed(_async(tree) if self.awaited else tree), self.file, scope, "hook")
 
     def execute(self, scope):
-        """The value of the text as the text of a module, whose names others see then; or something
-        to be awaited."""
+        """Evaluates the text as a module, whose names the other texts see; may return an awaitable."""
         if self.arity is not None:
             return self.function(scope)()
         flags = ast.PyCF_ALLOW_TOP_LEVEL_AWAIT
@@ -150,7 +149,7 @@ async def _finished(started, scope):
 
 
 def empty(form):
-    """The loop of a runner of the same form that does nothing."""
+    """Returns the loop of an empty runner of the same form."""
     if form.arity is None:
         text = "pass" if form.tail is None else "None"
     else:
@@ -160,7 +159,7 @@ def empty(form):
 
 
 def _awaits(body):
-    """Whether statements await something outside of functions in them."""
+    """Whether statements contain await outside of nested functions."""
     waiting = list(body)
     while waiting:
         node = waiting.pop()
@@ -185,6 +184,6 @@ def _completed(tree):
 
 
 def _made(tree, file, scope, name):
-    own = {}
-    exec(compile(tree, file, "exec", dont_inherit=True), scope, own)
-    return own[name]
+    namespace = {}
+    exec(compile(tree, file, "exec", dont_inherit=True), scope, namespace)
+    return namespace[name]

@@ -1,11 +1,11 @@
-"""Answers `monitor`: shows how the interpreter fares, at once and again after every interval."""
+"""Answers `monitor`: reports the interpreter's state, at once and then at every interval."""
 
 import gc
 import os
 import threading
 from time import perf_counter_ns
 
-# How often the event loop is asked to be on time.
+# How often the event loop's lag is measured.
 LAG_S = 0.02
 
 
@@ -31,7 +31,7 @@ class Gauges:
             return int(memory.read().split()[1]) * self.page
 
     async def watch_loop(self):
-        """Notes how much later than asked for the event loop comes back."""
+        """Records how late the event loop resumes."""
         import asyncio
 
         while True:
@@ -44,7 +44,7 @@ class Gauges:
 
 
 def _collections(what):
-    """Over all generations; PyPy counts in another way, which is not shown."""
+    """Over all generations; PyPy counts differently and is omitted."""
     try:
         return sum(generation[what] for generation in gc.get_stats())
     except (AttributeError, TypeError, KeyError):

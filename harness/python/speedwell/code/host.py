@@ -1,4 +1,4 @@
-"""What all pieces of code of a process have in common, and the commands about them."""
+"""What all jobs of a process share, and the commands about them."""
 
 import os
 import re
@@ -27,8 +27,8 @@ class Host:
 
     @property
     def loop(self):
-        """The event loop of everything that is awaited; it lives as long as the process, because
-        what a hook has made belongs to it."""
+        """The event loop of all awaited code; it lives as long as the process, because objects created
+        by a hook are bound to it."""
         if not self._loop:
             import asyncio
 
@@ -37,28 +37,28 @@ class Host:
         return self._loop
 
     def wait(self, awaitable):
-        """The result of something to be awaited."""
-        async def whole():
+        """Returns the result of an awaitable."""
+        async def awaiting():
             return await awaitable
 
-        return self.loop.run_until_complete(whole())
+        return self.loop.run_until_complete(awaiting())
 
     def load(self, command):
         name = command.text("job")
         if name in self.jobs:
-            self.session.refuse("protocol", "SecondLoad", f"there is a job '{name}' already")
+            self.session.refuse("protocol", "SecondLoad", f"job '{name}' is already loaded")
         if command.text("runner") is None:
             self.session.refuse("protocol", "MissingKey", "load needs 'runner'")
         if command.text("lang") not in (None, "python"):
             self.session.refuse("protocol", "Language",
-                                f"code in '{command.text('lang')}' is not understood, only 'python'")
+                                f"unsupported language '{command.text('lang')}': expected 'python'")
         folders = sorted((int(_PATH.fullmatch(key).group(1)), command.text(key))
                          for key in command.fields if _PATH.fullmatch(key))
         add_paths([folder for _, folder in folders])
         job = Job(name, {hook: command.text(hook) for hook in HOOKS}, self)
         job.begin()
         self.jobs[name] = job
-        # An interpreter executes what is written, but for what its compiler calculates.
+        # An interpreter executes everything except constants that its compiler folds.
         is_executed = sys.implementation.name == "cpython" and not job.runner.is_constant()
         self.channel.send("loaded", id=command.text("id"), job=name, form="text",
                           source=job.runner.source(), arity=job.runner.arity or 0,
@@ -66,11 +66,11 @@ class Host:
 
     def job(self, name):
         if name not in self.jobs:
-            self.session.refuse("protocol", "UnknownJob", f"no code '{name}'")
+            self.session.refuse("protocol", "UnknownJob", f"unknown job '{name}'")
         return self.jobs[name]
 
     def show(self, name):
-        """Makes stacks show the text of this code."""
+        """Registers this job's text for stack traces."""
         if name in self.jobs:
             for form in self.jobs[name].forms.values():
                 form.show()
@@ -86,19 +86,19 @@ class Host:
         text = command.text(key) or ""
         if not text.isdigit() or int(text) < least:
             self.session.refuse("protocol", "MissingKey",
-                                f"{command.verb} needs '{key}', a whole number from {least}")
+                                f"{command.verb} needs '{key}', an integer of at least {least}")
         return int(text)
 
     def run(self, command):
         begin_ns = perf_counter_ns()
         mode, names = command.text("mode"), command.list("jobs")
         jobs = [self.job(name) for name in names]
-        own = "interval_ns" if mode == "continuous" else "loop"
+        required_key = "interval_ns" if mode == "continuous" else "loop"
         series = mode == "series"
         warmup_ns = 0 if series else self._number(command, "warmup_ns", 0)
         reference = command.number("reference", 0) if series else 0
         order = Order(self._number(command, "samples", 1), warmup_ns, reference,
-                      **{own: self._number(command, own, 1)})
+                      **{required_key: self._number(command, required_key, 1)})
         run = Run(self, command.text("id"), mode, order, command.text("stream") == "1")
         for job in jobs:
             run.prepare(job)
@@ -133,7 +133,7 @@ class Host:
             self.gauges = Gauges(self, command.text("id"), interval_ns)
 
     def leave(self, thread):
-        """Gives up a thread: what is written in Python ends there, what is not goes on."""
+        """Abandons a thread: Python code in it ends, native code continues."""
         try:
             import ctypes
 
@@ -144,7 +144,7 @@ class Host:
         self.abandoned.append(thread)
 
     def cancel_tasks(self):
-        """Nothing that is awaited goes on behind the end of its run."""
+        """Cancels whatever is still awaited at the end of its run."""
         if self._loop:
             import asyncio
 
@@ -155,7 +155,7 @@ class Host:
         self.jobs.pop(name).end()
 
     def end(self):
-        """Undoes everything; says what fails."""
+        """Unloads all jobs; reports what fails."""
         while self.jobs:
             name = next(iter(self.jobs))
             try:
@@ -164,7 +164,7 @@ class Host:
                 self.session.fail_code(None, name, error)
 
         if any(thread.thread.is_alive() for thread in self.abandoned):
-            # The interpreter would wait for it to come to an end, or disturb it while ending itself.
+            # At exit, the interpreter would wait for the thread or be disturbed by it.
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(0)

@@ -13,7 +13,7 @@ HOOKS = ("runner", "init", "init_runner", "done")
 
 
 class AtStage(Exception):
-    """An error of the user's code, with the stage that it belongs to."""
+    """An error of the user's code, with its stage."""
 
     def __init__(self, stage, error):
         super().__init__(str(error))
@@ -53,8 +53,8 @@ class Job:
         return self.past + sum(worker.progress for worker in self.workers)
 
     def begin(self):
-        """Executes `init`. Names that it binds are seen by all of the code."""
-        # What the compiler has against the loop is to be known before anything is executed.
+        """Executes `init`. All of the code sees the names that it binds."""
+        # Report compile errors of the loop before executing anything.
         try:
             self.runner.loop(dict(self.scope)) if self.runner.arity is None else None
         except SyntaxError as error:
@@ -71,12 +71,12 @@ class Job:
             raise AtStage(stage, error) from error
 
     def begin_runner(self):
-        """The state of a new worker, or something to be awaited for it."""
+        """Returns the state of a new worker, or an awaitable for it."""
         hook = self.forms.get("init_runner")
         return hook.hook(self.scope)(self.shared) if hook else None
 
     def resize(self, count):
-        """Has that many workers from now on; new ones are initialised when it returns."""
+        """Changes the number of workers; new ones are initialized when it returns."""
         self._leave(self.workers[count:])
         del self.workers[count:]
         made = [Worker(self, number) for number in range(len(self.workers), count)]
@@ -99,7 +99,7 @@ class Job:
         self.workers += made
 
     def become_awaited(self, promised):
-        """The first iteration gave something to be awaited: from now on the runner is awaited."""
+        """The first iteration returned an awaitable: from now on, the runner is awaited."""
         self.runner.awaited = True
         self.host.wait(promised.worker.continue_awaited(promised.awaitable))
 
@@ -122,13 +122,13 @@ class Job:
 
 
 class Thread:
-    """A thread that does what it is told, one thing after the other."""
+    """A thread that executes calls, one after the other."""
 
     def __init__(self):
         import queue
 
         self.orders = queue.SimpleQueue()
-        # A daemon, because one that never ends must not keep the process.
+        # A daemon, so that a worker that never ends does not block the process's exit.
         self.thread = threading.Thread(target=self._serve, daemon=True)
         self.thread.start()
 
@@ -149,7 +149,7 @@ class Thread:
 
 
 class Task:
-    """Something that another thread does; its result can be waited for."""
+    """A call executed by another thread; its result can be awaited."""
 
     def __init__(self, act):
         self.act = act
@@ -171,5 +171,5 @@ class Task:
 
 
 def add_paths(folders):
-    """Modules are found in these folders, then in the current one."""
+    """Searches modules in these folders, then in the current one."""
     sys.path[0:0] = [os.path.abspath(folder) for folder in folders] + [os.getcwd()]

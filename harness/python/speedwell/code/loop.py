@@ -1,22 +1,22 @@
-"""A worker: its state, and how it measures, awaited or not."""
+"""A worker: its state, and how it measures code, awaited or not."""
 
 from itertools import repeat
 from time import perf_counter_ns, thread_time_ns
 
 from .batches import Passes, Windows, adapted
 
-# An awaited runner that never waits keeps the event loop from turning: it is made to wait that often,
-# which is how often threads take turns, too (sys.getswitchinterval).
+# An awaited runner that never suspends would block the event loop: it yields at this interval, the
+# same at which threads switch (sys.getswitchinterval).
 TURN_NS = 5_000_000
 
 
 def is_awaitable(value):
-    """Whether `await` would take it. Module `inspect` says more, and takes long to be imported."""
+    """Whether `await` accepts it. Module `inspect` is more thorough but slow to import."""
     return hasattr(type(value), "__await__")
 
 
 def run_to_end(awaitable):
-    """The result of a hook that is awaited, in an event loop of its own."""
+    """Returns the result of an awaited hook, in a separate event loop."""
     import asyncio
 
     async def wait():
@@ -26,14 +26,14 @@ def run_to_end(awaitable):
 
 
 class turn:
-    """To be awaited: lets the event loop turn once."""
+    """An awaitable that yields to the event loop once."""
 
     def __await__(self):
         yield
 
 
 class Promised(Exception):
-    """The first iteration of all gave something to be awaited."""
+    """The very first iteration returned an awaitable."""
 
     def __init__(self, worker, awaitable):
         super().__init__()
@@ -53,7 +53,7 @@ class Worker:
         self.given = None
 
     def begin(self):
-        """Initialises the worker, in the thread that it will measure in."""
+        """Initializes the worker, on the thread that it will measure on."""
         value = self.job.begin_runner()
         self._take(run_to_end(value) if is_awaitable(value) else value)
 
@@ -62,13 +62,14 @@ class Worker:
         self._take(await value if is_awaitable(value) else value)
 
     async def continue_awaited(self, awaitable):
-        """Goes on behind a first iteration that turned out to be awaited."""
+        """Continues after a first iteration that turned out to be awaitable."""
         self.loop = self.job.runner.loop(self.job.scope)
         self.given = await awaitable
 
     def _take(self, state):
         self.state = self.given = state
-        # A loop of its own: code of one worker is not to share what the interpreter specialises.
+        # Each worker has its own code object, so that workers do not share the interpreter's
+        # specializations.
         self.loop = self.job.runner.loop(self.job.scope)
 
     def _batch(self, iterations):
@@ -121,11 +122,11 @@ class Worker:
         return windows
 
     def _noted(self, run, part, windows, iterations, begun_ns, now_ns, epoch_ns):
-        """What follows a batch; when the next one begins."""
-        was = windows.complete
+        """Records a finished batch; returns when the next one begins."""
+        was_complete = windows.complete
         point = windows.batch(iterations, now_ns - begun_ns, now_ns)
         self.iterations = adapted(iterations, now_ns - begun_ns)
-        if windows.complete and not was:
+        if windows.complete and not was_complete:
             run.finished()
         if point and run.stream:
             run.point(part, self.number, windows)

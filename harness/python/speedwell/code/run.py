@@ -1,4 +1,4 @@
-"""One run of one or several pieces of code: starts all workers at one epoch, waits, reports."""
+"""One run of one or several jobs: starts all workers at one epoch, waits, reports."""
 
 import threading
 from time import perf_counter_ns
@@ -8,16 +8,16 @@ from .batches import Histogram
 from .job import AtStage
 from .loop import Promised
 
-# How long a batch may go on after a stop (docs/reference/protocol.md).
+# How long a batch may continue after a stop (docs/reference/protocol.md).
 GIVE_UP_S = 1.0
 
 
 class GivenUp(KeyboardInterrupt):
-    """An iteration did not end after a stop. Passed on by asyncio and by `except Exception`."""
+    """An iteration did not end after a stop. Neither asyncio nor `except Exception` catches it."""
 
 
 class Order:
-    """What is asked of a run."""
+    """Parameters of a run."""
 
     def __init__(self, samples, warmup_ns, reference=0, interval_ns=0, loop=0):
         self.samples = samples
@@ -73,7 +73,7 @@ class Part:
             gate.set_result(None)
 
     def release(self):
-        """Nobody waits for the others any more."""
+        """Releases all waiting workers."""
         self.barrier.abort()
         if self.gate:
             self.job.host.loop.call_soon_threadsafe(self.open)
@@ -93,7 +93,7 @@ class Run:
         self.lock = threading.Lock()
 
     def prepare(self, job):
-        """Takes part if it has a worker, or one can be initialised."""
+        """Takes part if it has a worker, or one can be initialized."""
         try:
             if not job.workers:
                 job.resize(1)
@@ -106,12 +106,12 @@ class Run:
         return self.left <= 0
 
     def finished(self):
-        """A worker has all its points, or will never have them."""
+        """Called when a worker has all its points, or cannot get them anymore."""
         with self.lock:
             self.left -= 1
 
     def perform(self):
-        """Measures, again if a runner turned out to give what has to be awaited."""
+        """Measures; starts again if a runner turned out to return an awaitable."""
         while True:
             self.promised = None
             parts = [part for part in self.parts if not part.failed]
@@ -137,13 +137,13 @@ class Run:
                 self._fail(part, error)
 
     def _measure(self, parts):
-        threaded, own, awaited = [], [], []
+        threaded, in_main_thread, awaited = [], [], []
         for part in parts:
             for worker in part.job.workers:
-                kind = awaited if part.job.awaited else threaded if worker.thread else own
+                kind = awaited if part.job.awaited else threaded if worker.thread else in_main_thread
                 kind.append((part, worker))
-        if len(own) > 1 or own and awaited:
-            self.host.session.refuse("protocol", "OneThread", "several runners share the main thread: "
+        if len(in_main_thread) > 1 or in_main_thread and awaited:
+            self.host.session.refuse("protocol", "OneThread", "several runners need the main thread: "
                                      "load all code before it gets workers")
         self.barrier = threading.Barrier(len(threaded) + 1)
         self.tasks = [worker.thread.do(lambda one=(part, worker): self._outcome(*one, True))
@@ -153,7 +153,7 @@ class Run:
         self.epoch_ns = perf_counter_ns()
         if threaded:
             self.barrier.wait()
-        for part, worker in own:
+        for part, worker in in_main_thread:
             self._outcome(part, worker, False)
         if awaited:
             self.host.wait(self._all(awaited))
@@ -190,8 +190,8 @@ class Run:
 
     def _promise(self, part, promised):
         if promised.worker.thread:
-            several = TypeError("the runner gives something to be awaited: "
-                                "several workers need an await before it")
+            several = TypeError("the runner returns an awaitable: "
+                                "with several workers, put an await before it")
             self._fail(part, several)
             return
         self.promised = (part, promised)
@@ -205,7 +205,7 @@ class Run:
             self.host.session.fail_code(self.id, part.job.name, AtStage(stage, error))
 
     def stop(self):
-        """Called from within a signal when a stop has come, or the commands have ended."""
+        """Called from a signal handler when a stop has arrived, or the commands have ended."""
         self.stopping = True
         self.promised = None
         for part in self.parts:
@@ -227,7 +227,7 @@ class Run:
                     self.host.leave(worker.thread)
 
     def point(self, part, number, windows):
-        """Says `sample` for every deadline that all workers of a job have passed."""
+        """Sends `sample` for every deadline that all workers of a job have passed."""
         with self.lock:
             part.points[number] = list(zip(windows.t_ns, windows.counts))
             while all(len(part.points.get(worker.number, ())) > part.said for worker in part.job.workers):
@@ -254,7 +254,7 @@ class Run:
 
     def _report_worker(self, part, number, windows):
         self.late_ns = max(self.late_ns, windows.late_ns)
-        # Workers that share a thread share its processor time.
+        # Workers on one thread share its processor time.
         alone = not part.job.awaited or len(part.results) == 1
         cpu_ns = {"cpu_ns": windows.cpu_ns} if alone and len(windows.counts) > 1 else {}
         self.host.channel.send(
@@ -276,7 +276,7 @@ class Run:
 
 
 def _cpu_ns(ends, shared):
-    """The processor time of a sample by the clocks of its workers, or by the one that they share."""
+    """The processor time of a sample by its workers' clocks, or by their shared clock."""
     if shared:
         return max(end for _, end in ends) - min(begin for begin, _ in ends)
     return sum(end - begin for begin, end in ends)

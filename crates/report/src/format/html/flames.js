@@ -1,11 +1,12 @@
 
-// Flame graphs: a click on a box widens it to the whole picture, a search marks the boxes whose name has a text.
+// Flame graphs: a click on a box zooms it to the full width, a search highlights the boxes whose name contains a
+// text.
 
-/** Room that a letter takes, and that stays free beside a name, in pixels of the drawing. */
+/** Width of a letter, and the margin beside a name, in pixels of the drawing. */
 const LETTER_PX = 6.2;
 const NAME_MARGIN_PX = 6;
 
-/** One box: where it was drawn, and the function it stands for. */
+/** One box: its original position, and its function. */
 class FlameBox {
   constructor(group) {
     this.group = group;
@@ -22,7 +23,7 @@ class FlameBox {
     return this.left + this.width;
   }
 
-  /** Whether this box called, from however far above, what `other` stands for. */
+  /** Whether this box is a direct or indirect caller of `other`. */
   isAbove(other) {
     return this.top < other.top && this.left <= other.left + 0.01 && this.right >= other.right - 0.01;
   }
@@ -38,7 +39,7 @@ class FlameBox {
     this.write(left, width);
   }
 
-  /** As much of the name as has room; the name that was drawn where nothing is widened. */
+  /** As much of the name as fits; the original name if nothing is zoomed. */
   write(left, width) {
     const letters = Math.floor((width - NAME_MARGIN_PX) / LETTER_PX);
     const isAsDrawn = width === this.width;
@@ -69,14 +70,14 @@ class FlameGraph {
   makeTools() {
     this.back = make('button', { type: 'button', hidden: '' }, 'Show everything');
     this.back.addEventListener('click', () => this.reset());
-    const words = { type: 'search', placeholder: 'Mark functions', 'aria-label': 'Mark functions whose name has this text' };
+    const words = { type: 'search', placeholder: 'Mark functions', 'aria-label': 'Mark functions whose name contains this text' };
     const box = make('input', words);
     this.count = make('output', { class: 'count' });
     box.addEventListener('input', () => this.mark(box.value.trim().toLowerCase()));
     return make('div', { class: 'tools', role: 'search' }, box, this.back, this.count);
   }
 
-  /** Widens a box to the whole picture, with all that it called; its callers step back above it. */
+  /** Zooms a box to the full width, with everything that it called; its callers are dimmed above it. */
   zoom(chosen) {
     const scale = (this.right - this.left) / chosen.width;
     for (const box of this.boxes) {
@@ -97,7 +98,7 @@ class FlameGraph {
     this.back.hidden = true;
   }
 
-  /** Marks what is found and says how much of the picture it takes; a call within a found one counts once. */
+  /** Highlights matches and shows their share of the width; a match within another one counts once. */
   mark(text) {
     const found = this.boxes.filter((box) => text && box.name.toLowerCase().includes(text));
     for (const box of this.boxes) box.group.classList.toggle('found', found.includes(box));

@@ -1,13 +1,12 @@
-// What the report can do beyond being read: sort and filter tables, choose a theme, copy, open what
-// is printed or linked to. Everything is added here, so that a page without scripts shows no dead
-// controls.
+// Interactive features of the report: sorts and filters tables, switches the theme, copies, opens what is
+// printed or linked to. All controls are added here, so that a page without scripts has no dead ones.
 
-// Fewer rows than this are seen at a glance; a box that filters them would only be in the way.
+// Fewer rows need no filter.
 const FILTERED_ROWS = 10;
 
 const wide = new Intl.Collator('en', { numeric: true });
 
-/** Makes an element with attributes and children. */
+/** Creates an element with attributes and children. */
 function make(tag, attributes = {}, ...children) {
   const element = document.createElement(tag);
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value);
@@ -15,7 +14,7 @@ function make(tag, attributes = {}, ...children) {
   return element;
 }
 
-/** A table with its rows in the order in which they were written. */
+/** A table with its rows in their original order. */
 class Sheet {
   constructor(section) {
     this.section = section;
@@ -34,7 +33,7 @@ class Sheet {
     this.addInsets();
   }
 
-  /** Beside the name of a case, a button that shows its runs below the row, so that nobody loses the place. */
+  /** Adds a button beside the name of a case that shows its runs below the row. */
   addInsets() {
     for (const { row } of this.rows) {
       const link = row.firstChild.querySelector('a[href^="#case-"]');
@@ -55,7 +54,7 @@ class Sheet {
     const cell = make('td', { colspan: this.headers.length });
     for (const drawing of drawings) {
       const copy = drawing.cloneNode(true);
-      // The marks keep using the shapes of the original; a second element of the same id must not be.
+      // The marks keep using the original's shapes; ids must be unique.
       copy.querySelectorAll('defs').forEach((shapes) => shapes.remove());
       cell.append(copy);
     }
@@ -70,7 +69,7 @@ class Sheet {
     row.querySelector('.more').setAttribute('aria-expanded', 'false');
   }
 
-  /** Every heading of figures or words becomes a button; narrow screens, which show no headings, get a list. */
+  /** Turns every heading of figures or texts into a button; narrow screens, which hide headings, get a list. */
   addSorting() {
     this.choice = make('select');
     this.choice.append(new Option('as measured', ''));
@@ -92,7 +91,7 @@ class Sheet {
     });
   }
 
-  /** The order after the present one: figures begin with the largest, words with the first. */
+  /** The next sort order: figures start with the largest, texts with the first. */
   following(header) {
     const orders = header.classList.contains('f')
       ? ['none', 'descending', 'ascending']
@@ -102,8 +101,8 @@ class Sheet {
 
   sort(column, order) {
     for (const { row } of this.rows) this.closeInset(row);
-    this.headers.forEach((header, at) => {
-      if (header.hasAttribute('aria-sort')) header.setAttribute('aria-sort', at === column ? order : 'none');
+    this.headers.forEach((header, index) => {
+      if (header.hasAttribute('aria-sort')) header.setAttribute('aria-sort', index === column ? order : 'none');
     });
     this.choice.value = order === 'none' ? '' : `${column} ${order}`;
     this.table.classList.toggle('mixed', order !== 'none');
@@ -121,12 +120,12 @@ class Sheet {
     this.apply();
   }
 
-  /** The box for words, and a switch for every value of the facet. */
+  /** A text box, and a switch for every value of the facet. */
   addFilters() {
     const tally = this.section.querySelector('.tally');
     if (this.rows.length < 2) return;
     const hasBox = this.rows.length >= FILTERED_ROWS;
-    // What is left without them is the list of headings to sort by, for narrow screens alone.
+    // Without them only the list of sort keys remains, for narrow screens.
     const named = document.getElementById(this.table.getAttribute('aria-labelledby') ?? '');
     const tools = make('div', {
       class: tally || hasBox ? 'tools' : 'tools sort-by',
@@ -150,7 +149,7 @@ class Sheet {
   }
 
   makeBox() {
-    const box = make('input', { type: 'search', placeholder: 'Filter rows', 'aria-label': 'Filter rows by words' });
+    const box = make('input', { type: 'search', placeholder: 'Filter rows', 'aria-label': 'Filter rows by text' });
     box.addEventListener('input', () => {
       this.words = box.value.toLowerCase().split(/\s+/).filter(Boolean);
       this.apply();
@@ -173,7 +172,7 @@ class Sheet {
     });
   }
 
-  /** Shows the rows that are wanted, and the groups and cases that have one. */
+  /** Shows the matching rows, and the groups and cases that have one. */
   apply() {
     let shown = 0;
     const homes = new Map();
@@ -194,7 +193,7 @@ class Sheet {
   }
 }
 
-/** What a cell is sorted by: a number where it has one, else its words; nothing where it is empty. */
+/** The sort key of a cell: its number if it has one, else its text; undefined if it is empty. */
 function keyOf(cell) {
   const text = cell.dataset.v ?? cell.textContent.trim();
   if (text === '') return undefined;
@@ -202,14 +201,14 @@ function keyOf(cell) {
   return Number.isNaN(number) ? text : number;
 }
 
-/** Unknown values come last in both directions. */
+/** Unknown values are last in both directions. */
 function compare(a, b, turn) {
   if (a === undefined || b === undefined) return (a === undefined) - (b === undefined);
   if (typeof a === 'number' && typeof b === 'number') return turn * (a - b);
   return turn * wide.compare(String(a), String(b));
 }
 
-/** A case is shown unless every row that leads to it is hidden. */
+/** A case is shown unless every row that links to it is hidden. */
 function showCases() {
   const wanted = new Map();
   for (const link of document.querySelectorAll('tr.row > th a')) {
@@ -219,7 +218,7 @@ function showCases() {
   for (const card of document.querySelectorAll('.case')) card.hidden = wanted.get(card.id) === false;
 }
 
-/** Opens whatever the address leads to. */
+/** Opens the target of the address. */
 function openTarget() {
   let target = document.getElementById(decodeURIComponent(location.hash.slice(1)));
   const found = target;
@@ -229,7 +228,7 @@ function openTarget() {
   found?.scrollIntoView({ block: 'start' });
 }
 
-/** Paper has nothing to click on: everything is open while printing, and as it was afterwards. */
+/** Expands everything while printing, and restores it afterwards. */
 function openForPrint() {
   let closed = [];
   const begin = () => {
@@ -246,7 +245,7 @@ function openForPrint() {
   matchMedia('print').addEventListener('change', (event) => (event.matches ? begin() : end()));
 }
 
-/** A button that goes through the themes: that of the system, dark, light. */
+/** Adds a button that cycles through the themes: the system's, dark, light. */
 function addThemes() {
   const root = document.documentElement;
   const button = make('button', { type: 'button', class: 'theme' });
@@ -254,7 +253,7 @@ function addThemes() {
   const show = () => {
     const words = themes[root.dataset.theme ?? ''];
     button.textContent = words;
-    button.setAttribute('aria-label', `Theme: ${words.slice(2)}. Change it`);
+    button.setAttribute('aria-label', `Change theme (now ${words.slice(2)})`);
   };
   button.addEventListener('click', () => {
     const names = Object.keys(themes);
@@ -264,7 +263,7 @@ function addThemes() {
     try {
       localStorage.setItem('speedwell-theme', next);
     } catch {
-      // A page opened as a file may not keep anything; the choice then holds until it is closed.
+      // A page opened as a file has no storage; the choice then lasts until it is closed.
     }
     show();
   });
@@ -272,7 +271,7 @@ function addThemes() {
   document.querySelector('.masthead').append(button);
 }
 
-/** A button that copies, and says whether it did. */
+/** A button that copies, and shows whether it succeeded. */
 function copyButton(words, text) {
   const button = make('button', { type: 'button', class: 'copy' }, words);
   button.addEventListener('click', async () => {
@@ -280,7 +279,7 @@ function copyButton(words, text) {
     try {
       await navigator.clipboard.writeText(text());
     } catch {
-      done = 'Not allowed here';
+      done = 'Copying not permitted';
     }
     button.textContent = done;
     setTimeout(() => { button.textContent = words; }, 1500);
@@ -308,7 +307,7 @@ addThemes();
 addDataButtons();
 openForPrint();
 addEventListener('hashchange', openTarget);
-// A link that is followed a second time changes no address, yet its case may have been closed.
+// Following a link again does not change the address, but its case may have been closed.
 document.addEventListener('click', (event) => {
   if (event.target.closest?.('a[href^="#"]')) setTimeout(openTarget);
 });

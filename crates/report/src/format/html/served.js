@@ -1,17 +1,17 @@
 
-// What a page of a server can do beyond that: be walked through by keys, and show what is being measured. All of it can be
-// done without keys and without scripts, by links, forms and loading the page again.
+// Additional features of a server's pages: keyboard navigation, and live updates. Everything also works without keys
+// and scripts, by links, forms and reloading.
 
-/** Keys that follow `g`, and the page whose link in the bar they follow. */
+/** Keys after `g`, and the navigation link that they follow. */
 const GOES = { o: 'Speedwell', s: 'Sessions', b: 'Benchmarks', t: 'Trend', c: 'Compare', a: 'Changes', m: 'Machines', l: 'Live' };
 
 const KEYS = [
   ['/', 'search'], ['?', 'this list'], ['g then o s b t c a m l', `go to ${Object.values(GOES).slice(1).join(', ')}`],
-  ['j k', 'next and previous row'], ['Enter', 'open the row'], ['x', 'choose the row'], ['c', 'compare the chosen rows'],
+  ['j k', 'next and previous row'], ['Enter', 'open the row'], ['x', 'select the row'], ['c', 'compare the selected rows'],
   ['Esc', 'leave'],
 ];
 
-/** Whether what is typed belongs to a field. */
+/** Whether a key press belongs to a field. */
 function isTyping(event) {
   return event.target.closest?.('input:not([type=checkbox]), select, textarea, dialog') || event.ctrlKey || event.metaKey || event.altKey;
 }
@@ -48,15 +48,15 @@ class Keys {
     does();
   }
 
-  /** The rows that are seen, from top to bottom. */
+  /** The visible rows, from top to bottom. */
   rows() {
     return [...document.querySelectorAll('tr.row')].filter((row) => row.getClientRects().length);
   }
 
   walk(step) {
     const rows = this.rows();
-    const at = rows.indexOf(this.row) + step;
-    this.choose(rows[Math.max(0, Math.min(at, rows.length - 1))] ?? null);
+    const index = rows.indexOf(this.row) + step;
+    this.choose(rows[Math.max(0, Math.min(index, rows.length - 1))] ?? null);
   }
 
   choose(row) {
@@ -85,7 +85,7 @@ class Keys {
   }
 }
 
-/** The chosen rows stand out, and a third choice undoes the first: two sessions are compared. */
+/** Highlights selected rows; a third selection undoes the first: two sessions are compared. */
 function addChoices() {
   const chosen = [];
   document.querySelector('.choice')?.addEventListener('change', (event) => {
@@ -97,7 +97,7 @@ function addChoices() {
   });
 }
 
-/** Empty fields would only make the address longer. */
+/** Empty fields would only lengthen the address. */
 function shortenAddresses() {
   for (const form of document.querySelectorAll('.filters form')) {
     form.addEventListener('formdata', (event) => {
@@ -107,8 +107,8 @@ function shortenAddresses() {
 }
 
 /**
- * Charts that are on pages of their own, many on each: a part is folded and fetched when it is opened, and so is the page of a
- * case whose runs are to be shown below its row. Where that cannot be, the link stays.
+ * Charts on separate pages, many on each: a part is folded and fetched when it is opened, and so are the runs of a case
+ * below its row. If fetching fails, the link remains.
  */
 class ApartCharts {
   constructor() {
@@ -120,7 +120,7 @@ class ApartCharts {
     for (const link of document.querySelectorAll('tr.row > th a[href*="charts="]')) this.addInset(link);
   }
 
-  /** The page at an address, which is fetched once. */
+  /** Fetches the page at an address, once. */
   async page(address) {
     if (!this.pages.has(address)) this.pages.set(address, this.fetch(address));
     try {
@@ -158,7 +158,7 @@ class ApartCharts {
     return details;
   }
 
-  /** Beside the name of a case, a button that shows its runs below the row. */
+  /** Adds a button beside the name of a case that shows its runs below the row. */
   addInset(link) {
     const row = link.closest('tr');
     const name = row.firstChild.dataset.v;
@@ -180,7 +180,7 @@ class ApartCharts {
       const page = await this.page(address);
       for (const drawing of page.getElementById(id).querySelectorAll('svg')) {
         const copy = document.importNode(drawing, true);
-        // No two elements may have the same id, and the part of this case may be open as well.
+        // Ids must be unique, and the part of this case may be open as well.
         for (const shape of copy.querySelectorAll('*')) {
           if (shape.id) shape.id = `inset-${shape.id}`;
           for (const attribute of shape.attributes) attribute.value = attribute.value.replace(/^(url\()?#/, '$&inset-');
@@ -193,10 +193,10 @@ class ApartCharts {
   }
 }
 
-/** A mark of a chart is as near as this to the finger that means it, in pixels. */
+/** Maximum distance from a touch to a mark, in pixels. */
 const FINGER = 24;
 
-/** The mark at which a chart was touched: the one below the finger, or the nearest point. */
+/** The mark at the touched position: the one below the finger, or the nearest point. */
 function touched(event) {
   const below = event.target.closest?.('svg :has(> title)');
   const chart = event.target.closest?.('svg');
@@ -210,7 +210,7 @@ function touched(event) {
   return nearest && nearest[0] <= FINGER ? nearest[1] : below;
 }
 
-/** A mark of a course leads to the session that its tooltip names last. A finger that touches it sees its words first. */
+/** A mark of a trend opens the session that its tooltip names last. A touch shows the tooltip first. */
 function addSessionsOfMarks() {
   const list = document.querySelector('.bar nav a[href$="/sessions"]');
   const tip = make('p', { class: 'tip', role: 'status' });
@@ -233,7 +233,7 @@ function addSessionsOfMarks() {
   });
 }
 
-/** What is being measured: the server sends the page anew whenever something was measured. */
+/** Live updates: the server sends the page again whenever something has been measured. */
 function follow(address) {
   const events = new EventSource(address);
   const main = document.getElementById('main');
@@ -242,7 +242,7 @@ function follow(address) {
   events.addEventListener('progress', (event) => {
     const page = new DOMParser().parseFromString(JSON.parse(event.data).html, 'text/html');
     const opened = [...main.querySelectorAll('details[open] > summary')].map((each) => each.textContent);
-    // All that says how far it is: the title of the tab, what stands above the page, and the page.
+    // Replace everything that shows the progress: the tab's title, the masthead, and the page.
     document.title = page.title;
     const masthead = document.querySelector('.masthead');
     const theme = masthead.querySelector('.theme');

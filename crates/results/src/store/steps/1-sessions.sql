@@ -1,9 +1,9 @@
 CREATE TABLE session (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,  -- never given twice, even after a deletion
+    number INTEGER PRIMARY KEY AUTOINCREMENT,  -- never reused, even after a deletion
     id TEXT NOT NULL UNIQUE,
     started_unix_ms INTEGER NOT NULL,
     state TEXT NOT NULL,
-    command TEXT NOT NULL,                     -- JSON array of words
+    command TEXT NOT NULL,                     -- JSON array of arguments
     design TEXT NOT NULL,                      -- JSON
     variants TEXT NOT NULL,                    -- JSON array
     environment TEXT NOT NULL,                 -- JSON
@@ -50,7 +50,7 @@ CREATE TABLE run (
     max_rss_bytes INTEGER,
     involuntary_switches INTEGER,
     notes TEXT,                                -- JSON array of sentences
-    slot_done INTEGER NOT NULL,                -- 0: cut off; resuming repeats the slot
+    slot_done INTEGER NOT NULL,                -- 0: interrupted; resuming repeats the slot
     PRIMARY KEY (session, place)
 ) STRICT, WITHOUT ROWID;
 
@@ -59,8 +59,8 @@ CREATE TABLE sample (                          -- all samples of one run and met
     place INTEGER NOT NULL,                    -- of the run
     metric INTEGER NOT NULL,                   -- place of the metric
     readings BLOB NOT NULL,                    -- f64, little endian
-    elapsed_ns BLOB,                           -- u64, little endian; all bits set: not told
-    iterations BLOB,                           -- f64, little endian; see samples.rs: not told
+    elapsed_ns BLOB,                           -- u64, little endian; all bits set: unknown
+    iterations BLOB,                           -- f64, little endian; unknown: see samples.rs
     positions BLOB,                            -- u32, little endian; absent: 0, 1, 2 ...
     PRIMARY KEY (session, place, metric),
     FOREIGN KEY (session, place) REFERENCES run ON DELETE CASCADE
@@ -71,12 +71,12 @@ CREATE TABLE failure (
     place INTEGER NOT NULL,
     slot INTEGER,
     slot_done INTEGER NOT NULL,                -- as in run
-    skipped INTEGER NOT NULL,                  -- 1: the benchmark cannot run here, and says so
+    skipped INTEGER NOT NULL,                  -- 1: the benchmark reported that it cannot run here
     detail TEXT NOT NULL,                      -- JSON
     PRIMARY KEY (session, place)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE empty_slot (                      -- done, but gave neither run nor failure
+CREATE TABLE empty_slot (                      -- done, but without a run or failure
     session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
     slot INTEGER NOT NULL,
     PRIMARY KEY (session, slot)

@@ -1,48 +1,48 @@
-ALTER TABLE project ADD COLUMN is_public INTEGER NOT NULL DEFAULT 0;  -- read without a token
-ALTER TABLE project ADD COLUMN keep TEXT;      -- JSON: for how long; absent: everything, for ever
+ALTER TABLE project ADD COLUMN is_public INTEGER NOT NULL DEFAULT 0;  -- readable without a token
+ALTER TABLE project ADD COLUMN keep TEXT;      -- JSON: retention; absent: keep everything
 
 CREATE TABLE token (
     number INTEGER PRIMARY KEY,
-    id TEXT NOT NULL UNIQUE,                   -- stands in the token; no secret
-    digest BLOB NOT NULL,                      -- SHA-256 of the whole token, which is stored nowhere
-    name TEXT NOT NULL,                        -- given by people
+    id TEXT NOT NULL UNIQUE,                   -- part of the token; not secret
+    digest BLOB NOT NULL,                      -- SHA-256 of the whole token, which is not stored
+    name TEXT NOT NULL,                        -- user-defined
     scopes TEXT NOT NULL,                      -- JSON array: read, push, judge, admin
-    project TEXT,                              -- the name of the only one; absent: all
-    branches TEXT,                             -- JSON array of the branches that it may push to; absent: all
+    project TEXT,                              -- the only permitted one; absent: all
+    branches TEXT,                             -- JSON array of permitted branches; absent: all
     machines TEXT,                             -- JSON array of machines, likewise
     created_unix_ms INTEGER NOT NULL,
     expires_unix_ms INTEGER,
-    used_unix_ms INTEGER,                      -- by the hour
+    used_unix_ms INTEGER,                      -- hourly resolution
     revoked_unix_ms INTEGER
 ) STRICT;
 
-CREATE TABLE audit (                           -- only ever added to
+CREATE TABLE audit (                           -- append-only
     number INTEGER PRIMARY KEY AUTOINCREMENT,
     at_unix_ms INTEGER NOT NULL,
     who TEXT NOT NULL,                         -- name of the token, 'start key', 'command line' or empty
-    token TEXT,                                -- its id
-    address TEXT,                              -- where the request came from
+    token TEXT,                                -- token id
+    address TEXT,                              -- of the client
     project TEXT,
     what TEXT NOT NULL,                        -- such as 'push', 'judge', 'token revoke'
-    subject TEXT,                              -- what it was done to
-    result TEXT NOT NULL                       -- 'done', or why it was refused
+    subject TEXT,                              -- the affected object
+    result TEXT NOT NULL                       -- 'done', or the reason for the refusal
 ) STRICT;
 CREATE INDEX audit_by_time ON audit (at_unix_ms);
 
-CREATE TABLE upload (                          -- a session that is arriving, or has arrived
+CREATE TABLE upload (                          -- of a session, in progress or complete
     number INTEGER PRIMARY KEY,
     id TEXT NOT NULL UNIQUE,                   -- of the session
-    session INTEGER REFERENCES session ON DELETE CASCADE,  -- once it is here
-    lines INTEGER NOT NULL,                    -- so far
+    session INTEGER REFERENCES session ON DELETE CASCADE,  -- once complete
+    lines INTEGER NOT NULL,                    -- received so far
     bytes INTEGER NOT NULL,
-    digest BLOB,                               -- SHA-256 of all its lines, once it is here
-    token TEXT,                                -- id of the one that pushes
+    digest BLOB,                               -- SHA-256 of all its lines, once complete
+    token TEXT,                                -- id of the uploading token
     begun_unix_ms INTEGER NOT NULL,
     at_unix_ms INTEGER NOT NULL                -- of the last part
 ) STRICT;
 CREATE INDEX upload_by_session ON upload (session);
 
-CREATE TABLE upload_part (                     -- until all are here
+CREATE TABLE upload_part (                     -- until all have arrived
     upload INTEGER NOT NULL REFERENCES upload ON DELETE CASCADE,
     line INTEGER NOT NULL,                     -- the first, from 0
     lines INTEGER NOT NULL,
@@ -51,13 +51,13 @@ CREATE TABLE upload_part (                     -- until all are here
     PRIMARY KEY (upload, line)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE outbox (                          -- what is to be pushed from here; nothing deletes what was not sent
+CREATE TABLE outbox (                          -- queued uploads; unsent ones are never deleted
     session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
     url TEXT NOT NULL,                         -- of the project on the server
     added_unix_ms INTEGER NOT NULL,
     claimed_until_unix_ms INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0,
-    next_unix_ms INTEGER NOT NULL DEFAULT 0,   -- not before
+    next_unix_ms INTEGER NOT NULL DEFAULT 0,   -- next attempt not before
     state TEXT NOT NULL DEFAULT 'waiting',     -- waiting, refused, sent
     reason TEXT,                               -- why the last attempt failed
     sent_unix_ms INTEGER,
@@ -65,16 +65,16 @@ CREATE TABLE outbox (                          -- what is to be pushed from here
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX outbox_by_state ON outbox (state, next_unix_ms);
 
-CREATE TABLE deleted (                         -- so that a later push of it is refused
+CREATE TABLE deleted (                         -- refuses later uploads of these sessions
     id TEXT PRIMARY KEY,                       -- of the session
-    number INTEGER NOT NULL,                   -- which it had
+    number INTEGER NOT NULL,                   -- its former number
     who TEXT NOT NULL,
     why TEXT NOT NULL,
     at_unix_ms INTEGER NOT NULL,
-    lines BLOB                                 -- JSON Lines, gzip: as long as the deletion can be taken back
+    lines BLOB                                 -- JSON Lines, gzip: while the deletion can be undone
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE live (                            -- how far a session is that is being measured
+CREATE TABLE live (                            -- progress of a session during its measurement
     session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE,
     at_unix_ms INTEGER NOT NULL,
     progress TEXT NOT NULL                     -- JSON
@@ -85,7 +85,7 @@ CREATE TABLE comment (                         -- on a pull request, as it was p
     forge TEXT NOT NULL,                       -- github, gitlab, gitea
     repository TEXT NOT NULL,
     pull TEXT NOT NULL,                        -- number of the pull request
-    revision TEXT NOT NULL,                    -- the head that it is about
+    revision TEXT NOT NULL,                    -- the head that it reports on
     posted_unix_ms INTEGER NOT NULL,
     url TEXT,
     text TEXT NOT NULL                         -- Markdown

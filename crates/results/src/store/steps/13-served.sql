@@ -1,17 +1,17 @@
-CREATE TABLE comment_job (                     -- what the server has still to say on a pull request
+CREATE TABLE comment_job (                     -- pending comments of the server on a pull request
     pull TEXT PRIMARY KEY,                     -- its number
-    revision TEXT NOT NULL,                    -- the head that it is about
-    session INTEGER REFERENCES session ON DELETE CASCADE,  -- the newest one of it; absent while that is arriving
+    revision TEXT NOT NULL,                    -- the head that it reports on
+    session INTEGER REFERENCES session ON DELETE CASCADE,  -- its newest one; absent during the upload
     added_unix_ms INTEGER NOT NULL,
     claimed_until_unix_ms INTEGER NOT NULL DEFAULT 0,
     attempts INTEGER NOT NULL DEFAULT 0,
-    next_unix_ms INTEGER NOT NULL DEFAULT 0,   -- not before
+    next_unix_ms INTEGER NOT NULL DEFAULT 0,   -- next attempt not before
     state TEXT NOT NULL DEFAULT 'waiting',     -- waiting, refused, said
     reason TEXT                                -- why the last attempt failed
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX comment_job_by_session ON comment_job (session);
 
-CREATE TABLE benchmark_session (               -- which sessions have a run of a benchmark
+CREATE TABLE benchmark_session (               -- sessions with a run of a benchmark
     benchmark TEXT NOT NULL,
     session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
     PRIMARY KEY (benchmark, session)
@@ -26,7 +26,7 @@ CREATE TRIGGER benchmark_measured AFTER INSERT ON session_case BEGIN
     SELECT benchmark, new.session FROM benchmark_case WHERE number = new.benchmark_case
     ON CONFLICT DO NOTHING;
 END;
--- Where the session goes as a whole, its rows go with it.
+-- If the whole session is deleted, its rows are, too.
 CREATE TRIGGER benchmark_unmeasured AFTER DELETE ON session_case
 WHEN EXISTS (SELECT 1 FROM session WHERE number = old.session) BEGIN
     DELETE FROM benchmark_session
@@ -38,7 +38,7 @@ WHEN EXISTS (SELECT 1 FROM session WHERE number = old.session) BEGIN
                     AND its.benchmark = benchmark_session.benchmark);
 END;
 
-CREATE TABLE live_load (                       -- a load that is being carried out; its session comes when it is over
+CREATE TABLE live_load (                       -- a running load; its session is created at the end
     number INTEGER PRIMARY KEY,
     machine TEXT,                              -- of the process, as in recorder
     boot TEXT,
@@ -46,12 +46,12 @@ CREATE TABLE live_load (                       -- a load that is being carried o
     pid INTEGER NOT NULL,
     started_ticks INTEGER,
     begun_unix_ms INTEGER NOT NULL,
-    at_unix_ms INTEGER NOT NULL,               -- of the last sign of life
+    at_unix_ms INTEGER NOT NULL,               -- of the last heartbeat
     progress TEXT NOT NULL                     -- JSON
 ) STRICT;
 
-CREATE TABLE line_mark (                       -- of which sessions a line of revisions in the order of measuring was made
+CREATE TABLE line_mark (                       -- sessions that a line ordered by measuring time was built from
     branch TEXT PRIMARY KEY,                   -- as in line
-    sessions INTEGER NOT NULL,                 -- how many have points
+    sessions INTEGER NOT NULL,                 -- number of sessions with points
     numbers INTEGER NOT NULL                   -- the sum of their numbers
 ) STRICT, WITHOUT ROWID;

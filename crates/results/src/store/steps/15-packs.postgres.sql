@@ -1,19 +1,19 @@
 DROP TABLE walk;
-CREATE TABLE walk (                            -- how far each work of a series was searched along a line; may be deleted
+CREATE TABLE walk (                            -- change detection state per work of a series along a line; may be deleted
     series BIGINT NOT NULL REFERENCES series,
     branch TEXT NOT NULL,
-    place BIGINT NOT NULL,                     -- of the work, the one measured last in the end
+    place BIGINT NOT NULL,                     -- rank of the work, the last measured one last
     state BYTEA NOT NULL,
     PRIMARY KEY (series, branch, place)
 );
 
-CREATE TABLE point_pack (                      -- the first points of a series in one piece; may be deleted
+CREATE TABLE point_pack (                      -- the first points of a series, packed; may be deleted
     series BIGINT PRIMARY KEY REFERENCES series,
     at_unix_ms BIGINT NOT NULL,                -- when the session of the last of them began
     session BIGINT NOT NULL,                   -- that session
     packed BYTEA NOT NULL                      -- as in store/packs.rs
 );
--- Whoever writes: what a pack says is what the points say.
+-- Every writer keeps a pack consistent with the points.
 CREATE FUNCTION point_came() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     DELETE FROM point_pack WHERE series = new.series

@@ -1,19 +1,19 @@
 DROP TABLE walk;
-CREATE TABLE walk (                            -- how far each work of a series was searched along a line; may be deleted
+CREATE TABLE walk (                            -- change detection state per work of a series along a line; may be deleted
     series INTEGER NOT NULL REFERENCES series,
     branch TEXT NOT NULL,
-    place INTEGER NOT NULL,                    -- of the work, the one measured last in the end
+    place INTEGER NOT NULL,                    -- rank of the work, the last measured one last
     state BLOB NOT NULL,
     PRIMARY KEY (series, branch, place)
 ) STRICT, WITHOUT ROWID;
 
-CREATE TABLE point_pack (                      -- the first points of a series in one piece; may be deleted
+CREATE TABLE point_pack (                      -- the first points of a series, packed; may be deleted
     series INTEGER PRIMARY KEY REFERENCES series,
     at_unix_ms INTEGER NOT NULL,               -- when the session of the last of them began
     session INTEGER NOT NULL,                  -- that session
     packed BLOB NOT NULL                       -- as in store/packs.rs
 ) STRICT;
--- Whoever writes: what a pack says is what the points say.
+-- Every writer keeps a pack consistent with the points.
 CREATE TRIGGER point_came AFTER INSERT ON point BEGIN
     DELETE FROM point_pack WHERE series = new.series
     AND (at_unix_ms, session) >= (new.at_unix_ms, new.session);

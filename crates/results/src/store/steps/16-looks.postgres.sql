@@ -1,9 +1,9 @@
-CREATE TABLE variant_session (                 -- which sessions have a variant of this name
+CREATE TABLE variant_session (                 -- sessions with a variant of this name
     variant TEXT NOT NULL,
     session BIGINT NOT NULL REFERENCES session ON DELETE CASCADE,
     PRIMARY KEY (variant, session)
 );
--- JSON may hold the letter 0, which the server cannot keep.
+-- JSON may contain U+0000, which the server cannot store.
 INSERT INTO variant_session
 SELECT DISTINCT named.value ->> 'name', session.number FROM session,
     json_array_elements(CAST(replace(session.variants, '\u0000', '\ufffd') AS JSON)) AS named
@@ -20,17 +20,17 @@ BEGIN
 END $$;
 CREATE TRIGGER variants_came AFTER INSERT OR UPDATE OF variants ON session
     FOR EACH ROW EXECUTE FUNCTION variants_came();
--- Numbers are read from it, too, and no row.
+-- With the numbers, which are then read from the index alone.
 DROP INDEX session_by_start;
 CREATE INDEX session_by_start ON session (started_unix_ms, number);
 
-CREATE TABLE unsummarised (                    -- sessions that ended and have no points yet
+CREATE TABLE unsummarised (                    -- finished sessions without points yet
     session BIGINT PRIMARY KEY REFERENCES session ON DELETE CASCADE
 );
 INSERT INTO unsummarised
 SELECT number FROM session WHERE state IN ('complete', 'imported')
 AND NOT EXISTS (SELECT 1 FROM session_machine WHERE session_machine.session = session.number);
-CREATE TABLE summarised (                      -- the others: how many, and the sum of their numbers
+CREATE TABLE summarised (                      -- the others: their count, and the sum of their numbers
     one BIGINT PRIMARY KEY,                    -- 1: there is one row
     sessions BIGINT NOT NULL,
     numbers BIGINT NOT NULL
@@ -53,7 +53,7 @@ BEGIN
 END $$;
 CREATE TRIGGER points_came AFTER INSERT ON session_machine
     FOR EACH ROW EXECUTE FUNCTION points_came();
--- Where the session goes as a whole, nothing is owed.
+-- If the whole session is deleted, no summary is pending.
 CREATE FUNCTION points_went() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
     UPDATE summarised SET sessions = sessions - 1, numbers = numbers - old.session;

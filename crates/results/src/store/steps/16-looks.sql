@@ -1,4 +1,4 @@
-CREATE TABLE variant_session (                 -- which sessions have a variant of this name
+CREATE TABLE variant_session (                 -- sessions with a variant of this name
     variant TEXT NOT NULL,
     session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
     PRIMARY KEY (variant, session)
@@ -20,13 +20,13 @@ CREATE TRIGGER variants_changed AFTER UPDATE OF variants ON session BEGIN
     WHERE json_extract(value, '$.name') IS NOT NULL;
 END;
 
-CREATE TABLE unsummarised (                    -- sessions that ended and have no points yet
+CREATE TABLE unsummarised (                    -- finished sessions without points yet
     session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE
 ) STRICT;
 INSERT INTO unsummarised
 SELECT number FROM session WHERE state IN ('complete', 'imported')
 AND number NOT IN (SELECT session FROM session_machine);
-CREATE TABLE summarised (                      -- the others: how many, and the sum of their numbers
+CREATE TABLE summarised (                      -- the others: their count, and the sum of their numbers
     one INTEGER PRIMARY KEY,                   -- 1: there is one row
     sessions INTEGER NOT NULL,
     numbers INTEGER NOT NULL
@@ -45,7 +45,7 @@ CREATE TRIGGER points_came AFTER INSERT ON session_machine BEGIN
     DELETE FROM unsummarised WHERE session = new.session;
     UPDATE summarised SET sessions = sessions + 1, numbers = numbers + new.session;
 END;
--- Where the session goes as a whole, nothing is owed.
+-- If the whole session is deleted, no summary is pending.
 CREATE TRIGGER points_went AFTER DELETE ON session_machine BEGIN
     UPDATE summarised SET sessions = sessions - 1, numbers = numbers - old.session;
     INSERT INTO unsummarised SELECT number FROM session

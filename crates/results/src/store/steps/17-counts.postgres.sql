@@ -1,4 +1,4 @@
--- The runs of a session come many at a time: they are counted together, and not one by one.
+-- The runs of a session are inserted many at a time: count them per statement, not per row.
 DROP TRIGGER run_counted ON run;
 CREATE OR REPLACE FUNCTION run_counted() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN

@@ -6,7 +6,7 @@ CREATE TABLE calibration (
     started_unix_ms INTEGER NOT NULL,
     comparisons INTEGER NOT NULL,
     false_alarms INTEGER NOT NULL,
-    expected_low INTEGER NOT NULL,             -- false alarms to be expected: from
+    expected_low INTEGER NOT NULL,             -- expected false alarms: from
     expected_high INTEGER NOT NULL,            -- to
     result TEXT NOT NULL AS (CASE
         WHEN false_alarms < expected_low THEN 'too few false alarms'

@@ -1,10 +1,10 @@
 CREATE TABLE origin (
     session INTEGER PRIMARY KEY REFERENCES session ON DELETE CASCADE,
-    revision TEXT NOT NULL,                    -- the id of a commit, or what the user calls it
+    revision TEXT NOT NULL,                    -- commit id, or user-defined
     tree TEXT,                                 -- of the commit
     branch TEXT,
-    dirty INTEGER NOT NULL,                    -- whether something was changed and not committed
-    detail TEXT NOT NULL                       -- JSON: all that is known
+    dirty INTEGER NOT NULL,                    -- whether there were uncommitted changes
+    detail TEXT NOT NULL                       -- JSON: all details
 ) STRICT;
 CREATE INDEX origin_by_revision ON origin (revision, session);
 CREATE INDEX origin_by_branch ON origin (branch, session);

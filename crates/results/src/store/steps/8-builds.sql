@@ -1,6 +1,6 @@
-ALTER TABLE run ADD COLUMN build INTEGER;       -- which build of the variant's source, from 0; absent: the usual one
+ALTER TABLE run ADD COLUMN build INTEGER;       -- which build of the variant's source, from 0; absent: the normal one
 
-CREATE TABLE layout_spread (                    -- by how much builds of one source differed
+CREATE TABLE layout_spread (                    -- variation between builds of one source
     session INTEGER NOT NULL REFERENCES session ON DELETE CASCADE,
     case_id TEXT NOT NULL,
     metric TEXT NOT NULL,

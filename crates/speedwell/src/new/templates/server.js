@@ -2,10 +2,10 @@
 
 // A server that answers each request with a Fibonacci number, in six topologies:
 //
-//   --http=N  N processes speak HTTP (0: the main process does)
-//   --fib=N   N processes calculate, in turn (0: the main process does)
+//   --http=N  N processes handle HTTP (0: the main process does)
+//   --fib=N   N processes calculate, round robin (0: the main process does)
 //
-// The main process draws the numbers, so the sequence depends on --seed alone.
+// The main process draws the numbers, so the sequence depends only on --seed.
 
 const { fork } = require('node:child_process');
 const cluster = require('node:cluster');
@@ -22,7 +22,7 @@ function fib(n) {
   return n < 2 ? 1 : fib(n - 1) + fib(n - 2);
 }
 
-// Marsaglia's xorshift with 32 bits (Journal of Statistical Software 8, 2003): small, and the same everywhere.
+// Marsaglia's 32-bit xorshift (Journal of Statistical Software 8, 2003): small, and identical everywhere.
 function numbers(seed) {
   let state = (seed >>> 0) || 1;
   return () => {
@@ -33,12 +33,12 @@ function numbers(seed) {
   };
 }
 
-// A process that is gone needs no message.
+// Sends a message unless the process has exited.
 function tell(peer, message) {
   if (peer.connected !== false) peer.send(message, () => {});
 }
 
-// Questions to another process and the answers that come back.
+// Sends questions to another process and matches its answers.
 function correspondence(peer) {
   const waiting = new Map();
   let last = 0;
@@ -68,7 +68,7 @@ function serve(calculate) {
   server.listen(option('port', 3002), '127.0.0.1');
 }
 
-// The main process: next() draws a number and has it calculated.
+// The main process: next() draws a number and calculates it or has it calculated.
 function main() {
   const draw = numbers(option('seed', 1));
   const calculators = Array.from({ length: option('fib', 0) }, () =>
@@ -92,7 +92,7 @@ if (process.argv.includes('--calculate')) {
 } else if (cluster.isPrimary) {
   main();
 } else {
-  // A worker that cannot reach the main process any more has no work.
+  // Exit when the main process is unreachable.
   cluster.worker.on('error', () => process.exit(0));
   const ask = correspondence(process);
   serve((answered) => ask(null, answered));

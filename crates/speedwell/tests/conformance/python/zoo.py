@@ -1,4 +1,4 @@
-"""Benchmarks for the conformance suite; what each is for stands in tests/it/conformance.rs."""
+"""Benchmarks for the conformance suite; tests/it/conformance.rs explains each."""
 
 import os
 import signal

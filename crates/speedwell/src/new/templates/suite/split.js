@@ -7,7 +7,7 @@
 
 const { createBenchmark } = require('speedwell');
 
-// One case for every combination of the values.
+// One case per combination of the values.
 const bench = createBenchmark(main, {
   method: ['split', 'match'],
   words: [10, 1000],
@@ -15,9 +15,9 @@ const bench = createBenchmark(main, {
 });
 
 function main({ method, words, n }) {
-  const line = Array.from({ length: words }, (_, at) => `word${at}`).join(' ');
+  const line = Array.from({ length: words }, (_, i) => `word${i}`).join(' ');
   let found = 0;
-  // Only what happens between start and end is measured: n iterations.
+  // Only the time between start and end is measured: n iterations.
   bench.start();
   if (method === 'split') {
     for (let i = 0; i < n; i++) found += line.split(' ').length;

@@ -12,7 +12,7 @@ namespace {
 
 std::string line_of(std::size_t words) {
   std::string line;
-  for (std::size_t at = 0; at < words; ++at) line += "word" + std::to_string(at) + ' ';
+  for (std::size_t i = 0; i < words; ++i) line += "word" + std::to_string(i) + ' ';
   return line;
 }
 
@@ -24,7 +24,7 @@ SPEEDWELL_BENCHMARK(find, speedwell::param("words", {10, 1000})) {
   std::size_t found = 0;
   for (auto _ : bench) {
     found = 0;
-    for (std::size_t at = line.find(' '); at != std::string::npos; at = line.find(' ', at + 1)) ++found;
+    for (std::size_t i = line.find(' '); i != std::string::npos; i = line.find(' ', i + 1)) ++found;
     speedwell::keep(found);
   }
   // A result that differs between two variants is an error: a fast wrong result does not count.

@@ -11,7 +11,7 @@ import speedwell
 WORD = re.compile(r"\w+")
 
 
-# One case for every combination of the values.
+# One case per combination of the values.
 @speedwell.benchmark(method=["split", "findall"], words=[10, 1000])
 def find(bench, method, words):
     line = " ".join(f"word{at}" for at in range(words))
