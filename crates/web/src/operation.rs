@@ -65,7 +65,7 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
         "up_seconds",
         "gauge",
         "Seconds since the server started.",
-        &one(up),
+        &single(up),
     );
     let answers = site
         .response_counts
@@ -105,11 +105,11 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
             "resident_bytes",
             "gauge",
             "Resident memory of the server.",
-            &one(bytes),
+            &single(bytes),
         );
     }
     if let Ok(data) = std::fs::metadata(site.first.path()) {
-        let bytes = one(data.len() as f64);
+        let bytes = single(data.len() as f64);
         metric("store_bytes", "gauge", "Size of the results file.", &bytes);
     }
     Ok(text_response(StatusCode::OK, out))

@@ -439,7 +439,10 @@ fn what_differs_is_refused_and_nothing_is_replaced(place: &StorePlace) {
     let push = |words: &[&str]| server.run(&project, words);
     push(&["push", "other.jsonl", "--to", &server.url()])
         .expect_status(2)
-        .expect_stderr(&["rejected @1", "a different session '0197-d1ff' is already stored"]);
+        .expect_stderr(&[
+            "rejected @1",
+            "a different session '0197-d1ff' is already stored",
+        ]);
     push(&["push", "--list"])
         .expect_status(0)
         .expect_stdout(&["refused", "a different session"]);
