@@ -160,7 +160,7 @@ impl ShellSession {
     fn answer_hello(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         if command.get("proto").as_deref() != Some("1") {
             self.over = true;
-            let words = "only protocol version 1 is spoken here";
+            let words = "only protocol version 1 is supported";
             let error = answer_event(command, "error")
                 .with("stage", "protocol")
                 .with("class", "Version")
@@ -359,7 +359,7 @@ impl ShellSession {
             Some("continuous") => self.run_continuous(command, &jobs)?,
             Some("timed" | "series") => self.run_timed(command, &jobs)?,
             mode => {
-                let words = format!("mode '{}' is not offered", mode.unwrap_or_default());
+                let words = format!("unsupported mode '{}'", mode.unwrap_or_default());
                 return self.send_error(command, "", "protocol", "Mode", &words);
             }
         };
