@@ -9,7 +9,7 @@ use super::operand::{self, SourceOperand};
 use super::options::OutputArgs;
 use super::results_file::{self, FileWarnings};
 use super::status;
-use anyhow::{Context, bail};
+use anyhow::{Context, anyhow, bail};
 use speedwell_analysis::{self as analysis, AnalysisSettings};
 use speedwell_harness as harness;
 use speedwell_harness::discover::{BenchmarkPart, BenchmarkSelection, ComparisonSide};
@@ -472,14 +472,7 @@ pub fn program_side(
     let wrapped = || harness::builtin_adapter("google-benchmark");
     let mut suite = adapter.or_else(|| harness::is_wrapper(file).then(wrapped)?);
     if suite.is_none() && !harness::is_program_with_harness(file) {
-        if let Some(name) = harness::framework_without_adapter(file) {
-            bail!("'{place}': {}", harness::explain_framework(name, place));
-        }
-        bail!(
-            "'{place}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
-             hint: docs/reference/suites.md explains how to describe a suite; to measure it as a command: speedwell eval sh {}",
-            quote(place)
-        );
+        return Err(explain_unknown_program(file, place));
     }
     let mut file = Path::new(".").join(file);
     let performer = suite
@@ -512,6 +505,18 @@ pub fn program_side(
         directory,
         part: operand.part.clone(),
     }))
+}
+
+/// Explains that a program has no benchmarks of a known kind.
+fn explain_unknown_program(file: &Path, place: &str) -> anyhow::Error {
+    if let Some(name) = harness::framework_without_adapter(file) {
+        return anyhow!("'{place}': {}", harness::explain_framework(name, place));
+    }
+    anyhow!(
+        "'{place}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
+         hint: docs/reference/suites.md explains how to describe a suite; to measure it as a command: speedwell eval sh {}",
+        quote(place)
+    )
 }
 
 /// Returns whether this is a folder from which a benchmark program is built.
