@@ -186,15 +186,18 @@ impl ConnectionTask {
             }
             RaceWinner::That(Ok(connection)) => connection,
         };
-        let data = connection.handshake_data();
-        let data = data.and_then(|data| data.downcast::<HandshakeData>().ok());
-        let alpn = data.and_then(|data| data.protocol).unwrap_or_default();
+        let alpn = connection
+            .handshake_data()
+            .and_then(|data| data.downcast::<HandshakeData>().ok())
+            .and_then(|data| data.protocol)
+            .unwrap_or_default();
         if alpn != b"h3" {
             return Err(H3ConnectError::Alpn);
         }
-        let chain = connection.peer_identity();
-        let chain = chain.and_then(|chain| chain.downcast::<Vec<CertificateDer>>().ok());
-        let certificate = chain.and_then(|chain| chain.into_iter().next());
+        let certificate = connection
+            .peer_identity()
+            .and_then(|chain| chain.downcast::<Vec<CertificateDer>>().ok())
+            .and_then(|chain| chain.into_iter().next());
         let (driver, sender) = client::builder()
             .send_grease(false)
             .build(h3_quinn::Connection::new(connection.clone()))

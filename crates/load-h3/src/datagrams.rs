@@ -223,8 +223,10 @@ impl fmt::Debug for WritePoller {
 
 impl UdpPoller for WritePoller {
     fn poll_writable(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<io::Result<()>> {
-        let waiting = self.waiting.take();
-        let mut waiting = waiting.unwrap_or_else(|| self.start_waiting());
+        let mut waiting = match self.waiting.take() {
+            Some(waiting) => waiting,
+            None => self.start_waiting(),
+        };
         let polled = waiting.as_mut().poll(context);
         if polled.is_pending() {
             self.waiting = Some(waiting);

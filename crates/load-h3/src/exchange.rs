@@ -108,8 +108,8 @@ async fn open_stream(
             report(StreamEvent::Waits);
         }
         polled
-    });
-    let opened = opened.await;
+    })
+    .await;
     if waits && opened.is_ok() {
         report(StreamEvent::Opened);
     }

@@ -127,13 +127,14 @@ pub struct RequestRecord {
 impl RequestRecord {
     /// Shifts all times by `later_ns`.
     fn shift_by(&mut self, later_ns: u64) {
-        let known = [
+        let known_times = [
             &mut self.intended_ns,
             &mut self.sent_ns,
             &mut self.first_byte_ns,
-        ];
-        let known = known.into_iter().flatten();
-        for ns in known.chain([&mut self.begun_ns, &mut self.end_ns]) {
+        ]
+        .into_iter()
+        .flatten();
+        for ns in known_times.chain([&mut self.begun_ns, &mut self.end_ns]) {
             *ns += later_ns;
         }
     }
@@ -497,8 +498,10 @@ impl LoadTimeline {
 
     /// Shifts the timeline by `later_ns`, rounded to whole intervals.
     fn shift_by(&mut self, later_ns: u64) {
-        let intervals = later_ns.saturating_add(self.interval_ns / 2);
-        let intervals = intervals.checked_div(self.interval_ns).unwrap_or(0) as usize;
+        let intervals = later_ns
+            .saturating_add(self.interval_ns / 2)
+            .checked_div(self.interval_ns)
+            .unwrap_or(0) as usize;
         let before = std::iter::repeat_with(TimelineTick::default).take(intervals);
         self.ticks.splice(0..0, before);
         if self.warmup > 0 {

@@ -146,13 +146,15 @@ pub fn run_with_clock(
         watch_threads(&endings, &mailboxes, &mut tracker, load, clock, &mut watch)
     });
     let window_end_ns = window_end_ns.min(end_ns.into_inner());
-    let finished: std::io::Result<Vec<ThreadResult>> = finished.into_iter().collect();
-    let finished = finished.map_err(LoadStartError::from_wait_error)?;
+    let results = finished
+        .into_iter()
+        .collect::<std::io::Result<Vec<ThreadResult>>>()
+        .map_err(LoadStartError::from_wait_error)?;
     tracker.gather_totals(&mailboxes);
-    let began = began.duration_since(UNIX_EPOCH).unwrap_or_default();
-    let began_ms = began.as_millis() as u64;
+    let since_epoch = began.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let began_ms = since_epoch.as_millis() as u64;
     Ok(merge_results(
-        finished,
+        results,
         tracker,
         load,
         window_end_ns,

@@ -75,15 +75,15 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
     let (tls, source) = (generator::tls_of(&load)?, generator::source_of(&load)?);
     let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
     let recorder = RequestRecorder::new(&load, NEVER);
-    let core = WorkerCore::new(
+    let mut core = WorkerCore::new(
         &load,
         &source,
         tls,
         recorder,
         LoadClock::start(speedwell_clock::WaitClock::REAL),
         LoadShare::ONLY,
-    );
-    let mut core = core.map_err(LoadStartError::from_wait_error)?;
+    )
+    .map_err(LoadStartError::from_wait_error)?;
     core.seen = Some(ConnectionFacts::default());
     let mut worker = LoadWorker::new(
         core,

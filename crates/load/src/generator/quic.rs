@@ -107,8 +107,11 @@ impl PreparedRequest {
             content_length: parts.content_length(),
             expects_body: method == MethodKind::Body,
         };
-        let fields = parts.headers.iter().copied();
-        let fields = fields.filter(|(name, value)| !is_omitted(name, value));
+        let fields = parts
+            .headers
+            .iter()
+            .copied()
+            .filter(|(name, value)| !is_omitted(name, value));
         let body = parts.body.unwrap_or_default();
         let inner =
             speedwell_load_h3::H3Request::new(&head, fields, body).map_err(|why| match why {

@@ -315,14 +315,13 @@ impl<'a> LoadWorker<'a> {
             now_ns = self.check.sleep_for(pause, &self.core.clock);
             self.core.traffic.calls += 1;
         }
-        let until_ns = until_ns.min(self.next_tick_ns).min(self.next_limits_ns);
-        let until_ns = if self.core.load.rules.busy_poll || !self.core.unread.is_empty() {
+        let wait_until_ns = if self.core.load.rules.busy_poll || !self.core.unread.is_empty() {
             now_ns
         } else {
-            until_ns
+            until_ns.min(self.next_tick_ns).min(self.next_limits_ns)
         };
         self.check.report.loops += 1;
-        self.receive_events(now_ns, until_ns)?;
+        self.receive_events(now_ns, wait_until_ns)?;
         self.last_ended = under_way.saturating_sub(self.core.recorder.under_way);
         Ok(())
     }

@@ -239,8 +239,8 @@ impl BlockFacts {
                         meaning => {
                             // 2^64 has 20 digits.
                             let mut buffer = [0; 20];
-                            let value = value.decode_into(&mut buffer).unwrap_or(b"");
-                            facts.add_field(meaning, value, part)?;
+                            let decoded = value.decode_into(&mut buffer).unwrap_or(b"");
+                            facts.add_field(meaning, decoded, part)?;
                         }
                     }
                 }

@@ -106,12 +106,12 @@ impl TlsOptions {
             Some(known) => Arc::new(known),
             None => Arc::new(AcceptAnyVerifier(provider)),
         };
-        let builder = builder
+        let with_verifier = builder
             .dangerous()
             .with_custom_certificate_verifier(verifier);
         let mut config = match &self.identity {
-            None => builder.with_no_client_auth(),
-            Some(identity) => builder.with_client_auth_cert(
+            None => with_verifier.with_no_client_auth(),
+            Some(identity) => with_verifier.with_client_auth_cert(
                 read_certificates(&identity.certificates)?,
                 read_private_key(&identity.key)?,
             )?,

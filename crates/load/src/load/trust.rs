@@ -296,10 +296,10 @@ impl ServerCertVerifier for KnownCertVerifier {
         ocsp: &[u8],
         now: UnixTime,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let verdict =
-            self.authorities
-                .verify_server_cert(certificate, intermediates, name, ocsp, now);
-        let verdict = verdict.or_else(|why| self.reconsider(certificate, name, why));
+        let verdict = self
+            .authorities
+            .verify_server_cert(certificate, intermediates, name, ocsp, now)
+            .or_else(|why| self.reconsider(certificate, name, why));
         if let Err(why) = &verdict {
             self.refused
                 .store_refusal(explain_refusal(why, certificate));

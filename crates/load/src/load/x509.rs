@@ -141,8 +141,9 @@ fn parse_element(bytes: &[u8]) -> Option<(u8, &[u8], &[u8])> {
             if digits.is_empty() || digits.len() > 4 {
                 return None;
             }
-            let digits = digits.iter();
-            let length = digits.fold(0, |length, digit| length << 8 | usize::from(*digit));
+            let length = digits
+                .iter()
+                .fold(0, |length, digit| length << 8 | usize::from(*digit));
             (length, rest)
         }
     };
