@@ -111,8 +111,8 @@ impl AssetTable {
 
 /// Turns `style.css` into `style.0123456789abcdef.css`.
 fn hashed_name(name: &str, bytes: &[u8]) -> String {
-    let digest = digest(&SHA256, bytes);
-    let hex: String = digest.as_ref()[..8]
+    let hash = digest(&SHA256, bytes);
+    let hex: String = hash.as_ref()[..8]
         .iter()
         .map(|byte| format!("{byte:02x}"))
         .collect();

@@ -80,17 +80,18 @@ pub(crate) fn identify_client(
     uri: &Uri,
     headers: &mut HeaderMap,
 ) -> Option<ClientInfo> {
-    let said = arrival
-        .is_from_proxy(proxy)
-        .then(|| ForwardedFields::read(headers));
+    let forwarded = if arrival.is_from_proxy(proxy) {
+        ForwardedFields::read(headers)
+    } else {
+        ForwardedFields::default()
+    };
     for name in [FORWARDED, FORWARDED_FOR, FORWARDED_HOST, FORWARDED_PROTO] {
         headers.remove(name);
     }
     headers.remove("x-real-ip");
-    let said = said.unwrap_or_default();
-    let secure = said.secure.unwrap_or(arrival.tls);
+    let secure = forwarded.secure.unwrap_or(arrival.tls);
     let site = |authority: &str| hosts.match_site(authority, arrival.listener, secure);
-    let named = match said.host {
+    let named = match forwarded.host {
         Some(host) => host,
         None => single_value(headers, &HOST)?,
     };
@@ -102,7 +103,7 @@ pub(crate) fn identify_client(
         return None;
     }
     Some(ClientInfo {
-        address: said
+        address: forwarded
             .address
             .or(arrival.peer)
             .map(|address| address.to_canonical()),

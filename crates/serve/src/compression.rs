@@ -92,13 +92,13 @@ fn is_compressible(response: &Response) -> bool {
 }
 
 fn is_text(kind: &HeaderValue) -> bool {
-    let kind = kind.to_str().unwrap_or_default();
-    let kind = kind.split(';').next().unwrap_or_default().trim();
-    let is_text = kind.starts_with("text/") && kind != "text/event-stream";
+    let value = kind.to_str().unwrap_or_default();
+    let mime = value.split(';').next().unwrap_or_default().trim();
+    let is_text = mime.starts_with("text/") && mime != "text/event-stream";
     is_text
         || ["json", "+xml", "javascript", "ndjson"]
             .iter()
-            .any(|end| kind.ends_with(end))
+            .any(|end| mime.ends_with(end))
 }
 
 struct GzipBody {

@@ -63,8 +63,8 @@ pub async fn with_etag(asked: &HeaderMap, answer: Response) -> Response {
 impl EntityTag {
     /// Computes the tag of these bytes.
     fn of_bytes(bytes: &[u8]) -> EntityTag {
-        let digest = digest(&SHA256, bytes);
-        let short = URL_SAFE_NO_PAD.encode(&digest.as_ref()[..16]);
+        let hash = digest(&SHA256, bytes);
+        let short = URL_SAFE_NO_PAD.encode(&hash.as_ref()[..16]);
         EntityTag(format!("W/\"{short}\""))
     }
 

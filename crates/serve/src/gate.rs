@@ -6,7 +6,7 @@
 //! answered here. Responses get security headers and are compressed and logged.
 
 use crate::body::{BodyErrorSlot, LimitedBody, body_too_large};
-use crate::client::{self, ClientInfo, ConnectionInfo, TrustedProxy};
+use crate::client::{ClientInfo, ConnectionInfo, TrustedProxy, identify_client};
 use crate::compression;
 use crate::cross_site;
 use crate::headers::set_security_headers;
@@ -69,7 +69,7 @@ impl RequestPipeline {
         let (mut parts, body) = request.into_parts();
         let mut entry = LogEntry::new(&parts.method, &parts.uri, arrival.peer);
         let (uri, headers) = (&parts.uri, &mut parts.headers);
-        let client = client::identify_client(&self.hosts, self.proxy, arrival, uri, headers);
+        let client = identify_client(&self.hosts, self.proxy, arrival, uri, headers);
         let login = client.as_ref().map(|client| Arc::clone(&client.login));
         if let Some(client) = &client {
             entry.address = client.address;

@@ -109,7 +109,7 @@ impl HttpServer {
         } = self;
         let limits = shared.limits.clone();
         let room = Arc::new(ConnectionLimiter::new(&limits));
-        let tls = tls.map(|tls| TlsAcceptor::from(tls.config));
+        let acceptor = tls.map(|identity| TlsAcceptor::from(identity.config));
         let mut paths = Vec::new();
         let ended = runtime.block_on(async {
             for listener in listeners {
@@ -117,7 +117,8 @@ impl HttpServer {
                     paths.push(path.clone());
                 }
                 let (shared, room) = (Arc::clone(&shared), Arc::clone(&room));
-                spawn_accept_loop(listener, shared, room, tls.clone()).map_err(Error::Socket)?;
+                spawn_accept_loop(listener, shared, room, acceptor.clone())
+                    .map_err(Error::Socket)?;
             }
             stopper.wait_until_stopped().await;
             // Connections still open after this time are cut off.

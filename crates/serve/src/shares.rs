@@ -75,11 +75,12 @@ impl ClientLimiter {
             };
             (Arc::clone(&holder.free), place)
         };
-        let own = timeout(self.patience.queued, free.acquire_owned()).await;
-        let own = own.map_err(|_| queue_timeout_error("your earlier requests", self.patience))?;
+        let permit = timeout(self.patience.queued, free.acquire_owned())
+            .await
+            .map_err(|_| queue_timeout_error("your earlier requests", self.patience))?;
         Ok(ClientPermit {
             // The semaphore is never closed.
-            _permit: own.ok(),
+            _permit: permit.ok(),
             place,
         })
     }
