@@ -170,7 +170,9 @@ impl CallerIdentity {
     pub fn is_permitted(&self, need: RequiredPermission, project: Option<&str>) -> bool {
         let is_public = match (&self.public, project) {
             (PublicAccess::Everything, _) => true,
-            (PublicAccess::Projects(names), Some(name)) => names.iter().any(|known| known == name),
+            (PublicAccess::Projects(names), Some(name)) => {
+                names.iter().any(|public| public == name)
+            }
             _ => false,
         };
         let wanted: &[TokenScope] = match need {
@@ -185,7 +187,7 @@ impl CallerIdentity {
         };
         let is_here = match (&self.project, project) {
             (None, _) => true,
-            (Some(own), Some(name)) => own == name,
+            (Some(bound_project), Some(name)) => bound_project == name,
             (Some(_), None) => false,
         };
         let has = |scope: &TokenScope| *scope == TokenScope::Admin || wanted.contains(scope);
@@ -238,15 +240,15 @@ pub fn identify_caller(
     headers: &HeaderMap,
     client: &ClientInfo,
 ) -> Result<CallerIdentity, HttpError> {
-    let known = match bearer_token(headers) {
+    let identified = match bearer_token(headers) {
         PresentedToken::None => caller_by_login(site, headers, client)?,
         PresentedToken::Malformed => return Err(failed_login_error(site, client, None)),
         PresentedToken::Token(token) => Some(caller_by_token(site, client, &token)?),
     };
-    if known.is_some() {
+    if identified.is_some() {
         client.record_login();
     }
-    let caller = known.unwrap_or_default();
+    let caller = identified.unwrap_or_default();
     Ok(CallerIdentity {
         address: client.address,
         public: public_access(site)?,
@@ -282,7 +284,7 @@ fn caller_by_login(
     match find_valid_token(site, &id)? {
         Some(token) => Ok(Some(CallerIdentity::with_token(token))),
         None => {
-            let is_ended = |known: &CallerIdentity| known.token.as_ref() == Some(&id);
+            let is_ended = |login: &CallerIdentity| login.token.as_ref() == Some(&id);
             site.access.logins.end_matching(is_ended);
             Ok(None)
         }
@@ -341,9 +343,11 @@ fn expired_token_error(site: &SiteState, client: &ClientInfo, token: &StoredToke
 
 /// Returns the stored token of this id if it is valid.
 fn find_valid_token(site: &SiteState, id: &str) -> Result<Option<StoredToken>, HttpError> {
-    let found = site.first.with_reader(|store| Ok(store.find_token(id)?));
-    let found = found.map_err(store_error)?;
-    Ok(found.filter(|token| token.is_valid(unix_ms())))
+    let stored = site
+        .first
+        .with_reader(|store| Ok(store.find_token(id)?))
+        .map_err(store_error)?;
+    Ok(stored.filter(|token| token.is_valid(unix_ms())))
 }
 
 fn record_use(site: &SiteState, token: &StoredToken) {

@@ -106,12 +106,17 @@ impl PageAddress {
     /// # Errors
     /// Fails if it does not decode to text.
     pub fn parse(path: &str) -> Result<PageAddress, PageError> {
-        let path = path.strip_prefix('/').unwrap_or(path);
-        let parts = path.strip_suffix('/').unwrap_or(path).split('/');
-        let parts = parts.map(decode_segment).collect::<Option<Vec<String>>>();
-        parts.map(|parts| PageAddress { parts }).ok_or_else(|| {
-            PageError::not_found("cannot decode the address: expected percent-encoded UTF-8")
-        })
+        let relative = path.strip_prefix('/').unwrap_or(path);
+        let segments = relative.strip_suffix('/').unwrap_or(relative).split('/');
+        match segments
+            .map(decode_segment)
+            .collect::<Option<Vec<String>>>()
+        {
+            Some(parts) => Ok(PageAddress { parts }),
+            None => Err(PageError::not_found(
+                "cannot decode the address: expected percent-encoded UTF-8",
+            )),
+        }
     }
 
     /// Returns the name of the project; `None` for pages of the whole server.
@@ -132,9 +137,9 @@ impl PageAddress {
     /// # Errors
     /// Fails if there is no such page.
     pub fn possible_pages(&self, project: &str) -> Result<Vec<(PageKind, PageFormat)>, PageError> {
-        let whole = page_kind(&self.parts, project);
+        let exact_page = page_kind(&self.parts, project);
         let mut found: Vec<(PageKind, PageFormat)> = Vec::new();
-        if let Ok(place) = &whole {
+        if let Ok(place) = &exact_page {
             found.push((place.clone(), PageFormat::Page));
         }
         if let Some((last, before)) = self.parts.split_last()
@@ -152,7 +157,7 @@ impl PageAddress {
             }
         }
         if found.is_empty() {
-            return Err(whole
+            return Err(exact_page
                 .err()
                 .unwrap_or_else(|| PageError::not_found("page not found")));
         }
@@ -198,11 +203,12 @@ fn page_kind(parts: &[String], project: &str) -> Result<PageKind, PageError> {
         ["live"] => PageKind::Live,
         ["search"] => PageKind::Search,
         [unknown, ..] => {
-            let pages = nearest_names(unknown, PROJECT_PAGES).into_iter();
-            let pages = pages.filter(|page| !["revisions", "branches", "pulls"].contains(page));
-            let pages = pages.map(|page| (format!("/{project}/{page}"), page.to_owned()));
+            let similar_pages = nearest_names(unknown, PROJECT_PAGES)
+                .into_iter()
+                .filter(|page| !["revisions", "branches", "pulls"].contains(page))
+                .map(|page| (format!("/{project}/{page}"), page.to_owned()));
             return Err(PageError::not_found(format!("page '{unknown}' not found"))
-                .with_nearest(pages.collect()));
+                .with_nearest(similar_pages.collect()));
         }
     })
 }

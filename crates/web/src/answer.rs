@@ -5,7 +5,7 @@
 
 use crate::access::{self, CallerIdentity, RequiredPermission};
 use crate::address::{PageAddress, PageFormat, PageKind};
-use crate::frame::{LayoutContext, build_layout as frame};
+use crate::frame::{LayoutContext, build_layout};
 use crate::page::charts::ChartPart;
 use crate::page::{self, PageContent, PageContext, PageOutcome};
 use crate::project::HostedProject;
@@ -123,7 +123,7 @@ async fn get_page_queued(
 async fn post_form(site: &Arc<SiteState>, client: ClientInfo, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, MAX_FORM_BYTES).await else {
-        let refusal = PageError::bad_request("the form is longer than any form here");
+        let refusal = PageError::bad_request("cannot read the form: expected at most 64 KiB");
         return anonymous_error_response(site, &parts.uri, &refusal);
     };
     let pool = site.light.clone();
@@ -161,8 +161,7 @@ fn render_page(
         Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED && accepts_html(headers) => {
             change::redirect_to_login(uri)
         }
-        Err(refusal) => {
-            let mut refusal = refusal;
+        Err(mut refusal) => {
             if let (StatusCode::NOT_FOUND, Ok(address)) =
                 (refusal.status, PageAddress::parse(uri.path()))
                 && refusal.nearest.is_empty()
@@ -243,7 +242,7 @@ fn ensure_visible(
             let projects = site.list_projects()?;
             let sees_one = projects
                 .iter()
-                .any(|(known, _)| caller.can_read(&known.name));
+                .any(|(project, _)| caller.can_read(&project.name));
             if sees_one {
                 return Ok(());
             }
@@ -307,8 +306,8 @@ pub(crate) fn render_bytes(
 ) -> Result<Bytes, PageError> {
     let in_memory = |error: std::io::Error| PageError::from(anyhow::Error::from(error));
     let PageFormat::Document(kind) = format else {
-        let frame = frame(around, place, page, path, query);
-        let text = html_page(&page.document, PageFrame::Served(&frame)).map_err(in_memory)?;
+        let layout = build_layout(around, place, page, path, query);
+        let text = html_page(&page.document, PageFrame::Served(&layout)).map_err(in_memory)?;
         return Ok(Bytes::from(text));
     };
     let mut bytes = Vec::new();
@@ -343,8 +342,10 @@ fn redirect_response(path: &str, format: PageFormat) -> Response<Body> {
         PageFormat::Page => "",
         PageFormat::JsonLines => ".jsonl",
         PageFormat::Document(kind) => {
-            let known = PageFormat::DOCUMENTS.iter().find(|(_, own)| *own == kind);
-            known.map_or("", |(ending, _)| ending)
+            let document = PageFormat::DOCUMENTS
+                .iter()
+                .find(|(_, format)| *format == kind);
+            document.map_or("", |(ending, _)| ending)
         }
     };
     let address = match (path.split_once('?'), ending) {
@@ -380,12 +381,14 @@ fn error_response(
         other => other,
     };
     let address = PageAddress::parse(uri.path()).ok();
-    let name = address.as_ref().and_then(PageAddress::project);
-    let known = name.filter(|name| caller.can_read(name));
-    let known = known.and_then(|name| site.find_project(name).ok());
+    let project = address
+        .as_ref()
+        .and_then(PageAddress::project)
+        .filter(|name| caller.can_read(name))
+        .and_then(|name| site.find_project(name).ok());
     let around = LayoutContext {
         site,
-        project: known.as_ref().unwrap_or(&site.first),
+        project: project.as_ref().unwrap_or(&site.first),
         caller,
     };
     let bytes = render_bytes(

@@ -77,15 +77,16 @@ fn judge_change(
     let number = form
         .get_number("change")?
         .ok_or_else(|| PageError::bad_request("no change selected"))?;
-    let known = [
+    let wanted = form.get("judgement").unwrap_or_default();
+    let judgement = [
         ChangeTriage::Open,
         ChangeTriage::Accepted,
         ChangeTriage::Wrong,
         ChangeTriage::Fixed,
-    ];
-    let wanted = form.get("judgement").unwrap_or_default();
-    let judgement = known.into_iter().find(|known| known.to_string() == wanted);
-    let judgement = judgement.ok_or_else(|| {
+    ]
+    .into_iter()
+    .find(|judgement| judgement.to_string() == wanted)
+    .ok_or_else(|| {
         PageError::bad_request(format!("unknown judgement '{wanted}'"))
             .with_hint("use open, accepted, wrong or fixed")
     })?;
@@ -93,8 +94,9 @@ fn judge_change(
         .map_err(|error| PageError::from_error(StatusCode::BAD_REQUEST, &error))?;
     let project = site.find_project(project)?;
     let mut store = Store::open(project.path())?;
-    let found = store.find_change(number);
-    let found = found.map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
+    let found = store
+        .find_change(number)
+        .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
     store.store_triage(&RecordedChange {
         judgement,
         note: form.get("note").map(str::to_owned).or(found.change.note),
@@ -120,8 +122,8 @@ pub fn judge_form(
         ("wrong", "wrong: a false alarm"),
         ("fixed", "fixed: undone"),
         ("open", "open: not judged, or no longer"),
-    ];
-    let judgements = judgements.map(|(value, words)| (value.to_owned(), words.to_owned()));
+    ]
+    .map(|(value, label)| (value.to_owned(), label.to_owned()));
     let mut fields = vec![
         FormField {
             name: "change",
@@ -259,14 +261,14 @@ fn start_session(
     caller: &CallerIdentity,
     to: &str,
 ) -> Response<Body> {
-    let mut known = caller.clone();
-    known.address = client.address;
-    site.record_action(&known, None, "login", "", "done");
+    let mut located_caller = caller.clone();
+    located_caller.address = client.address;
+    site.record_action(&located_caller, None, "login", "", "done");
     let mut answer = redirect_to(to);
     let begun = site
         .access
         .logins
-        .start_login(known, client.secure, Instant::now());
+        .start_login(located_caller, client.secure, Instant::now());
     if let Ok(cookie) = begun {
         answer.headers_mut().insert(header::SET_COOKIE, cookie);
     }

@@ -28,13 +28,13 @@ pub fn encode_path(text: &str) -> String {
 /// Decodes a part of an address; `None` if the result is not text.
 pub fn decode_segment(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
+    let mut encoded = text.bytes();
+    while let Some(byte) = encoded.next() {
         if byte != b'%' {
             bytes.push(byte);
             continue;
         }
-        let digits = [rest.next()?, rest.next()?];
+        let digits = [encoded.next()?, encoded.next()?];
         let digit = |byte: u8| char::from(byte).to_digit(16);
         bytes.push((digit(digits[0])? * 16 + digit(digits[1])?) as u8);
     }
@@ -59,15 +59,20 @@ pub fn link_by(
     [shown, by]: [&str; 2],
     to: impl Fn(&Value) -> Option<String>,
 ) {
-    document.for_each_table(&mut |known| {
-        let position = |key: &str| known.columns.iter().position(|column| column.key == key);
+    document.for_each_table(&mut |candidate| {
+        let position = |key: &str| {
+            candidate
+                .columns
+                .iter()
+                .position(|column| column.key == key)
+        };
         let (Some(shown), Some(by)) = (position(shown), position(by)) else {
             return;
         };
-        if known.name != table {
+        if candidate.name != table {
             return;
         }
-        for row in &mut known.rows {
+        for row in &mut candidate.rows {
             if let ReportRow::Cells(cells) = row {
                 let value = cells[by].value.as_ref();
                 let href = value.and_then(|value| to(&value.to_json()));

@@ -96,13 +96,15 @@ pub async fn stream_updates(
     };
     let mut hubs = project.live.lock_hubs();
     let is_known = hubs.contains_key(id);
-    let hub = hubs.entry(id.to_owned()).or_insert_with(|| {
-        // Not `over`, because the session continues: browsers reconnect by themselves, to the next
-        // server.
-        let last = ServerEvent::new("stopped", "the server is stopping");
-        EventHub::new().end_with_stopper(&project.live.stopper, last)
-    });
-    let hub = hub.clone();
+    let hub = hubs
+        .entry(id.to_owned())
+        .or_insert_with(|| {
+            // Not `over`, because the session continues: browsers reconnect by themselves, to the
+            // next server.
+            let last = ServerEvent::new("stopped", "the server is stopping");
+            EventHub::new().end_with_stopper(&project.live.stopper, last)
+        })
+        .clone();
     let answer = hub.stream_response(headers, || vec![first]);
     if !is_known {
         let (site, project, id) = (site.clone(), project.clone(), id.to_owned());

@@ -19,7 +19,7 @@ impl PageQuery {
     /// # Errors
     /// Fails if there are too many names, or a part does not decode to text.
     pub fn parse(text: &str) -> Result<PageQuery, PageError> {
-        let mut all = Vec::new();
+        let mut values = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
             let read = |text: &str| decode_segment(&text.replace('+', " "));
@@ -28,29 +28,28 @@ impl PageQuery {
                     "cannot decode '{part}': expected percent-encoded UTF-8"
                 )));
             };
-            let value = value.trim().to_owned();
-            if !value.is_empty() {
-                all.push((name, value));
+            if !value.trim().is_empty() {
+                values.push((name, value.trim().to_owned()));
             }
         }
-        if all.len() > MAX_VALUES {
+        if values.len() > MAX_VALUES {
             return Err(PageError::bad_request(format!(
                 "too many query parameters ({}): expected at most {MAX_VALUES}",
-                all.len()
+                values.len()
             )));
         }
-        Ok(PageQuery(all))
+        Ok(PageQuery(values))
     }
 
     /// Returns the last value of a name.
     pub fn get(&self, name: &str) -> Option<&str> {
-        let mut own = self.0.iter().rev().filter(|(known, _)| known == name);
-        own.next().map(|(_, value)| value.as_str())
+        let mut matching = self.0.iter().rev().filter(|(key, _)| key == name);
+        matching.next().map(|(_, value)| value.as_str())
     }
 
     pub fn get_all<'q>(&'q self, name: &'q str) -> impl Iterator<Item = &'q str> {
-        let own = self.0.iter().filter(move |(known, _)| known == name);
-        own.map(|(_, value)| value.as_str())
+        let matching = self.0.iter().filter(move |(key, _)| key == name);
+        matching.map(|(_, value)| value.as_str())
     }
 
     /// Returns the value of a name as a number.
@@ -90,11 +89,11 @@ impl PageQuery {
     /// Formats the query with `name` set to `value`, or without `name` if `value` is `None`.
     pub fn with_value(&self, name: &str, value: Option<&str>) -> String {
         let mut parts: Vec<String> = Vec::new();
-        for (known, kept) in self.0.iter().filter(|(known, _)| known != name) {
+        for (key, current) in self.0.iter().filter(|(key, _)| key != name) {
             parts.push(format!(
                 "{}={}",
-                encode_segment(known),
-                encode_segment(kept)
+                encode_segment(key),
+                encode_segment(current)
             ));
         }
         if let Some(value) = value {
@@ -113,7 +112,7 @@ impl PageQuery {
 
     /// Returns the query without a name.
     pub fn without_name(&self, name: &str) -> PageQuery {
-        let others = self.0.iter().filter(|(known, _)| known != name);
+        let others = self.0.iter().filter(|(key, _)| key != name);
         PageQuery(others.cloned().collect())
     }
 

@@ -117,7 +117,7 @@ impl From<anyhow::Error> for PageError {
 /// Returns at most five known names that are most similar to an unknown one.
 pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
     let wanted = name.to_lowercase();
-    let mut all: Vec<(usize, &str)> = known
+    let mut by_distance: Vec<(usize, &str)> = known
         .into_iter()
         .map(|known| {
             let lower = known.to_lowercase();
@@ -130,7 +130,7 @@ pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -
         })
         .filter(|(distance, _)| *distance <= wanted.chars().count().max(3))
         .collect();
-    all.sort();
-    all.truncate(5);
-    all.into_iter().map(|(_, known)| known).collect()
+    by_distance.sort();
+    by_distance.truncate(5);
+    by_distance.into_iter().map(|(_, known)| known).collect()
 }

@@ -124,11 +124,10 @@ impl SiteState {
     /// Fails if the store cannot be read.
     pub fn list_projects(&self) -> Result<Vec<(Arc<HostedProject>, bool)>, PageError> {
         let stored = self.first.with_reader(|store| Ok(store.list_projects()?))?;
-        let known = stored.iter().map(|project| {
-            let known = self.open_project(project)?;
-            Ok((known, project.is_public))
-        });
-        known.collect()
+        stored
+            .iter()
+            .map(|project| Ok((self.open_project(project)?, project.is_public)))
+            .collect()
     }
 
     /// Returns a project by its name in addresses.
@@ -160,8 +159,9 @@ impl SiteState {
     /// # Errors
     /// Fails if the store cannot be read.
     pub fn store_paths(&self) -> anyhow::Result<Vec<PathBuf>> {
-        let projects = self.list_projects();
-        let projects = projects.map_err(|refusal| anyhow::anyhow!(refusal.message))?;
+        let projects = self
+            .list_projects()
+            .map_err(|refusal| anyhow::anyhow!(refusal.message))?;
         let paths = projects
             .iter()
             .map(|(project, _)| project.path().to_owned());
@@ -197,17 +197,19 @@ impl SiteState {
         name: &str,
         caller: &CallerIdentity,
     ) -> Vec<(String, String)> {
-        let known = self.list_projects().unwrap_or_default().into_iter();
-        let names: Vec<String> = known
+        let names: Vec<String> = self
+            .list_projects()
+            .unwrap_or_default()
+            .into_iter()
             .filter(|(project, _)| caller.can_read(&project.name))
             .map(|(project, _)| project.name.clone())
             .collect();
-        let like = match nearest_names(name, names.iter().map(String::as_str)) {
+        let similar = match nearest_names(name, names.iter().map(String::as_str)) {
             none if none.is_empty() => names.iter().take(5).map(String::as_str).collect(),
             some => some,
         };
-        let pages = like.into_iter();
-        pages
+        similar
+            .into_iter()
             .map(|name| (format!("/{name}/"), name.to_owned()))
             .collect()
     }
@@ -288,9 +290,9 @@ pub(crate) fn unix_ms() -> i64 {
 pub fn project_name(store: &Path) -> String {
     let name = match Store::server_address(store) {
         Some(address) => {
-            let place = address.split_once('?').map_or(address, |(place, _)| place);
-            let place = place.split_once("://").map_or(place, |(_, place)| place);
-            let database = place.split_once('/').map(|(_, database)| database);
+            let url = address.split_once('?').map_or(address, |(url, _)| url);
+            let without_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+            let database = without_scheme.split_once('/').map(|(_, name)| name);
             database.unwrap_or_default().to_lowercase()
         }
         None => {
@@ -313,8 +315,8 @@ pub fn project_name(store: &Path) -> String {
             '-'
         }
     });
-    let name: String = letters.take(64).collect();
-    let name = name.trim_matches('-');
+    let shortened: String = letters.take(64).collect();
+    let name = shortened.trim_matches('-');
     match (name, project_name_problem(name)) {
         ("", _) => "project".to_owned(),
         (name, None) => name.to_owned(),

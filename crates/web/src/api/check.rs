@@ -72,12 +72,12 @@ fn scan_line(line: &[u8]) -> LineScan {
     let mut seen = LineScan::default();
     let mut depth = 0_usize;
     let mut is_text = false;
-    let mut at = 0;
-    while at < line.len() {
-        match (is_text, line[at]) {
+    let mut position = 0;
+    while position < line.len() {
+        match (is_text, line[position]) {
             (true, b'\\') => {
-                seen.has_nul |= line[at..].starts_with(b"\\u0000");
-                at += 1;
+                seen.has_nul |= line[position..].starts_with(b"\\u0000");
+                position += 1;
             }
             (_, b'"') => is_text = !is_text,
             (_, 0) => seen.has_nul = true,
@@ -89,7 +89,7 @@ fn scan_line(line: &[u8]) -> LineScan {
             (false, b':') => seen.keys += 1,
             _ => {}
         }
-        at += 1;
+        position += 1;
     }
     seen
 }

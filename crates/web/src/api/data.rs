@@ -70,7 +70,7 @@ pub fn list_points(call: &ApiRequest<'_>) -> DataResult {
     query.check_names(&["series", "most"])?;
     let Some(series) = query.get_number("series")? else {
         return Err(ApiError::bad_request("no series given")
-            .with_hint("?series=NUMBER; PROJECT/series lists the numbers"));
+            .with_hint("use ?series=NUMBER; PROJECT/series lists the numbers"));
     };
     let most = match query.get_number("most")? {
         None => DEFAULT_POINTS,
@@ -123,7 +123,7 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
     ])?;
     let (Some(base), Some(with)) = (query.get("base"), query.get("with")) else {
         return Err(
-            ApiError::bad_request("no sessions given").with_hint("?base=@prev&with=@latest")
+            ApiError::bad_request("no sessions given").with_hint("use ?base=@prev&with=@latest")
         );
     };
     let options = GATE_OPTIONS.map(|name| (name, query.get(name)));
@@ -136,20 +136,21 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
     }
     let project = call.site.find_project(call.project())?;
     let words = [base.to_owned(), with.to_owned()];
-    let said = project.with_reader(|store| {
-        Ok(check_size(call, store, &words)
-            .and_then(|()| Ok((project.lookups.gate)(store, &words, &options)?)))
-    })?;
-    let said = said.map_err(|problem| match problem.status {
-        StatusCode::INTERNAL_SERVER_ERROR => ApiError {
-            status: StatusCode::BAD_REQUEST,
-            ..problem
-        },
-        _ => problem,
-    })?;
+    let gate = project
+        .with_reader(|store| {
+            Ok(check_size(call, store, &words)
+                .and_then(|()| Ok((project.lookups.gate)(store, &words, &options)?)))
+        })?
+        .map_err(|problem| match problem.status {
+            StatusCode::INTERNAL_SERVER_ERROR => ApiError {
+                status: StatusCode::BAD_REQUEST,
+                ..problem
+            },
+            _ => problem,
+        })?;
     Ok(json_response(
         StatusCode::OK,
-        &json!({"status": said.status, "words": said.message}),
+        &json!({"status": gate.status, "words": gate.message}),
     ))
 }
 
@@ -157,9 +158,9 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
 fn check_size(call: &ApiRequest<'_>, store: &Store, words: &[String]) -> Result<(), ApiError> {
     let mut runs = 0;
     for word in words {
-        let plain = word.split("::").next().unwrap_or_default();
-        let plain = plain.split('[').next().unwrap_or_default();
-        let number = (call.site.lookups.session)(store, plain).map_err(|error| ApiError {
+        let without_filter = word.split("::").next().unwrap_or_default();
+        let reference = without_filter.split('[').next().unwrap_or_default();
+        let number = (call.site.lookups.session)(store, reference).map_err(|error| ApiError {
             status: StatusCode::NOT_FOUND,
             ..ApiError::from(error)
         })?;

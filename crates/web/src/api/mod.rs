@@ -100,8 +100,9 @@ async fn route_request(
     } else {
         None
     };
-    let body = to_bytes(body, MAX_BODY_BYTES).await;
-    let body = body.map_err(|_| ApiError::bad_request("cannot read the body"))?;
+    let body = to_bytes(body, MAX_BODY_BYTES)
+        .await
+        .map_err(|_| ApiError::bad_request("cannot read the body"))?;
     let work = move || {
         let call = ApiRequest {
             site: &api.site,

@@ -9,8 +9,8 @@ pub fn openapi_document(routes: &[ApiRoute]) -> Value {
     let mut paths = Map::new();
     for route in routes {
         let path = format!("/api/v1/{}", route.path);
-        let known = paths.entry(path).or_insert_with(|| json!({}));
-        known[route.method.to_lowercase()] = route_operation(route);
+        let operations = paths.entry(path).or_insert_with(|| json!({}));
+        operations[route.method.to_lowercase()] = route_operation(route);
     }
     json!({
         "openapi": "3.1.0",
@@ -104,7 +104,7 @@ fn route_parameters(route: &ApiRoute) -> Vec<Value> {
 /// Builds an operation id such as `put_project_sessions_id`.
 fn operation_id(route: &ApiRoute) -> String {
     let is_letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let path: String = route.path.chars().map(is_letter).collect();
-    let path = path.replace("__", "_");
+    let letters: String = route.path.chars().map(is_letter).collect();
+    let path = letters.replace("__", "_");
     format!("{}_{}", route.method.to_lowercase(), path.trim_matches('_'))
 }

@@ -61,17 +61,19 @@ fn parse_header(call: &ApiRequest<'_>, id: &str) -> Result<Session, ApiError> {
 /// Receives further lines.
 pub fn append_lines(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
-    let query = call.parse_query()?;
-    let at = query.get("at").and_then(|at| at.parse::<u64>().ok());
-    let at = at.filter(|at| *at > 0 && i64::try_from(*at).is_ok());
-    let at = at.ok_or_else(|| {
-        ApiError::bad_request("missing or invalid line number 'at'")
-            .with_hint("?at=N, the number of the first line sent; 1 follows the header")
-    })?;
+    let first_line = call
+        .parse_query()?
+        .get("at")
+        .and_then(|number| number.parse::<u64>().ok())
+        .filter(|number| *number > 0 && i64::try_from(*number).is_ok())
+        .ok_or_else(|| {
+            ApiError::bad_request("missing or invalid line number 'at'")
+                .with_hint("use ?at=N, the number of the first line sent; 1 follows the header")
+        })?;
     if call.body.is_empty() {
         return Err(ApiError::bad_request("the body contains no lines"));
     }
-    check::check_lines(call.body, at)?;
+    check::check_lines(call.body, first_line)?;
     call.with_writer(|store| {
         match store.find_incomplete_upload(id)? {
             None if store.upload_status(id)?.is_none() => return Err(upload_not_begun(id)),
@@ -81,7 +83,7 @@ pub fn append_lines(call: &ApiRequest<'_>) -> SessionResult {
             }
             _ => {}
         }
-        let (now, is_placed) = store.add_lines(id, at, call.body, &call.upload_sender())?;
+        let (now, is_placed) = store.add_lines(id, first_line, call.body, &call.upload_sender())?;
         match now {
             UploadStatus::Arriving(lines) if !is_placed => Err(line_mismatch(lines)),
             other => arrival_response(call, store, id, other),
@@ -217,8 +219,8 @@ fn parse_upload(
     let (sent, here) = (parse_digest(digest)?, SessionDigest::hash_lines(lines));
     if sent != here {
         let words = "digest mismatch: the received lines differ from the sent ones";
-        let problem = ApiError::new(StatusCode::CONFLICT, words).with_hint("send the lines again");
-        return Err(problem
+        let mismatch = ApiError::new(StatusCode::CONFLICT, words).with_hint("send the lines again");
+        return Err(mismatch
             .with_member("here", here.to_string())
             .with_member("sent", digest)
             .with_member("lines", 0));
@@ -331,7 +333,7 @@ fn session_not_found(id: &str) -> ApiError {
 }
 
 fn line_mismatch(lines: u64) -> ApiError {
-    let words = format!("line number mismatch: {lines} lines received so far");
+    let words = format!("line number mismatch: {lines} received so far");
     ApiError::new(StatusCode::CONFLICT, words).with_member("lines", lines)
 }
 

@@ -29,18 +29,18 @@ impl WriterPool {
     ) -> Result<T, ApiError> {
         let path = site.store_path(project)?;
         let writer = {
-            let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-            known.entry(path.clone()).or_default().clone()
+            let mut writers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+            writers.entry(path.clone()).or_default().clone()
         };
         let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
         // Taken out, so that a connection whose user panicked halfway is not used again.
         let mut store = match writer.take() {
             Some(store) => store,
             None => {
-                let store = Store::open(&path);
-                let store = store.map_err(|error| PageError::store_open_error(&path, error))?;
-                store.wait_for_disk()?;
-                store
+                let opened = Store::open(&path)
+                    .map_err(|error| PageError::store_open_error(&path, error))?;
+                opened.wait_for_disk()?;
+                opened
             }
         };
         let done = work(&mut store);

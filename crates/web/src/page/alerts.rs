@@ -19,8 +19,8 @@ pub fn alerts_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
     };
     let history = visit.project.load_history(&course)?;
     let [branches, _] = visit.store.branches_and_tags()?;
-    let branches = branches.into_iter().map(|name| (name.clone(), name));
-    let usual = (String::new(), "default".to_owned());
+    let default_option = (String::new(), "default".to_owned());
+    let branch_options = branches.into_iter().map(|name| (name.clone(), name));
     let filters = PageForm {
         action: visit.page_href("alerts"),
         title: "Filter".into(),
@@ -29,21 +29,28 @@ pub fn alerts_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
             name: "branch",
             label: "branch".into(),
             value: course.branch.clone().unwrap_or_default(),
-            options: std::iter::once(usual).chain(branches).collect(),
+            options: std::iter::once(default_option)
+                .chain(branch_options)
+                .collect(),
             ..FormField::default()
         }],
         set: Vec::new(),
     };
-    let own = visit.page_href(&format!("alerts{}", visit.query.to_query_string()));
-    let known = judgeable_changes(&history);
+    let own_href = visit.page_href(&format!("alerts{}", visit.query.to_query_string()));
+    let judgeable = judgeable_changes(&history);
     let may_judge = visit
         .caller
         .is_permitted(RequiredPermission::Judge, Some(&visit.project.name));
-    let changes = (may_judge && !known.is_empty())
-        .then(|| judge_form(visit.page_href("alerts"), known, course.branch.as_deref()));
+    let changes = (may_judge && !judgeable.is_empty()).then(|| {
+        judge_form(
+            visit.page_href("alerts"),
+            judgeable,
+            course.branch.as_deref(),
+        )
+    });
     Ok(PageContent {
         changes: changes.into_iter().collect(),
-        crumbs: vec![PageLink::new(own, "open changes")],
+        crumbs: vec![PageLink::new(own_href, "open changes")],
         filters: Some(filters),
         is_lasting: true,
         ..PageContent::from_document(open_changes_table(visit, &history))
@@ -53,11 +60,12 @@ pub fn alerts_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
 /// Lists the numbers and descriptions of the open changes, then of the judged ones, whose judgement
 /// can be taken back.
 fn judgeable_changes(history: &ProjectHistory) -> Vec<(String, String)> {
-    let all = history.series.iter().flat_map(|series| {
+    let changes_by_series = history.series.iter().flat_map(|series| {
         let changes = series.trend.changes.iter();
         changes.map(move |change| (series, change))
     });
-    let (open, others): (Vec<_>, Vec<_>) = all.partition(|(_, change)| change.is_open());
+    let (open, others): (Vec<_>, Vec<_>) =
+        changes_by_series.partition(|(_, change)| change.is_open());
     let judged = others
         .into_iter()
         .filter(|(_, change)| change.judgement != ChangeTriage::Open);

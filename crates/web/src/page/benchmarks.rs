@@ -69,10 +69,13 @@ pub fn benchmark_page(visit: PageContext<'_>, name: &str) -> Result<PageContent,
 }
 
 fn unknown_benchmark(visit: PageContext<'_>, name: &str) -> Result<PageError, PageError> {
-    let known = visit.store.list_benchmarks()?;
-    let names = nearest_names(name, known.iter().map(|benchmark| benchmark.name.as_str()));
-    let pages = names.into_iter();
-    let pages = pages.map(|name| (visit.benchmark_href(name), name.to_owned()));
+    let benchmarks = visit.store.list_benchmarks()?;
+    let pages = nearest_names(
+        name,
+        benchmarks.iter().map(|benchmark| benchmark.name.as_str()),
+    )
+    .into_iter()
+    .map(|name| (visit.benchmark_href(name), name.to_owned()));
     Ok(PageError::not_found(format!("benchmark '{name}' not found")).with_nearest(pages.collect()))
 }
 

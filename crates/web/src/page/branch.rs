@@ -22,8 +22,9 @@ pub fn branch_page(visit: PageContext<'_>, name: &str) -> Result<PageContent, Pa
     let sessions = visit.store.select_sessions(&filter, MAX_SESSIONS)?;
     let [branches, _] = visit.store.branches_and_tags()?;
     if sessions.is_empty() {
-        let pages = nearest_names(name, branches.iter().map(String::as_str)).into_iter();
-        let pages = pages.map(|branch| (visit.branch_href(branch), branch.to_owned()));
+        let pages = nearest_names(name, branches.iter().map(String::as_str))
+            .into_iter()
+            .map(|branch| (visit.branch_href(branch), branch.to_owned()));
         return Err(
             PageError::not_found(format!("no sessions on branch '{name}'"))
                 .with_nearest(pages.collect()),
@@ -33,10 +34,10 @@ pub fn branch_page(visit: PageContext<'_>, name: &str) -> Result<PageContent, Pa
     document.push(ReportBlock::Headline(format!("branch {name}")));
     document.append_document(visit.list_sessions(&sessions));
     let trend = visit.page_href(&format!("trend?branch={}", encode_segment(name)));
-    let all = visit.page_href(&format!("sessions?branch={}", encode_segment(name)));
+    let sessions_href = visit.page_href(&format!("sessions?branch={}", encode_segment(name)));
     let mut links = vec![
         PageLink::new(trend, "trend"),
-        PageLink::new(all, "all sessions"),
+        PageLink::new(sessions_href, "all sessions"),
     ];
     let others = branches
         .iter()

@@ -46,8 +46,8 @@ impl ChartPart {
         let ChartPart(Some(number)) = self else {
             return Ok(page);
         };
-        let all = parts_of_charts(&page.document);
-        if all == 0 {
+        let part_count = parts_of_charts(&page.document);
+        if part_count == 0 {
             return Err(
                 PageError::bad_request(format!("unknown parameter '{QUERY_KEY}'"))
                     .with_hint("all charts are on the page itself"),
@@ -56,17 +56,17 @@ impl ChartPart {
         let Some(part) = part_of_charts(&page.document, number) else {
             return Err(
                 PageError::not_found(format!("part {number} of the charts not found"))
-                    .with_hint(format!("{QUERY_KEY} ranges from 1 to {all}")),
+                    .with_hint(format!("{QUERY_KEY} ranges from 1 to {part_count}")),
             );
         };
         let neighbour = |number: usize| {
             let title = part_of_charts(&page.document, number)?.title;
             Some((part_link_prefix(query) + &number.to_string(), title))
         };
-        let before = neighbour(number.wrapping_sub(1));
-        let after = neighbour(number + 1);
-        let before = before.map(|(href, title)| PageLink::new(href, format!("← {title}")));
-        let after = after.map(|(href, title)| PageLink::new(href, format!("{title} →")));
+        let before = neighbour(number.wrapping_sub(1))
+            .map(|(href, title)| PageLink::new(href, format!("← {title}")));
+        let after =
+            neighbour(number + 1).map(|(href, title)| PageLink::new(href, format!("{title} →")));
         let mut crumbs = page.crumbs;
         crumbs.push(PageLink::new(
             part_link_prefix(query) + &number.to_string(),

@@ -83,8 +83,7 @@ fn comparison_page(visit: PageContext<'_>, words: &[String]) -> Result<PageConte
         .collect();
     let settings = (lookups.settings)(&options).map_err(bad)?;
     check_size(visit, words)?;
-    let found = (lookups.sources)(visit.store, words);
-    let found = found.map_err(bad)?;
+    let found = (lookups.sources)(visit.store, words).map_err(bad)?;
     let sources: Vec<LabelledSession<'_>> = found
         .iter()
         .map(|source| {
@@ -108,7 +107,7 @@ fn comparison_page(visit: PageContext<'_>, words: &[String]) -> Result<PageConte
     }
     let taken_for = found.iter().filter_map(|source| source.resolved_as.clone());
     document.extend(taken_for.map(ReportBlock::Note));
-    let own = visit.page_href(&format!("compare{}", visit.query.to_query_string()));
+    let own_href = visit.page_href(&format!("compare{}", visit.query.to_query_string()));
     let mut links = Vec::new();
     if let [base, with] = words {
         links.push(PageLink::new(visit.compare_href(with, base), "swap"));
@@ -123,7 +122,7 @@ fn comparison_page(visit: PageContext<'_>, words: &[String]) -> Result<PageConte
     Ok(PageContent {
         crumbs: vec![
             PageLink::new(visit.page_href("compare"), "compare"),
-            PageLink::new(own, words.join(" with ")),
+            PageLink::new(own_href, words.join(" with ")),
         ],
         links,
         filters: Some(compare_form(visit)),
@@ -151,10 +150,10 @@ fn reference_path(word: &str) -> String {
 fn check_size(visit: PageContext<'_>, words: &[String]) -> Result<(), PageError> {
     let mut overviews: Vec<SessionOverview> = Vec::new();
     for word in words {
-        let plain = word.split("::").next().unwrap_or_default();
-        let plain = plain.split('[').next().unwrap_or_default();
-        let found = (visit.project.lookups.session)(visit.store, plain);
-        let number = found.map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
+        let without_filter = word.split("::").next().unwrap_or_default();
+        let reference = without_filter.split('[').next().unwrap_or_default();
+        let number = (visit.project.lookups.session)(visit.store, reference)
+            .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
         overviews.extend(visit.store.find_overview(number)?);
     }
     check_runs(&overviews.iter().collect::<Vec<_>>())

@@ -62,12 +62,12 @@ pub fn live_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
 /// Shows one session while it is being measured; afterwards redirects to its report.
 pub fn session_live_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
     visit.query.check_names(&QUERY_KEYS)?;
-    let known = find_session(visit, id)?;
-    if known.state != SessionState::Running {
+    let overview = find_session(visit, id)?;
+    if overview.state != SessionState::Running {
         return Ok(PageOutcome::Redirect(visit.session_href(id)));
     }
-    check_runs(&[&known])?;
-    progress_page(visit, &known).map(PageOutcome::from)
+    check_runs(&[&overview])?;
+    progress_page(visit, &overview).map(PageOutcome::from)
 }
 
 /// Shows the progress of a session.
@@ -107,14 +107,14 @@ fn progress_page(
         &session.failures,
         visit.report_options().verbosity,
     ));
-    let own = visit.session_href(&known.id);
+    let own_href = visit.session_href(&known.id);
     Ok(PageContent {
         crumbs: vec![
             PageLink::new(visit.page_href("live"), "live"),
-            PageLink::new(format!("{own}/live"), format!("@{}", known.number)),
+            PageLink::new(format!("{own_href}/live"), format!("@{}", known.number)),
         ],
-        links: vec![PageLink::new(own.clone(), "report so far")],
-        events: Some(format!("{own}/events")),
+        links: vec![PageLink::new(own_href.clone(), "report so far")],
+        events: Some(format!("{own_href}/events")),
         ..PageContent::from_document(document)
     })
 }
@@ -124,16 +124,14 @@ fn count_case_runs(session: &Session, verdicts: &BTreeMap<String, String>) -> Ve
     let mut cases: Vec<LiveCase> = Vec::new();
     for run in &session.runs {
         let id = run.case.id();
-        let at = cases.iter().position(|case| case.id == id);
-        let at = at.unwrap_or_else(|| {
-            cases.push(LiveCase {
+        match cases.iter_mut().find(|case| case.id == id) {
+            Some(case) => case.runs += 1,
+            None => cases.push(LiveCase {
                 verdict: verdicts.get(&id).cloned(),
                 id,
-                runs: 0,
-            });
-            cases.len() - 1
-        });
-        cases[at].runs += 1;
+                runs: 1,
+            }),
+        }
     }
     cases
 }

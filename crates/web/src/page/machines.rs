@@ -20,15 +20,15 @@ pub fn machines_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
     // Machines are known from the points of their sessions. If computing missing points fails, the
     // page shows the known machines.
     let _ = visit.project.summarize();
-    let known = visit.store.list_machines()?;
+    let machines = visit.store.list_machines()?;
     let calibrations = visit.store.list_calibrations()?;
-    let of = |machine: &StoredMachine| {
+    let calibration_of = |machine: &StoredMachine| {
         let found = calibrations
             .iter()
             .find(|calibration| calibration.host == machine.machine.name);
         found.map(|calibration| calibration.found)
     };
-    let mut document = report::list_machines(&known, &of);
+    let mut document = report::list_machines(&machines, &calibration_of);
     link_by(&mut document, "machines", ["machine", "number"], |number| {
         Some(visit.page_href(&format!("machines/{number}")))
     });
@@ -41,12 +41,12 @@ pub fn machines_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
 /// Shows one machine.
 pub fn machine_page(visit: PageContext<'_>, number: &str) -> Result<PageContent, PageError> {
     visit.query.check_names(&[])?;
-    let known = visit.store.list_machines()?;
-    let found = known
+    let machines = visit.store.list_machines()?;
+    let found = machines
         .iter()
         .find(|machine| machine.number.to_string() == number);
     let Some(machine) = found else {
-        let pages = known.iter().take(5).map(|machine| {
+        let pages = machines.iter().take(5).map(|machine| {
             let address = visit.page_href(&format!("machines/{}", machine.number));
             (address, machine.machine.title().to_owned())
         });
@@ -74,15 +74,15 @@ pub fn machine_page(visit: PageContext<'_>, number: &str) -> Result<PageContent,
     link_column(&mut document, "circumstances", "session", |number| {
         Some(visit.numbered_href(number.as_i64()?))
     });
-    let all = visit.page_href(&format!("sessions?machine={}", machine.number));
-    let own = visit.page_href(&format!("machines/{}", machine.number));
+    let sessions_href = visit.page_href(&format!("sessions?machine={}", machine.number));
+    let own_href = visit.page_href(&format!("machines/{}", machine.number));
     Ok(PageContent {
         crumbs: vec![
             PageLink::new(visit.page_href("machines"), "machines"),
-            PageLink::new(own, machine.machine.title()),
+            PageLink::new(own_href, machine.machine.title()),
         ],
         links: vec![
-            PageLink::new(all, "all sessions"),
+            PageLink::new(sessions_href, "all sessions"),
             PageLink::new(visit.page_href("calibration"), "calibrations"),
         ],
         choice: visit.row_choice(),
@@ -100,8 +100,8 @@ fn environment_changes(
     for number in numbers.iter().rev() {
         let now = visit.store.environment_facts(*number)?;
         if let Some(before) = &before {
-            let value = |of: &[(String, String)], name: &str| {
-                let found = of.iter().find(|(known, _)| known == name);
+            let value = |facts: &[(String, String)], name: &str| {
+                let found = facts.iter().find(|(known, _)| known == name);
                 found.map_or_else(String::new, |(_, value)| value.clone())
             };
             for (name, after) in &now {

@@ -230,15 +230,15 @@ const MAX_LIST_CHARS: usize = 60;
 /// Shortens the texts of a column; the raw values stay complete.
 fn shorten_column(document: &mut Document, key: &str) {
     document.for_each_table(&mut |table| {
-        let Some(at) = table.columns.iter().position(|column| column.key == key) else {
+        let Some(column_index) = table.columns.iter().position(|column| column.key == key) else {
             return;
         };
         for row in &mut table.rows {
             if let ReportRow::Cells(cells) = row
-                && let Some((end, _)) = cells[at].text.char_indices().nth(MAX_LIST_CHARS)
+                && let Some((end, _)) = cells[column_index].text.char_indices().nth(MAX_LIST_CHARS)
             {
-                cells[at].text.truncate(end);
-                cells[at].text.push_str(" ...");
+                cells[column_index].text.truncate(end);
+                cells[column_index].text.push_str(" ...");
             }
         }
     });

@@ -56,13 +56,13 @@ fn sessions_per_day(store: &Store) -> Result<Vec<(String, usize)>, PageError> {
     let today = now - now.rem_euclid(DAY_MS);
     let days: Vec<i64> = (0..7).rev().map(|back| today - back * DAY_MS).collect();
     let started = store.start_times_since(days[0])?;
-    let of = |day: &i64| {
-        let own = started
+    let count_day = |day: &i64| {
+        let started_then = started
             .iter()
-            .filter(|at| (*day..*day + DAY_MS).contains(*at));
-        let name = format_moment(*day);
-        let name = name.split_whitespace().next().unwrap_or_default();
-        (name.to_owned(), own.count())
+            .filter(|time| (*day..*day + DAY_MS).contains(*time));
+        let moment = format_moment(*day);
+        let date = moment.split_whitespace().next().unwrap_or_default();
+        (date.to_owned(), started_then.count())
     };
-    Ok(days.iter().map(of).collect())
+    Ok(days.iter().map(count_day).collect())
 }

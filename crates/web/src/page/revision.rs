@@ -76,11 +76,11 @@ fn revision_facts(origin: &CodeOrigin) -> ReportBlock {
         ("Pull request", origin.pull.clone()),
         ("Job", origin.job_url.clone()),
     ];
-    let known = facts.into_iter().filter_map(|(name, fact)| {
-        let fact = fact.filter(|fact| !fact.is_empty())?;
-        Some((name.to_owned(), fact))
+    let known_facts = facts.into_iter().filter_map(|(name, fact)| {
+        let value = fact.filter(|value| !value.is_empty())?;
+        Some((name.to_owned(), value))
     });
-    ReportBlock::Facts(known.collect())
+    ReportBlock::Facts(known_facts.collect())
 }
 
 /// Links to comparisons with the base and the parents, if those were measured.

@@ -50,11 +50,11 @@ fn find_hits(visit: PageContext<'_>, wanted: &str) -> Result<Vec<SearchHits>, Pa
     let lower = wanted.to_lowercase();
     let is_hit = |name: &str| name.to_lowercase().contains(&lower);
     let store = visit.store;
-    let benchmarks = store.list_benchmarks()?;
-    let benchmarks = benchmarks
-        .iter()
-        .filter(|known| is_hit(&known.name))
-        .map(|known| (visit.benchmark_href(&known.name), known.name.clone()));
+    let benchmarks = store
+        .list_benchmarks()?
+        .into_iter()
+        .filter(|benchmark| is_hit(&benchmark.name))
+        .map(|benchmark| (visit.benchmark_href(&benchmark.name), benchmark.name));
     let mut sessions = Vec::new();
     let number = wanted.trim_start_matches('@').parse::<i64>().ok();
     if let Some(number) = number
@@ -71,12 +71,17 @@ fn find_hits(visit: PageContext<'_>, wanted: &str) -> Result<Vec<SearchHits>, Pa
         let word = format!("@{tag}");
         (visit.page_href(&crate::link::encode_path(&word)), word)
     }));
-    let revisions = store.revisions_with_prefix(wanted, MAX_HITS)?.into_iter();
-    let revisions = revisions.map(|id| (visit.revision_href(&id), id));
-    let branches = branches.into_iter().filter(|name| is_hit(name));
-    let branches = branches.map(|name| (visit.branch_href(&name), name));
-    let machines = store.machine_titles()?.into_iter();
-    let machines = machines
+    let revisions = store
+        .revisions_with_prefix(wanted, MAX_HITS)?
+        .into_iter()
+        .map(|id| (visit.revision_href(&id), id));
+    let branch_hits = branches
+        .into_iter()
+        .filter(|name| is_hit(name))
+        .map(|name| (visit.branch_href(&name), name));
+    let machines = store
+        .machine_titles()?
+        .into_iter()
         .filter(|(_, title)| is_hit(title))
         .map(|(number, title)| (visit.page_href(&format!("machines/{number}")), title));
     Ok(vec![
@@ -84,7 +89,7 @@ fn find_hits(visit: PageContext<'_>, wanted: &str) -> Result<Vec<SearchHits>, Pa
         ("cases", find_cases(visit, &is_hit)?),
         ("sessions", sessions.into_iter().take(MAX_HITS).collect()),
         ("revisions", revisions.collect()),
-        ("branches", branches.take(MAX_HITS).collect()),
+        ("branches", branch_hits.take(MAX_HITS).collect()),
         ("machines", machines.take(MAX_HITS).collect()),
     ])
 }

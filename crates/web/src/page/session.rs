@@ -19,11 +19,11 @@ pub fn session_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, Pag
         return redirect_to_session(visit, id);
     }
     visit.query.check_names(&[])?;
-    let known = find_session(visit, id)?;
-    check_runs(&[&known])?;
-    let session = visit.store.load_session(known.number)?;
+    let overview = find_session(visit, id)?;
+    check_runs(&[&overview])?;
+    let session = visit.store.load_session(overview.number)?;
     let settings = (visit.project.lookups.settings)(&[])?;
-    let is_measured = known.state == SessionState::Running && !known.is_killed;
+    let is_measured = overview.state == SessionState::Running && !overview.is_killed;
     let mut is_compared = false;
     let mark = |findings: &mut AnalysisFindings| {
         mark_known(findings, [&session], visit.store);
@@ -34,18 +34,18 @@ pub fn session_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, Pag
     let report = report_session((None, &session), &study, &settings, &output, mark)?;
     let mut document = Document::new(report.report);
     if is_measured && !is_compared {
-        let words = format!("@{} has not ended: no verdict yet", known.number);
+        let words = format!("@{} has not ended: no verdict yet", overview.number);
         document.push(ReportBlock::Headline(words));
     }
     document.append_document(report);
     Ok(PageContent {
         crumbs: vec![
             PageLink::new(visit.page_href("sessions"), "sessions"),
-            PageLink::new(visit.session_href(id), format!("@{}", known.number)),
+            PageLink::new(visit.session_href(id), format!("@{}", overview.number)),
         ],
-        links: session_links(visit, &known)?,
-        sessions: vec![known.number],
-        is_lasting: known.state != SessionState::Running,
+        links: session_links(visit, &overview)?,
+        sessions: vec![overview.number],
+        is_lasting: overview.state != SessionState::Running,
         ..PageContent::from_document(document)
     }
     .into())
@@ -68,10 +68,11 @@ pub fn find_session(visit: PageContext<'_>, id: &str) -> Result<SessionOverview,
 /// Redirects to the session that a reference names.
 pub fn redirect_to_session(visit: PageContext<'_>, word: &str) -> Result<PageOutcome, PageError> {
     visit.query.check_names(&[])?;
-    let found = (visit.project.lookups.session)(visit.store, word);
-    let number = found.map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
-    let overview = visit.store.find_overview(number)?;
-    let overview = overview
+    let number = (visit.project.lookups.session)(visit.store, word)
+        .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
+    let overview = visit
+        .store
+        .find_overview(number)?
         .ok_or_else(|| PageError::not_found(format!("session '{word}' no longer exists")))?;
     Ok(PageOutcome::Redirect(visit.session_href(&overview.id)))
 }
@@ -96,7 +97,7 @@ fn session_links(
     known: &SessionOverview,
 ) -> Result<Vec<PageLink>, PageError> {
     let mut links = Vec::new();
-    let own = format!("@{}", known.number);
+    let reference = format!("@{}", known.number);
     let [before, after] = visit.store.neighbor_sessions(known.number)?;
     if known.state == SessionState::Running {
         let live = format!("{}/live", visit.session_href(&known.id));
@@ -117,10 +118,13 @@ fn session_links(
     if let Some(number) = before {
         let earlier = format!("@{number}");
         let words = format!("compare with {earlier}");
-        links.push(PageLink::new(visit.compare_href(&earlier, &own), words));
+        links.push(PageLink::new(
+            visit.compare_href(&earlier, &reference),
+            words,
+        ));
     }
     links.push(PageLink::new(
-        visit.page_href(&format!("compare?with={own}")),
+        visit.page_href(&format!("compare?with={reference}")),
         "compare with ...",
     ));
     if let Some(origin) = &known.origin {

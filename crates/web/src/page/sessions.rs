@@ -89,27 +89,30 @@ fn session_filter(visit: PageContext<'_>) -> Result<SessionFilter, PageError> {
 }
 
 fn count_headline(visit: PageContext<'_>, filter: &SessionFilter) -> Result<String, PageError> {
-    let all = SessionFilter {
+    let all_pages = SessionFilter {
         before: None,
         ..filter.clone()
     };
-    let all = visit.store.selected_numbers(&all, MAX_COUNTED + 1)?.len();
-    Ok(match all {
+    let numbers = visit.store.selected_numbers(&all_pages, MAX_COUNTED + 1)?;
+    Ok(match numbers.len() {
         1 => "1 session".to_owned(),
-        _ if all > MAX_COUNTED => "more than 1,000 sessions".to_owned(),
-        _ => format!("{all} sessions"),
+        count if count > MAX_COUNTED => "more than 1,000 sessions".to_owned(),
+        count => format!("{count} sessions"),
     })
 }
 
 fn filter_form(visit: PageContext<'_>) -> Result<PageForm, PageError> {
     let [branches, tags] = visit.store.branches_and_tags()?;
-    let machines = visit.store.machine_titles()?;
+    let machines = visit
+        .store
+        .machine_titles()?
+        .into_iter()
+        .map(|(number, title)| (number.to_string(), title));
     let any = || vec![(String::new(), "any".to_owned())];
     let named = |names: Vec<String>| {
-        let names = names.into_iter().map(|name| (name.clone(), name));
-        any().into_iter().chain(names).collect::<Vec<_>>()
+        let name_options = names.into_iter().map(|name| (name.clone(), name));
+        any().into_iter().chain(name_options).collect::<Vec<_>>()
     };
-    let machines = (machines.into_iter()).map(|(number, title)| (number.to_string(), title));
     let states = ["complete", "running", "interrupted", "imported"].map(str::to_owned);
     let value = |name| visit.query.get(name).unwrap_or_default().to_owned();
     let field = |name: &'static str, options: Vec<(String, String)>| FormField {
@@ -130,12 +133,15 @@ fn filter_form(visit: PageContext<'_>) -> Result<PageForm, PageError> {
         field("benchmark", Vec::new()),
         field("pull", Vec::new()),
     ];
-    let set = QUERY_KEYS.iter().filter(|name| **name != "before");
-    let set = set.filter_map(|name| {
-        let value = visit.query.get(name)?;
-        let without = visit.page_href(&format!("sessions{}", visit.query.with_value(name, None)));
-        Some(PageLink::new(without, format!("{name}: {value}")))
-    });
+    let set = QUERY_KEYS
+        .iter()
+        .filter(|name| **name != "before")
+        .filter_map(|name| {
+            let value = visit.query.get(name)?;
+            let query_without = visit.query.with_value(name, None);
+            let href = visit.page_href(&format!("sessions{query_without}"));
+            Some(PageLink::new(href, format!("{name}: {value}")))
+        });
     Ok(PageForm {
         action: visit.page_href("sessions"),
         title: "Filter".into(),

@@ -64,9 +64,9 @@ pub fn trend_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
         document.blocks.insert(0, ReportBlock::Note(words));
     }
     link_tables(&mut document, visit);
-    let own = visit.page_href(&format!("trend{}", visit.query.to_query_string()));
+    let own_href = visit.page_href(&format!("trend{}", visit.query.to_query_string()));
     let mut crumbs = vec![PageLink::new(visit.page_href("trend"), "trend")];
-    crumbs.extend(course.case.map(|case| PageLink::new(own, case)));
+    crumbs.extend(course.case.map(|case| PageLink::new(own_href, case)));
     Ok(PageContent {
         crumbs,
         filters: Some(trend_form(visit)?),
@@ -125,9 +125,9 @@ impl PointFilter {
             return Err(PageError::bad_request("'from' is after 'to'"));
         }
         let machine = visit.query.get_number("machine")?;
-        let known = visit.store.machine_titles()?;
+        let machines = visit.store.machine_titles()?;
         if let Some(number) = machine
-            && !known.iter().any(|(known, _)| *known == number)
+            && !machines.iter().any(|(listed, _)| *listed == number)
         {
             return Err(PageError::not_found(format!("machine {number} not found"))
                 .with_nearest(vec![(visit.page_href("machines"), "machines".into())]));
@@ -141,10 +141,10 @@ impl PointFilter {
 
     /// Filters by commit time, as on the axis, or by measurement time if that is unknown.
     fn matches_point(&self, point: &TrendPoint) -> bool {
-        let at = point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms);
+        let time = point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms);
         self.machine.is_none_or(|machine| machine == point.machine)
-            && self.from.is_none_or(|from| at >= from)
-            && self.to.is_none_or(|to| at <= to)
+            && self.from.is_none_or(|from| time >= from)
+            && self.to.is_none_or(|to| time <= to)
     }
 }
 
@@ -157,7 +157,8 @@ fn note_shortened(history: &ProjectHistory, listed: usize) -> Option<ReportBlock
     let left_out: usize = points.map(|points| points.saturating_sub(listed)).sum();
     (left_out > 0).then(|| {
         ReportBlock::Note(format!(
-            "The {left_out} oldest points are in the charts but not in the tables, which have at most {listed} rows. Select other points with 'from' and 'to'; JSON and CSV contain all of them."
+            "The {left_out} oldest points are in the charts but not in the tables, which have at most {listed} rows. \
+             Select other points with 'from' and 'to'; JSON and CSV contain all of them."
         ))
     })
 }
@@ -185,8 +186,9 @@ fn unknown_series(visit: PageContext<'_>, course: &TrendQuery) -> Result<PageErr
     let mut known: Vec<&str> = series.iter().map(|series| &*series.key.case).collect();
     known.sort_unstable();
     known.dedup();
-    let pages = nearest_names(case, known).into_iter();
-    let pages = pages.map(|case| (visit.trend_href(case), case.to_owned()));
+    let pages = nearest_names(case, known)
+        .into_iter()
+        .map(|case| (visit.trend_href(case), case.to_owned()));
     Ok(
         PageError::not_found(format!("no points of '{case}' on this branch"))
             .with_nearest(pages.collect()),
@@ -204,18 +206,18 @@ fn trend_form(visit: PageContext<'_>) -> Result<PageForm, PageError> {
         options,
         ..FormField::default()
     };
-    let usual = (String::new(), "default".to_owned());
+    let default_option = (String::new(), "default".to_owned());
     let machines = (visit.store.machine_titles()?.into_iter())
         .map(|(number, title)| (number.to_string(), title));
     let any = std::iter::once((String::new(), "any".to_owned()));
-    let branches = branches.into_iter().map(|name| (name.clone(), name));
+    let branch_options = branches.into_iter().map(|name| (name.clone(), name));
     let set = QUERY_KEYS.iter().filter_map(|name| {
         let value = visit.query.get(name)?;
         let without = visit.page_href(&format!("trend{}", visit.query.with_value(name, None)));
         Some(PageLink::new(without, format!("{name}: {value}")))
     });
-    let spaces = [("", "revisions"), ("time", "time")];
-    let spaces = spaces.map(|(value, words)| (value.to_owned(), words.to_owned()));
+    let spaces = [("", "revisions"), ("time", "time")]
+        .map(|(value, label)| (value.to_owned(), label.to_owned()));
     Ok(PageForm {
         action: visit.page_href("trend"),
         title: "Filter".into(),
@@ -228,7 +230,9 @@ fn trend_form(visit: PageContext<'_>) -> Result<PageForm, PageError> {
             field(
                 "branch",
                 "",
-                std::iter::once(usual).chain(branches).collect(),
+                std::iter::once(default_option)
+                    .chain(branch_options)
+                    .collect(),
             ),
             field("machine", "", any.chain(machines).collect()),
             field("from", "2026-03-01", Vec::new()),
