@@ -69,7 +69,7 @@ pub fn exposure_error(place: &ListenAddress, protection: ServerProtection) -> Op
         }
     };
     Some(format!(
-        "cannot serve on '{address}', which other machines can reach, {missing}"
+        "cannot serve on '{address}' {missing}: other machines can reach it"
     ))
 }
 

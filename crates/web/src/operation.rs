@@ -59,30 +59,16 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
             let _ = writeln!(out, "speedwell_{name}{labels} {value}");
         }
     };
-    let single = |value: f64| vec![(String::new(), value)];
+    let row = |value: f64| vec![(String::new(), value)];
     let up = site.started.elapsed().as_secs_f64();
     metric(
         "up_seconds",
         "gauge",
         "Seconds since the server started.",
-        &single(up),
+        &row(up),
     );
-    let answers = site
-        .response_counts
-        .iter()
-        .enumerate()
-        .skip(1)
-        .map(|(class, count)| {
-            let labels = format!("{{status=\"{class}xx\"}}");
-            (labels, count.load(Ordering::Relaxed) as f64)
-        });
-    let answers: Vec<_> = answers.collect();
-    metric(
-        "answers_total",
-        "counter",
-        "Page responses by status class.",
-        &answers,
-    );
+    let help = "Page responses by status class.";
+    metric("answers_total", "counter", help, &response_rows(site));
     let projects = site.list_projects()?;
     let label = |name: &str| format!("{{project=\"{name}\"}}");
     let mut sessions = Vec::new();
@@ -105,14 +91,25 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
             "resident_bytes",
             "gauge",
             "Resident memory of the server.",
-            &single(bytes),
+            &row(bytes),
         );
     }
     if let Ok(data) = std::fs::metadata(site.first.path()) {
-        let bytes = single(data.len() as f64);
+        let bytes = row(data.len() as f64);
         metric("store_bytes", "gauge", "Size of the results file.", &bytes);
     }
     Ok(text_response(StatusCode::OK, out))
+}
+
+/// Returns the number of responses per status class, with labels.
+fn response_rows(site: &SiteState) -> Vec<(String, f64)> {
+    let counts = site.response_counts.iter().enumerate().skip(1);
+    counts
+        .map(|(class, count)| {
+            let labels = format!("{{status=\"{class}xx\"}}");
+            (labels, count.load(Ordering::Relaxed) as f64)
+        })
+        .collect()
 }
 
 /// Returns the resident memory of the process (`VmRSS`, proc(5)).

@@ -375,7 +375,7 @@ fn people_log_in_with_a_token_and_out_again(place: &StorePlace) {
     project
         .run(&words)
         .expect_status(2)
-        .expect_stderr(&["without a token", "speedwell serve token add"]);
+        .expect_stderr(&["before there is a token", "speedwell serve token add"]);
     let token = token(&project, &["--scope", "judge", "--project", "core"]);
     let dashboard = TestDashboard::with(&project, &PROXIED);
     assert_eq!(dashboard.key, "", "others come in here, so there is no key");
@@ -475,7 +475,7 @@ fn others_are_not_served_without_tls_and_a_token() {
     ];
     serve(&public).expect_stderr(&["without TLS", "without a token"]);
     token(&project, &["--scope", "read"]);
-    serve(&public).expect_stderr(&["which other machines can reach, without TLS"]);
+    serve(&public).expect_stderr(&["cannot serve on '0.0.0.0:0' without TLS"]);
     serve(&["--bind", "everywhere"])
         .expect_stderr(&["cannot parse listen address 'everywhere'", "unix:"]);
     serve(&["--bind", "127.0.0.1:0", "--behind-proxy", "here"]).expect_stderr(&["--public-url"]);
