@@ -481,7 +481,7 @@ mod tests {
         let error = scatter_table(&frame(), "size", None).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "there is no column 'size'; the file has n, len, kind"
+            "unknown column 'size'; the file has n, len, kind"
         );
     }
 }

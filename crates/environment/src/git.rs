@@ -375,7 +375,7 @@ mod tests {
         let error = git.git_output(&["log", "--end-of-options", "nowhere", "--"]);
         let error = error.unwrap_err();
         assert!(matches!(&error, GitError::Says(_)), "{error:?}");
-        assert_eq!(error.to_string(), "git says: bad revision 'nowhere'");
+        assert_eq!(error.to_string(), "git failed: bad revision 'nowhere'");
 
         let error = GitRepository::for_folder(folder.path(), Duration::ZERO).git_output(&["log"]);
         let error = error.unwrap_err();
@@ -394,7 +394,7 @@ mod tests {
         let inner = folder.path().join("inner");
         std::fs::create_dir(&inner).unwrap();
         let error = asked(&inner).unwrap_err();
-        assert_eq!(error.to_string(), "git says: not a git repository");
+        assert_eq!(error.to_string(), "git failed: not a git repository");
         // A worktree has a file instead of a folder.
         std::fs::write(folder.path().join(".git"), "gitdir: elsewhere").unwrap();
         assert!(is_too_slow(asked(&inner)));

@@ -310,7 +310,7 @@ fn circumstances_that_spoil_figures_are_named() {
     assert!(warns(&findings, "'powersave'") && warns(&findings, "fixed memory layout"));
     assert!(warns(
         &findings,
-        "no variant 'older'; 'old' is the baseline"
+        "Unknown variant 'older'; 'old' is the baseline"
     ));
     assert_eq!(findings.comparisons[0].baseline, "old");
 }

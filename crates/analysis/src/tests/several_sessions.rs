@@ -216,7 +216,7 @@ fn metrics_must_mean_the_same_in_both() {
     let findings = compare_labeled(&[("one", &one, None), ("two", &two, None)]);
     assert!(warns(
         &findings,
-        "'two' gives 'throughput' in '1/min' instead of '1/s'"
+        "'two' reports 'throughput' in '1/min' instead of '1/s'"
     ));
 }
 

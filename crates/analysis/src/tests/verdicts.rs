@@ -314,7 +314,7 @@ fn looks_that_contradict_each_other_are_reported_by_the_clearest_of_them() {
     assert_agrees(row, 0.0);
     assert!(row.p.unwrap() <= 0.05 && row.decided_at.is_none_or(|runs| runs > 8));
     assert!(
-        row.notes[0].contains("nothing in common"),
+        row.notes[0].contains("do not overlap"),
         "{:?} {:?}",
         row.change,
         row.notes

@@ -711,5 +711,5 @@ fn a_folder_that_others_may_write_to_is_not_believed() {
     fs::set_permissions(folder.resolve("/run/speedwell"), open).unwrap();
     let machine = machine(&folder);
     let error = TuneLock::acquire(&machine).unwrap_err().to_string();
-    assert!(error.contains("others may write"), "{error}");
+    assert!(error.contains("is writable by other users"), "{error}");
 }

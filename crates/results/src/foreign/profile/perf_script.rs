@@ -231,7 +231,7 @@ other-3 13/13 47023.606179:    1003009 page-faults:
         assert_eq!(script.profile.unit, WeightUnit::Nanoseconds);
         let remarks = script.profile.remarks.join(" ");
         assert!(
-            remarks.contains("kernel") && remarks.contains("1 samples of others"),
+            remarks.contains("kernel") && remarks.contains("1 samples of other events"),
             "{remarks}"
         );
     }
