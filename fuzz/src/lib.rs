@@ -26,7 +26,7 @@ pub fn check(format: &str, bytes: &[u8]) {
 ///
 /// # Panics
 /// Something does not hold.
-pub fn check_suite(read: anyhow::Result<Vec<speedwell_results::foreign::suites::Reported>>) {
+pub fn check_suite(read: anyhow::Result<Vec<speedwell_results::foreign::suites::ReportedResult>>) {
     let reported = match read {
         Ok(reported) => reported,
         Err(error) => {

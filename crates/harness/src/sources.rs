@@ -221,10 +221,9 @@ fn unpack_harness(name: &str, content: &[UnpackedFile], cache: &Path) -> anyhow:
     if folder.is_dir() {
         return Ok(folder);
     }
-    let hint = "set XDG_CACHE_HOME to a writable folder";
     fs::create_dir_all(cache).with_context(|| {
         format!(
-            "cannot create the cache folder '{}'; {hint}",
+            "cannot create the cache folder '{}'\nhint: set XDG_CACHE_HOME to a writable folder",
             cache.display()
         )
     })?;

@@ -95,7 +95,10 @@ pub fn compare_profiles(
     args: &RunArgs,
 ) -> anyhow::Result<CommandStatus> {
     let ([old_name, new_name], [old, new]) = (operands, profiles) else {
-        bail!("cannot compare {} profiles: expected two", operands.len());
+        bail!(
+            "cannot compare {}: expected two",
+            report::format_count(operands.len(), "profile", "profiles")
+        );
     };
     if old.unit != new.unit {
         bail!(

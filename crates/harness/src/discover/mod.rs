@@ -250,7 +250,10 @@ mod tests {
         assert_eq!(sets("g/c.js"), [pair("len", "16"), pair("n", "1")]);
         for wrong in ["g/b.js", "x=1\ng/b.js 5 n", "g/b.js n=\"x"] {
             let error = BenchmarkSelection::default().add_lines(wrong).unwrap_err();
-            assert!(error.to_string().starts_with("cannot parse line "), "{wrong}: {error}");
+            assert!(
+                error.to_string().starts_with("cannot parse line "),
+                "{wrong}: {error}"
+            );
         }
     }
 

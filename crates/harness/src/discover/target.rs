@@ -384,7 +384,10 @@ fn classify_own_kind(
     let languages = [
         "js", "cjs", "mjs", "ts", "cts", "mts", "cpp", "cc", "cxx", "py",
     ];
-    if !languages.contains(&extension) || declares_types_only(file) {
+    if declares_types_only(file) {
+        bail!("a file of type declarations has no benchmarks");
+    }
+    if !languages.contains(&extension) {
         bail!("benchmarks in '.{extension}' files are not supported");
     }
     let text =

@@ -209,7 +209,8 @@ impl SessionRecorder<'_> {
         })
         .with_context(|| {
             let shown: Vec<String> = slots.iter().map(u32::to_string).collect();
-            format!("cannot store slot {}", shown.join(" and "))
+            let noun = if slots.len() == 1 { "slot" } else { "slots" };
+            format!("cannot store {noun} {}", shown.join(" and "))
         })
     }
 

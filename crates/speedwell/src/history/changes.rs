@@ -187,8 +187,12 @@ fn evaluate_gate(
         .collect();
     let direction = |metric: &&str| format!("the good direction of '{metric}' is unknown");
     let failing = (refused > 0).then(|| match args.fail_on {
-        FailOn::Unclear => format!("{refused} worse or unclear changes"),
-        _ => format!("{refused} worse changes"),
+        FailOn::Unclear => report::format_count(
+            refused,
+            "worse or unclear change",
+            "worse or unclear changes",
+        ),
+        _ => report::format_count(refused, "worse change", "worse changes"),
     });
     let is_impossible =
         |series: &&&SeriesTrend| matches!(series.trend.search, TrendSearch::Impossible(_));

@@ -202,7 +202,7 @@ fn the_key_of_the_start_works_once_and_judges_a_change(place: &StorePlace) {
     assert!(page.body.contains("(accepted)</option>"), "{page:?}");
     let long = format!("change={number}&judgement=open&note={}", "x".repeat(60_000));
     let refused = dashboard.request("POST", &action, &ours, &long);
-    refused.expect(400, &["at most 1000 characters", "60000"]);
+    refused.expect(400, &["the limit is 1000", "60000"]);
     let said = project
         .run(&["history", "changes", "--format", "json"])
         .json();
@@ -375,7 +375,7 @@ fn people_log_in_with_a_token_and_out_again(place: &StorePlace) {
     project
         .run(&words)
         .expect_status(2)
-        .expect_stderr(&["before there is a token", "speedwell serve token add"]);
+        .expect_stderr(&["needs a token first", "speedwell serve token add"]);
     let token = token(&project, &["--scope", "judge", "--project", "core"]);
     let dashboard = TestDashboard::with(&project, &PROXIED);
     assert_eq!(dashboard.key, "", "others come in here, so there is no key");
