@@ -308,5 +308,5 @@ fn a_machine_is_tuned_between_two_calibrations_and_put_back() {
     project
         .run(&tuned)
         .expect_status(1)
-        .expect_stderr(&["Nothing can be changed"]);
+        .expect_stderr(&["No setting of this machine can be changed"]);
 }

@@ -186,6 +186,30 @@ pub fn is_current(product: &Path, inputs: &[PathBuf]) -> bool {
     all.all(|input| changed(&input).is_ok_and(|time| time < made))
 }
 
+/// Asserts that a text is what its file in `tests/golden` holds; SPEEDWELL_UPDATE_GOLDEN=1 rewrites
+/// the file.
+#[track_caller]
+pub fn expect_golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/golden")
+        .join(name);
+    if std::env::var_os("SPEEDWELL_UPDATE_GOLDEN").is_some() {
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, text).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
+    let differing: Vec<&str> = text
+        .lines()
+        .filter(|line| !expected.lines().any(|known| known == *line))
+        .collect();
+    assert!(
+        text == expected,
+        "{name} differs from its golden file (SPEEDWELL_UPDATE_GOLDEN=1 writes it anew); new lines:\n{}",
+        differing.join("\n")
+    );
+}
+
 pub fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")

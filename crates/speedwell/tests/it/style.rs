@@ -1,8 +1,9 @@
 //! Comments, messages and documents are plain English (CONTRIBUTING.md, "Messages"); conventions
 //! of source files.
 
-use super::project::repository;
+use super::project::{expect_golden, repository};
 use regex::Regex;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 /// Patterns of text that a native speaker of the field would write otherwise, for instance "what
@@ -186,6 +187,35 @@ fn messages_are_plain() {
             .collect::<Vec<_>>()
     });
     assert_plain("literals", texts);
+}
+
+/// Messages of each crate, file by file, so that they can be read side by side.
+#[test]
+fn messages_of_each_crate_are_listed() {
+    // Statements of SQL and pieces of markup are no messages.
+    let other =
+        Regex::new(r"^(SELECT|INSERT|UPDATE|DELETE|CREATE|WITH|ALTER|FROM|WHERE)\b|<[a-z/]")
+            .unwrap();
+    let word = Regex::new(r"[A-Za-z']{2,}").unwrap();
+    let mut crates: BTreeMap<String, String> = BTreeMap::new();
+    let mut sources = product_sources();
+    sources.sort();
+    for path in sources {
+        let messages: Vec<String> = literals(&product_text(&path))
+            .into_iter()
+            .filter(|text| word.find_iter(text).count() >= 4 && !other.is_match(text))
+            .collect();
+        let inside = path.strip_prefix(repository().join("crates")).unwrap();
+        let (name, file) = inside.to_str().unwrap().split_once("/src/").unwrap();
+        if !messages.is_empty() {
+            let listed = crates.entry(name.to_owned()).or_default();
+            *listed += &format!("{file}\n  {}\n", messages.join("\n  "));
+        }
+    }
+    assert!(crates.len() > 10, "{:?}", crates.keys());
+    for (name, messages) in crates {
+        expect_golden(&format!("messages/{name}.txt"), &messages);
+    }
 }
 
 #[test]

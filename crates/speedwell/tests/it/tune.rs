@@ -1,7 +1,7 @@
 //! `speedwell tune` on a machine made of files: what it would change, what it changes, and that all
 //! settings are restored, however it ended.
 
-use super::project::{CommandResult, TempProject};
+use super::project::{CommandResult, TempProject, expect_golden};
 use rand::{Rng, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rustix::event::{PollFd, PollFlags, poll};
@@ -173,13 +173,7 @@ fn what_would_be_changed_is_shown_and_not_changed() {
     let machine = FileMachine::new();
     let before = machine.settings();
     let shown = machine.tune(&["--dry-run", "--cpus", "1"]).expect_status(0);
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/tune");
-    let golden = folder.join("dry-run.txt");
-    if std::env::var_os("SPEEDWELL_UPDATE_GOLDEN").is_some() {
-        fs::create_dir_all(folder).unwrap();
-        fs::write(&golden, &shown.stdout).unwrap();
-    }
-    assert_eq!(shown.stdout, fs::read_to_string(golden).unwrap());
+    expect_golden("tune/dry-run.txt", &shown.stdout);
     assert_eq!(machine.settings(), before);
     assert!(!machine.path("/run").exists(), "not even a journal");
 }

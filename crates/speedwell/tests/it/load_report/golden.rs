@@ -1,6 +1,7 @@
 //! Terminal reports against golden files (`SPEEDWELL_UPDATE_GOLDEN=1` rewrites them).
 
 use super::made::{MS, MadeLoad, S, US};
+use crate::project::expect_golden;
 use speedwell_analysis::load::{LoadFindings, analyze_load, gate};
 use speedwell_load::latency::{IntendedStart, RequestOutcome};
 use speedwell_load::outcomes::ErrorClass;
@@ -8,7 +9,6 @@ use speedwell_report::load::{add_gate, report_loads};
 use speedwell_report::{
     Csv, Document, Html, Json, Markdown, OutputOptions, RenderDocument, TextFormat,
 };
-use std::path::PathBuf;
 
 fn rendered(document: &Document, format: &dyn RenderDocument) -> String {
     let mut bytes = Vec::new();
@@ -30,19 +30,7 @@ fn terminal() -> TextFormat {
 }
 
 fn golden(name: &str, text: &str) {
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden/load")
-        .join(name);
-    if std::env::var_os("SPEEDWELL_UPDATE_GOLDEN").is_some() {
-        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
-        std::fs::write(&path, text).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
-    assert!(
-        text == expected,
-        "{name} differs from its golden file (SPEEDWELL_UPDATE_GOLDEN=1 writes it anew):\n{text}"
-    );
+    expect_golden(&format!("load/{name}"), text);
 }
 
 /// A clean closed load with a warm-up and a time series.

@@ -12,6 +12,7 @@ mod made;
 mod made_study;
 mod page;
 
+use crate::project::expect_golden;
 use circumstances::{failures, session};
 use made::{comparison, load_test, one_sided};
 use made_study::study;
@@ -22,24 +23,12 @@ use speedwell_report::{
     TextFormat, Verbosity, print_document, report_circumstances as circumstances_of,
     report_findings as findings_of, report_study as study_of,
 };
-use std::path::PathBuf;
 
 fn golden(name: &str, document: &Document, format: &dyn RenderDocument) {
     let mut bytes = Vec::new();
     format.render(document, &mut bytes).unwrap();
     let text = String::from_utf8(bytes).unwrap();
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("tests/golden/report")
-        .join(name);
-    if std::env::var_os("SPEEDWELL_UPDATE_GOLDEN").is_some() {
-        std::fs::write(&path, &text).unwrap();
-    }
-    let expected = std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("cannot read {}: {error}", path.display()));
-    assert!(
-        text == expected,
-        "{name} differs from its golden file (SPEEDWELL_UPDATE_GOLDEN=1 writes it anew):\n{text}"
-    );
+    expect_golden(&format!("report/{name}"), &text);
 }
 
 fn text(width: usize) -> TextFormat {
