@@ -315,10 +315,8 @@ fn perform_case(
         }
         fault = skip.or(fault);
     }
-    let is_empty = |seen: &RunResult| seen.samples.is_empty();
-    let reported = fault
-        .clone()
-        .filter(|_| seen.as_ref().is_some_and(is_empty));
+    let has_no_samples = seen.as_ref().is_some_and(|seen| seen.samples.is_empty());
+    let reported = fault.clone().filter(|_| has_no_samples);
     let observations = seen.filter(|_| reported.is_none()).into_iter().collect();
     let mut attempt = RunOutcome::from_process(&plain, &outcome, observations, fault, job, setting);
     attempt.stdout = printed;
