@@ -149,6 +149,30 @@ fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow:
     Ok(false)
 }
 
+/// Returns why a gate cannot judge some series: metrics without a good direction, and negative
+/// values.
+fn gate_obstacles(searched: &[&SeriesTrend], short: &[&SeriesTrend]) -> Vec<String> {
+    let undirected: BTreeSet<&str> = searched
+        .iter()
+        .filter(|series| series.key.metric.better == MetricDirection::Unknown)
+        .map(|series| series.key.metric.name.as_str())
+        .collect();
+    let impossible = short
+        .iter()
+        .filter(|series| matches!(series.trend.search, TrendSearch::Impossible(_)))
+        .count();
+    let mut obstacles: Vec<String> = undirected
+        .iter()
+        .map(|metric| format!("the good direction of '{metric}' is unknown"))
+        .collect();
+    if impossible > 0 {
+        obstacles.push(format!(
+            "{impossible} series with negative values cannot be searched"
+        ));
+    }
+    obstacles
+}
+
 /// Evaluates the gate over time.
 fn evaluate_gate(
     history: &ProjectHistory,
@@ -172,37 +196,22 @@ fn evaluate_gate(
         let verdict = series.change_verdict(change, history.threshold);
         is_shown(series, change) && change.is_open() && is_counted && fail_on.fails_on(verdict)
     };
-    let changes = |series: &SeriesTrend| {
-        let changes = series.trend.changes.iter();
-        changes.filter(|change| is_refused(series, change)).count()
-    };
-    let refused: usize = history.series.iter().map(changes).sum();
+    let refused: usize = history
+        .series
+        .iter()
+        .map(|series| {
+            let changes = series.trend.changes.iter();
+            changes.filter(|change| is_refused(series, change)).count()
+        })
+        .sum();
     let (searched, short): (Vec<&SeriesTrend>, Vec<&SeriesTrend>) =
         (history.series.iter()).partition(|series| series.trend.is_searched());
-    let undirected = searched
-        .iter()
-        .filter(|series| series.key.metric.better == MetricDirection::Unknown);
-    let undirected: BTreeSet<&str> = undirected
-        .map(|series| series.key.metric.name.as_str())
-        .collect();
-    let direction = |metric: &&str| format!("the good direction of '{metric}' is unknown");
-    let failing = (refused > 0).then(|| match args.fail_on {
-        FailOn::Unclear => report::format_count(
-            refused,
-            "worse or unclear change",
-            "worse or unclear changes",
-        ),
-        _ => report::format_count(refused, "worse change", "worse changes"),
-    });
-    let is_impossible =
-        |series: &&&SeriesTrend| matches!(series.trend.search, TrendSearch::Impossible(_));
-    let impossible = short.iter().filter(is_impossible).count();
-    let mut obstacles: Vec<String> = undirected.iter().map(direction).collect();
-    if impossible > 0 {
-        obstacles.push(format!(
-            "{impossible} series with negative values cannot be searched"
-        ));
-    }
+    let kind = if fail_on == FailOn::Unclear {
+        "worse or unclear change"
+    } else {
+        "worse change"
+    };
+    let failing = (refused > 0).then(|| report::format_count(refused, kind, &format!("{kind}s")));
     let left_out = (!short.is_empty()).then(|| format!("{} not searched", short.len()));
     let outcome = GateOutcome {
         judged: match searched.len() {
@@ -210,7 +219,7 @@ fn evaluate_gate(
             many => format!("{many} series"),
         },
         failing: failing.into_iter().collect(),
-        obstacles,
+        obstacles: gate_obstacles(&searched, &short),
         remarks: left_out.into_iter().collect(),
     };
     Ok(CommandGate::from_outcome(
