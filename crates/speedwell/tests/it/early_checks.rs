@@ -163,7 +163,7 @@ fn a_baseline_among_results_must_exist_and_is_put_first() {
     for _ in 0..2 {
         project.run(&["run", "g", "--runs", "2"]).expect_status(0);
     }
-    let why = "in --baseline: no source is named 'x'\nhint: they are @1, @2";
+    let why = "in --baseline: no source is named 'x'\nhint: the sources are @1, @2";
     let answer = project.run(&["compare", "@1", "@2", "--baseline", "x"]);
     answer.expect_status(2).expect_stderr(&[why]);
     let answer = project.run(&["compare", "@1", "@2", "--baseline", "@2"]);

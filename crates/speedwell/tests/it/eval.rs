@@ -554,8 +554,11 @@ fn parameters_that_cannot_be_are_refused() {
             "expected a number greater than 0",
         ),
         (&["-L", "n", "1", "-L", "n", "2"], "given twice"),
-        (&["-L", "concurrency", "1"], "cannot be the name"),
-        (&["-L", "a=b", "1"], "cannot be the name"),
+        (
+            &["-L", "concurrency", "1"],
+            "invalid parameter name 'concurrency'",
+        ),
+        (&["-L", "a=b", "1"], "invalid parameter name 'a=b'"),
         (&["-L", "n", "1", "-f", "n=2"], "0 of 1 cases are selected"),
     ] {
         let words = [&["eval", "sh", "true"], words].concat();
