@@ -275,7 +275,7 @@ fn a_forge_that_stays_away_or_leads_astray_is_an_error() {
     let error = client(&garbage)
         .post_comment(&comment_text("a", 1, "x"), &unknown_order)
         .unwrap_err();
-    assert!(error.to_string().contains("is no JSON"), "{error}");
+    assert!(error.to_string().contains("is not JSON"), "{error}");
 }
 
 #[test]

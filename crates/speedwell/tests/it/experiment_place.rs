@@ -352,7 +352,7 @@ fn machines_are_had_all_or_none() {
     std::fs::remove_file(project.path("fleet.toml")).unwrap();
     measured(&project, &[])
         .expect_status(2)
-        .expect_stderr(&["there is no 'fleet.toml'"]);
+        .expect_stderr(&["found no 'fleet.toml'"]);
 }
 
 #[test]

@@ -333,6 +333,6 @@ fn what_cannot_be_had_is_said_before_anything_is_measured() {
     refused(&["--on", "lab &"], &["in --on 'lab &'"]);
     refused(&["--each"], &["--on"]);
     std::fs::remove_file(project.path("fleet.toml")).unwrap();
-    refused(&["--on", "lab"], &["there is no 'fleet.toml'", "hint: "]);
+    refused(&["--on", "lab"], &["found no 'fleet.toml'", "hint: "]);
     assert_eq!(project.run(&["history"]).stdout.matches("g/b").count(), 0);
 }

@@ -164,7 +164,7 @@ fn without_a_file_the_hint_shows_one_and_a_mistake_names_its_line() {
     let answer = super::project::CommandResult::from(answer).expect_status(2);
     let place = home.join(".config/speedwell/fleet.toml");
     assert!(
-        answer.stderr.contains("there is no 'fleet.toml'")
+        answer.stderr.contains("found no 'fleet.toml'")
             && answer.stderr.contains(&*place.to_string_lossy()),
         "{answer:?}"
     );

@@ -98,7 +98,7 @@ fn references_find_sessions_and_unknown_ones_name_what_there_is(place: &StorePla
     );
     let typo = say(&store, "@nigthly");
     assert!(
-        typo.contains("hint: there are @nightly, @main"),
+        typo.contains("hint: existing tags: @nightly, @main"),
         "nearest first: {typo}"
     );
 

@@ -116,7 +116,7 @@ fn keeps_a_failure_as_data(suite: &TestSuite) {
 fn tries_each_case(suite: &TestSuite) {
     let all = [&["--test", "-f"], suite.small].concat();
     let tried = suite.run(&all).expect_status(0);
-    tried.expect_stdout(&["tried well, 0 failed"]);
+    tried.expect_stdout(&["succeeded, 0 failed"]);
 }
 
 /// The second variant waits until Speedwell is gone.
