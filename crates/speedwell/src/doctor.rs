@@ -39,7 +39,7 @@ use speedwell_results::store::Store;
     mut_group("ExecutionArgs", |group| group.requires("measures")),
     mut_arg("order", |arg| arg.hide(true)),
     mut_arg("reject", |arg| arg.hide(true).conflicts_with("measures")),
-    mut_arg("with_cache_model", |arg| arg.hide(true).conflicts_with("measures")),
+    mut_arg("estimate_cycles", |arg| arg.hide(true).conflicts_with("measures")),
     mut_arg("precision", |arg| arg.hide(true).conflicts_with("measures")),
     mut_arg("steady", |arg| arg.hide(true).conflicts_with("measures")),
     after_help = "Examples:

@@ -65,8 +65,8 @@ pub fn execute_plans(
         "'--order paired' compares processor time: on a shared processor, wall-clock time measures scheduling\nhint: leave out --clock wall"
     );
     ensure!(
-        !task.execution.with_cache_model || plans.plan.design.counting.is_some(),
-        "--with-cache-model needs instruction counts\nhint: --metric instructions"
+        !task.execution.estimate_cycles || plans.plan.design.counting.is_some(),
+        "--estimate-cycles needs instruction counts\nhint: --metric instructions"
     );
     if task.execution.list {
         return trial::list_cases(&plans, task);

@@ -27,7 +27,7 @@ pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
                 .jobs
                 .iter()
                 .any(|job| job.source.kind == SourceKind::Load),
-        "--on supports only benchmark files and snippets\nhint: leave out --on; an experiment \
+        "--machines supports only benchmark files and snippets\nhint: leave out --machines; an experiment \
          assigns machines to its parts with [place]"
     );
     ensure!(
@@ -35,22 +35,22 @@ pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
             .variants
             .iter()
             .any(|variant| variant.worktree.is_some()),
-        "--on cannot send revisions that are built here\nhint: name the programs built from them \
+        "--machines cannot send revisions that are built here\nhint: name the programs built from them \
          with --old and --new"
     );
     ensure!(
         plan.design.counting.is_none(),
-        "--on divides time measurements; instruction counts are the same on every machine\nhint: \
-         leave out --on"
+        "--machines divides time measurements; instruction counts are the same on every machine\nhint: \
+         leave out --machines"
     );
     ensure!(
         plan.design.purpose == SessionPurpose::Measured && !plan.is_search && !plan.shared,
-        "--on needs a fixed plan, but this session picks each measurement from earlier results\n\
-         hint: leave out --on"
+        "--machines needs a fixed plan, but this session picks each measurement from earlier results\n\
+         hint: leave out --machines"
     );
     ensure!(
         plan.design.order != RunOrder::Paired || plan.pin.is_none(),
-        "--on cannot be combined with --pin: the processors of other machines are not known\nhint: \
+        "--machines cannot be combined with --pin: the processors of other machines are not known\nhint: \
          leave out --pin"
     );
     Ok(())

@@ -253,7 +253,7 @@ pub(crate) fn select_machines(
     let on = fleet
         .labels
         .as_ref()
-        .context("no machines selected\nhint: --on LABELS")?;
+        .context("no machines selected\nhint: --machines LABELS")?;
     let mut names: Vec<String> = Vec::new();
     for machine in known {
         names.push(machine.name.clone());

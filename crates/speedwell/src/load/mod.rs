@@ -126,7 +126,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     check_body(args)?;
     let client = args.generator.client;
     let ours = [
-        ("from", args.fleet.from.is_some()),
+        ("generators", args.fleet.generators.is_some()),
         ("hdr", args.hdr.is_some()),
         ("fail-on", !args.fail_on.is_empty()),
     ];
@@ -142,7 +142,7 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
         TargetUrl::parse(url)?;
     }
     check_conditions(args)?;
-    if args.fleet.from.is_none()
+    if args.fleet.generators.is_none()
         && let Some(pin) = &args.generator.pin
     {
         pin.check_usable().context("in --pin")?;

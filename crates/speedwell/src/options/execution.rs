@@ -42,7 +42,7 @@ pub struct ExecutionArgs {
     ///
     /// The estimate comes from a cache model; no verdict is based on it.
     #[arg(long)]
-    pub with_cache_model: bool,
+    pub estimate_cycles: bool,
     /// Print the cases without measuring them
     #[arg(long, conflicts_with = "test")]
     pub list: bool,
@@ -66,7 +66,7 @@ impl ExecutionArgs {
     /// Returns the metrics to report: `named`, and the estimate of cycles if requested.
     pub fn report_metrics(&self, named: &[String]) -> Vec<String> {
         let estimate = self
-            .with_cache_model
+            .estimate_cycles
             .then(|| Metric::CYCLES_ESTIMATE.to_owned());
         named.iter().cloned().chain(estimate).collect()
     }
@@ -97,7 +97,7 @@ impl ExecutionArgs {
             confidence: comparison.confidence,
             threshold: comparison.threshold,
             reject: self.reject.clone().unwrap_or_default(),
-            counting: instruction_counting(metrics, self.with_cache_model),
+            counting: instruction_counting(metrics, self.estimate_cycles),
             layout: LayoutVariation::default(),
             purpose: SessionPurpose::Measured,
         }

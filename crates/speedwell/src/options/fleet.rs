@@ -15,19 +15,19 @@ pub struct FleetArgs {
     ///
     /// Combine names and labels with '&', '|', '!' and parentheses.
     #[arg(long, value_name = "LABELS", conflicts_with_all = ["list", "test", "resume"])]
-    pub on: Option<String>,
+    pub machines: Option<String>,
     /// Use N of these machines [default: all available]
-    #[arg(long, value_name = "N", value_parser = super::parse::count, requires = "on")]
-    pub machines: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = super::parse::count, requires = "machines")]
+    pub machine_count: Option<u32>,
     /// Run every case on every machine [default: each case on one]
     ///
     /// The number of runs is then fixed.
-    #[arg(long, requires = "on")]
-    pub each: bool,
+    #[arg(long, requires = "machines")]
+    pub on_each: bool,
     /// Start the workers, print the session and return
     ///
     /// 'speedwell fleet collect' waits for the results and reports them.
-    #[arg(long, requires = "on", conflicts_with_all = ["no_save", "push"])]
+    #[arg(long, requires = "machines", conflicts_with_all = ["no_save", "push"])]
     pub detach: bool,
 }
 
@@ -37,15 +37,17 @@ impl FleetArgs {
     /// # Errors
     /// Fails if there is no fleet, its file cannot be read, or the labels are invalid.
     pub fn fleet_request(&self) -> anyhow::Result<Option<FleetRequest>> {
-        let Some(on) = &self.on else {
+        let Some(labels) = &self.machines else {
             return Ok(None);
         };
-        let on: MachineSelector = on.parse().with_context(|| format!("in --on '{on}'"))?;
+        let selector: MachineSelector = labels
+            .parse()
+            .with_context(|| format!("in --machines '{labels}'"))?;
         Ok(Some(FleetRequest {
             file: find_fleet_file()?,
-            labels: Some(on),
-            machines: self.machines,
-            on_each_machine: self.each,
+            labels: Some(selector),
+            machines: self.machine_count,
+            on_each_machine: self.on_each,
             detach: self.detach,
         }))
     }
@@ -68,33 +70,33 @@ impl FleetArgs {
 /// Options that select the machines to send load from.
 #[derive(Debug, Clone, Default, Args)]
 #[command(next_help_heading = "Fleet")]
-pub struct FromArgs {
+pub struct FleetGeneratorArgs {
     /// Send the load from machines of 'fleet.toml' with these labels
     ///
     /// Combine names and labels with '&', '|', '!' and parentheses.
     #[arg(long, value_name = "LABELS")]
-    pub from: Option<String>,
+    pub generators: Option<String>,
     /// Use N of these machines [default: all available]
-    #[arg(long, value_name = "N", value_parser = super::parse::count, requires = "from")]
-    pub machines: Option<u32>,
+    #[arg(long, value_name = "N", value_parser = super::parse::count, requires = "generators")]
+    pub generator_count: Option<u32>,
 }
 
-impl FromArgs {
+impl FleetGeneratorArgs {
     /// Returns the selected machines, if any.
     ///
     /// # Errors
     /// Fails if there is no fleet, its file cannot be read, or the labels are invalid.
     pub fn fleet_request(&self) -> anyhow::Result<Option<FleetRequest>> {
-        let Some(from) = &self.from else {
+        let Some(labels) = &self.generators else {
             return Ok(None);
         };
-        let from: MachineSelector = from
+        let selector: MachineSelector = labels
             .parse()
-            .with_context(|| format!("in --from '{from}'"))?;
+            .with_context(|| format!("in --generators '{labels}'"))?;
         Ok(Some(FleetRequest {
             file: find_fleet_file()?,
-            labels: Some(from),
-            machines: self.machines,
+            labels: Some(selector),
+            machines: self.generator_count,
             on_each_machine: false,
             detach: false,
         }))

@@ -1,7 +1,8 @@
 //! The options of `load`.
 
 use super::{
-    Concurrency, FromArgs, OriginArgs, OutputArgs, RateChoice, SearchArgs, StoreArgs, parse,
+    Concurrency, FleetGeneratorArgs, OriginArgs, OutputArgs, RateChoice, SearchArgs, StoreArgs,
+    parse,
 };
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -48,7 +49,7 @@ pub struct LoadArgs {
     #[command(flatten)]
     pub generator: GeneratorArgs,
     #[command(flatten)]
-    pub fleet: FromArgs,
+    pub fleet: FleetGeneratorArgs,
     /// Load every URL N times [default: 1; with several levels: 3]
     ///
     /// URLs and concurrency levels are loaded in rounds, each in shuffled order.

@@ -23,7 +23,7 @@ pub use comparison::ComparisonArgs;
 pub use dashboard::{DashboardArgs, LogName};
 pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs, instruction_counting};
-pub use fleet::{FleetArgs, FromArgs, find_fleet_file as fleet_file};
+pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};
 pub use history::{SeriesArgs, default_threshold};
 pub use layout::LayoutArgs;
 pub use load::{LoadArgs, load_mode};

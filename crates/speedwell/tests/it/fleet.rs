@@ -117,7 +117,7 @@ fn compare_with_one_machine(project: &TempProject, mut together: Command, names:
 }
 
 fn on_lab() -> Vec<&'static str> {
-    [&MEASURE[..], &["--on", "lab"]].concat()
+    [&MEASURE[..], &["--machines", "lab"]].concat()
 }
 
 #[test]
@@ -184,7 +184,13 @@ fn machines_of_slurm_give_the_session_that_one_gives() {
 fn every_case_on_every_machine_has_blocks_of_its_own_there() {
     let project = project("case n=1\n* 100\ncase n=2\n* 200\n");
     project
-        .run(&[&MEASURE[..], &["--on", "lab", "--machines", "2", "--each"]].concat())
+        .run(
+            &[
+                &MEASURE[..],
+                &["--machines", "lab", "--machine-count", "2", "--on-each"],
+            ]
+            .concat(),
+        )
         .expect_status(0);
     let exported = project.run(&["report", "--export", "jsonl"]).stdout;
     let runs: Vec<Value> = exported
@@ -208,7 +214,13 @@ fn on_one_machine_a_session_is_like_any_other() {
     let project = project(CASES);
     project.run(&MEASURE);
     let (_, expected) = session(&project);
-    project.run(&[&MEASURE[..], &["--on", "lab & !lab-1", "--machines", "1"]].concat());
+    project.run(
+        &[
+            &MEASURE[..],
+            &["--machines", "lab & !lab-1", "--machine-count", "1"],
+        ]
+        .concat(),
+    );
     let (header, found) = session(&project);
     assert_eq!((header["version"].as_u64(), found), (Some(1), expected));
     assert_eq!(header["machines"][0]["name"], "lab-2");
@@ -228,7 +240,7 @@ fn a_machine_that_gives_nothing_loses_its_cases_to_the_others() {
     let broken = format!("name = \"lab-2\"\nbinary = \"{binary}\"\nfolder = \"{folder}\"");
     let text = text.replace("name = \"lab-2\"", &broken);
     std::fs::write(project.path("fleet.toml"), text).unwrap();
-    let answer = project.run(&[&MEASURE[..], &["--on", "lab-1 | lab-2"]].concat());
+    let answer = project.run(&[&MEASURE[..], &["--machines", "lab-1 | lab-2"]].concat());
     let answer = answer.expect_status(0);
     let (_, runs) = session(&project);
     assert_eq!(runs.len(), 36, "{answer:?}");
@@ -258,7 +270,7 @@ fn a_machine_whose_disk_is_full_loses_its_cases_to_the_others() {
     let file = std::fs::read_to_string(project.path("fleet.toml")).unwrap();
     let small = format!("name = \"lab-2\"\nfolder = \"{}\"", folder.display());
     let project = project.with("fleet.toml", &file.replace("name = \"lab-2\"", &small));
-    let words = [&MEASURE[..], &["--on", "lab-1 | lab-2"]].concat();
+    let words = [&MEASURE[..], &["--machines", "lab-1 | lab-2"]].concat();
     let mut command = project.command(&words);
     let child = command
         .stdout(Stdio::piped())
@@ -283,7 +295,7 @@ fn a_killed_coordinator_loses_nothing_that_was_measured() {
         .map(|n| format!("case n={n}\n* sleep:15\n"))
         .collect();
     let project = project(&text);
-    let words = [&MEASURE[..], &["--on", "lab"]].concat();
+    let words = [&MEASURE[..], &["--machines", "lab"]].concat();
     let mut child = project.command(&words).spawn().unwrap();
     let deadline = Instant::now() + Duration::from_secs(120);
     while project.stored_runs() < 8 && Instant::now() < deadline {
@@ -316,23 +328,23 @@ fn what_cannot_be_had_is_said_before_anything_is_measured() {
         answer.expect_status(2).expect_stderr(texts);
     };
     refused(
-        &["--on", "lob"],
+        &["--machines", "lob"],
         &[
             "unknown machine or label 'lob'",
             "hint: did you mean 'lab'?",
         ],
     );
     refused(
-        &["--on", "lab & !lab"],
+        &["--machines", "lab & !lab"],
         &["no machine matches these labels"],
     );
     refused(
-        &["--on", "lab", "--machines", "4"],
+        &["--machines", "lab", "--machine-count", "4"],
         &["3 of the 3 matching machines", "4 are needed"],
     );
-    refused(&["--on", "lab &"], &["in --on 'lab &'"]);
-    refused(&["--each"], &["--on"]);
+    refused(&["--machines", "lab &"], &["in --machines 'lab &'"]);
+    refused(&["--on-each"], &["--machines"]);
     std::fs::remove_file(project.path("fleet.toml")).unwrap();
-    refused(&["--on", "lab"], &["found no 'fleet.toml'", "hint: "]);
+    refused(&["--machines", "lab"], &["found no 'fleet.toml'", "hint: "]);
     assert_eq!(project.run(&["history"]).stdout.matches("g/b").count(), 0);
 }

@@ -25,7 +25,7 @@ const MEASURE: [&str; 12] = [
     "--variant",
     "old=",
     "--variant=new=",
-    "--on",
+    "--machines",
     "lab",
     "--detach",
 ];
@@ -277,9 +277,9 @@ fn sessions_of_one_machine_are_not_collected() {
         answer.expect_status(2).expect_stderr(&texts);
     }
     let detached = lab.project.run(&["run", "g", "--detach"]);
-    detached.expect_status(2).expect_stderr(&["--on"]);
+    detached.expect_status(2).expect_stderr(&["--machines"]);
     let to = "http://127.0.0.1:9/core";
-    let pushed = (lab.project).run(&["run", "g", "--on", "lab", "--detach", "--push", to]);
+    let pushed = (lab.project).run(&["run", "g", "--machines", "lab", "--detach", "--push", to]);
     pushed
         .expect_status(2)
         .expect_stderr(&["cannot be used with '--push"]);

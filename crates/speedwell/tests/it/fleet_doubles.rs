@@ -175,7 +175,7 @@ fn a_worker_that_was_taken_for_dead_is_refused() {
     let Some(project) = of_machines(BENCHMARK, &["lab-1"]) else {
         return;
     };
-    let mut command = project.command(&[&MEASURE[..], &["--on", "lab-1"]].concat());
+    let mut command = project.command(&[&MEASURE[..], &["--machines", "lab-1"]].concat());
     let command = command.stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     let said = CommandOutput::read_from(&mut child);

@@ -195,7 +195,7 @@ fn machines_by_ssh_give_what_one_machine_gives_and_a_killed_worker_is_replaced()
     let Some((sshd, project)) = by_ssh() else {
         return;
     };
-    let child = start_measuring(&project, None, &["--on", "lab"]);
+    let child = start_measuring(&project, None, &["--machines", "lab"]);
     wait_for_blocks(&project);
     kill_a_worker(&sshd.folder());
     let answer = answer(child);
@@ -217,7 +217,7 @@ fn a_killed_coordinator_takes_its_workers_along_and_the_session_is_resumed() {
     let Some((sshd, project)) = by_ssh() else {
         return;
     };
-    let mut child = start_measuring(&project, None, &["--on", "lab"]);
+    let mut child = start_measuring(&project, None, &["--machines", "lab"]);
     wait_for_blocks(&project);
     child.kill().unwrap();
     child.wait().unwrap();
@@ -239,7 +239,7 @@ fn a_controller_that_dies_and_comes_back_costs_nothing() {
     let Some((slurm, project)) = by_slurm() else {
         return;
     };
-    let child = start_measuring(&project, Some(&slurm), &["--on", "lab"]);
+    let child = start_measuring(&project, Some(&slurm), &["--machines", "lab"]);
     wait_for_blocks(&project);
     kill(slurm.daemon_pid("slurmctld").unwrap());
     std::thread::sleep(Duration::from_secs(2));
@@ -269,14 +269,22 @@ fn what_cannot_be_had_is_refused_before_anything_is_sent() {
             "reason=new fans",
         ],
     );
-    let drained =
-        answer(start_measuring(&project, Some(&slurm), &["--on", "lab"])).expect_status(2);
+    let drained = answer(start_measuring(
+        &project,
+        Some(&slurm),
+        &["--machines", "lab"],
+    ))
+    .expect_status(2);
     assert!(
         drained.stderr.contains("n2: drained: new fans"),
         "{drained:?}"
     );
-    let unknown =
-        answer(start_measuring(&project, Some(&slurm), &["--on", "lba"])).expect_status(2);
+    let unknown = answer(start_measuring(
+        &project,
+        Some(&slurm),
+        &["--machines", "lba"],
+    ))
+    .expect_status(2);
     assert!(
         unknown.stderr.contains("did you mean 'lab'?"),
         "{unknown:?}"
@@ -296,7 +304,7 @@ fn why_work_waits_in_the_queue_is_said_once() {
         return;
     };
     let other = other_job(&slurm, "n2");
-    let mut child = start_measuring(&project, Some(&slurm), &["--on", "n2"]);
+    let mut child = start_measuring(&project, Some(&slurm), &["--machines", "n2"]);
     let said = expect_waiting(&mut child, "waiting in the Slurm queue: n2 (");
     // Wait for at least one more poll of Slurm.
     std::thread::sleep(Duration::from_secs(6));

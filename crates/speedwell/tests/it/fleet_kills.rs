@@ -233,7 +233,7 @@ fn kill_and_compare(slurm: &SlurmCluster, undisturbed: &TempProject, kills: u32,
         let victim = VICTIMS[next(&mut state) as usize % VICTIMS.len()];
         let after = Duration::from_millis(next(&mut state) % LATEST_MS);
         let choice = next(&mut state) as usize >> 8;
-        let child = start_measuring(&project, Some(slurm), &["--on", "lab"]);
+        let child = start_measuring(&project, Some(slurm), &["--machines", "lab"]);
         std::thread::sleep(after);
         let hit = kill_one(slurm, victim, child.id(), choice);
         let done = child.wait_with_output().unwrap();
@@ -276,7 +276,7 @@ fn kill_and_compare(slurm: &SlurmCluster, undisturbed: &TempProject, kills: u32,
 
 /// Starts a session on one machine, with some blocks stored, whose job has lost its step daemon.
 fn without_step_daemon(slurm: &SlurmCluster, project: &TempProject) -> Child {
-    let child = start_measuring(project, Some(slurm), &["--on", "n1"]);
+    let child = start_measuring(project, Some(slurm), &["--machines", "n1"]);
     let begin = Instant::now();
     while project.stored_runs() == 0 {
         assert!(begin.elapsed() < Duration::from_secs(120), "nothing comes");

@@ -65,7 +65,7 @@ fn end_sessions((sshd, project): (SshdServer, TempProject)) {
             .with("fleet.toml", &file)
             .with("g/slow.fake", &benchmark)
     };
-    let done = start_measuring(&project, None, &["--on", "lab"])
+    let done = start_measuring(&project, None, &["--machines", "lab"])
         .wait()
         .unwrap();
     assert!(done.success());
@@ -74,14 +74,14 @@ fn end_sessions((sshd, project): (SshdServer, TempProject)) {
     let program = env!("CARGO_BIN_EXE_speedwell");
     assert!(Path::new("/bin/false").exists());
     let broken = again().with("fleet.toml", &file.replace(program, "/bin/false"));
-    let done = start_measuring(&broken, None, &["--on", "lab"])
+    let done = start_measuring(&broken, None, &["--machines", "lab"])
         .wait()
         .unwrap();
     assert!(!done.success());
     expect_none(&sshd, "ended badly");
 
     let killed = again();
-    let mut child = start_measuring(&killed, None, &["--on", "lab"]);
+    let mut child = start_measuring(&killed, None, &["--machines", "lab"]);
     wait_for_blocks(&killed);
     assert!(!connection_processes(&sshd).is_empty());
     child.kill().unwrap();

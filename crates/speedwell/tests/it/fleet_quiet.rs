@@ -181,7 +181,7 @@ fn await_run(folder: &Path) {
 fn shares(project: &TempProject, name: &str, paths: &[PathBuf]) -> [f64; 2] {
     let words = ["run", "g", "--runs", "1", "--samples", "1", "--time", "1ms"];
     let mut child = project
-        .command(&[&words[..], &["--warmup", "0", "--on", name]].concat())
+        .command(&[&words[..], &["--warmup", "0", "--machines", name]].concat())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
@@ -288,7 +288,7 @@ fn busy_rates(project: &TempProject, more: &[&str]) -> Vec<f64> {
 fn expect_as_quick(engine: &str, project: &TempProject, name: &str) {
     let mut quickest = [0.0_f64; 2];
     for pair in 1..=MOST_PAIRS {
-        for (quickest, more) in quickest.iter_mut().zip([&[][..], &["--on", name]]) {
+        for (quickest, more) in quickest.iter_mut().zip([&[][..], &["--machines", name]]) {
             *quickest = busy_rates(project, more)
                 .into_iter()
                 .fold(*quickest, f64::max);
@@ -316,7 +316,7 @@ fn expect_treated_alike(project: &TempProject, name: &str) {
         std::fs::remove_file(path).unwrap();
         serde_json::from_str::<serde_json::Value>(&record).unwrap()
     };
-    assert_eq!(recorded(&["--on", name]), recorded(&[]));
+    assert_eq!(recorded(&["--machines", name]), recorded(&[]));
 }
 
 #[test]
@@ -378,12 +378,12 @@ fn first_run_s(project: &TempProject) -> f64 {
 fn the_first_run_comes_soon_and_each_costs_little() {
     if let Some((_sshd, project)) = by_ssh() {
         let alone = each_ms(&project, &[]);
-        let there = each_ms(&project, &["--on", "m1"]);
+        let there = each_ms(&project, &["--machines", "m1"]);
         println!("a run of nothing: {alone:.2} ms here, {there:.2} ms by ssh");
         assert!(there - alone <= MOST_MS, "{alone} {there}");
     }
     if let Some((slurm, project)) = by_slurm() {
-        taken_s(&project, 4, &["--on", "n1"]);
+        taken_s(&project, 4, &["--machines", "n1"]);
         let begun = slurm.run_program("squeue", &["-h", "-t", "all", "-o", "%S"]);
         let date = std::process::Command::new("date")
             .args(["+%s", "-d", &begun])
@@ -397,7 +397,7 @@ fn the_first_run_comes_soon_and_each_costs_little() {
         let after = first_run_s(&project) - begun;
         println!("the first run began {after:.1} s at most after Slurm began the job");
         assert!(after <= 2.0, "{after}");
-        let there = each_ms(&project, &["--on", "n1"]);
+        let there = each_ms(&project, &["--machines", "n1"]);
         println!("a run of nothing: {there:.2} ms by Slurm");
     }
 }

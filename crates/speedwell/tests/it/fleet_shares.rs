@@ -25,7 +25,14 @@ fn benchmark() -> String {
 fn time_of(project: &TempProject, machines: &str) -> Duration {
     let runs = RUNS.to_string();
     let words = ["run", "g", "--variant=old=", "--variant=new=", "--seed=7"];
-    let more = ["--runs", &runs, "--on", "lab", "--machines", machines];
+    let more = [
+        "--runs",
+        &runs,
+        "--machines",
+        "lab",
+        "--machine-count",
+        machines,
+    ];
     let begin = Instant::now();
     project.run(&[&words[..], &more].concat()).expect_status(0);
     begin.elapsed()

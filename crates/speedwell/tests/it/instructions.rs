@@ -50,7 +50,7 @@ fn two_equal_runs_a_side_are_an_exact_answer() {
         "--format",
         "json",
     ];
-    let more = ["-i", "100", "--with-cache-model", "--fail-on", "worse"];
+    let more = ["-i", "100", "--estimate-cycles", "--fail-on", "worse"];
     let found = TempProject::new()
         .run(&[&words[..], &more].concat())
         .expect_status(1)
@@ -157,7 +157,7 @@ fn what_cannot_be_counted_is_refused_with_the_reason() {
         let refused = project.run(&[words, &["--metric", "instructions"]].concat());
         refused.expect_status(2).expect_stderr(&[reason]);
     }
-    let lost = project.run(&["eval", "c", "1", "--with-cache-model"]);
+    let lost = project.run(&["eval", "c", "1", "--estimate-cycles"]);
     lost.expect_status(2)
         .expect_stderr(&["hint: --metric instructions"]);
 }

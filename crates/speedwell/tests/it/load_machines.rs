@@ -1,4 +1,4 @@
-//! `speedwell load --from`: one load from several machines, which are this one under several names,
+//! `speedwell load --generators`: one load from several machines, which are this one under several names,
 //! reached by ssh or Slurm, or in separate networks.
 
 use super::busy::wait_until;
@@ -87,7 +87,7 @@ fn expect_exact(load: &Json, server: &WebServer, names: &[&str]) {
 fn three_machines_send_exactly_what_one_would() {
     let (project, server) = (three(), WebServer::start());
     let url = server.url("/");
-    let answer = project.run(&words(&url, "--from load -n 301 -c 13 --clients 2"));
+    let answer = project.run(&words(&url, "--generators load -n 301 -c 13 --clients 2"));
     let own = load(&answer.expect_status(0));
     expect_exact(&own, &server, &["lab-1", "lab-2", "lab-3"]);
     // Request i is sent by generator i mod 6, and each machine has two of them.
@@ -105,7 +105,7 @@ const EIGHT: [&str; 8] = [
 fn eight_machines_send_exactly_what_one_would() {
     let (project, server) = (of_these(&EIGHT), WebServer::start());
     let url = server.url("/");
-    let answer = project.run(&words(&url, "--from load -n 301 -c 13"));
+    let answer = project.run(&words(&url, "--generators load -n 301 -c 13"));
     let own = load(&answer.expect_status(0));
     expect_exact(&own, &server, &EIGHT);
     // Request i is sent by machine i mod 8.
@@ -123,7 +123,7 @@ fn eight_machines_begin_within_a_millisecond() {
     let (project, server) = (of_these(&EIGHT), WebServer::start());
     let url = server.url("/");
     let apart = |_| {
-        let answer = project.run(&words(&url, "--from load -n 301 -c 13"));
+        let answer = project.run(&words(&url, "--generators load -n 301 -c 13"));
         let own = load(&answer.expect_status(0));
         of_parts(&own, "began_ns").into_iter().max().unwrap()
     };
@@ -138,17 +138,25 @@ fn eight_machines_begin_within_a_millisecond() {
 fn a_rate_is_divided_by_requests_and_the_report_names_the_machines() {
     let (project, server) = (three(), WebServer::start());
     let url = server.url("/");
-    let more = "--from load --machines 2 --rate 100 -n 41";
+    let more = "--generators load --generator-count 2 --rate 100 -n 41";
     let own = load(&project.run(&words(&url, more)).expect_status(0));
     assert_eq!(of_parts(&own, "attempted"), [21, 20]);
-    let listed = ["load", &url, "--no-save", "--from", "lab-3", "-n", "20"];
+    let listed = [
+        "load",
+        &url,
+        "--no-save",
+        "--generators",
+        "lab-3",
+        "-n",
+        "20",
+    ];
     let answer = project.run(&listed).expect_status(0);
     answer.expect_stdout(&["machines", "lab-3 20 requests, connects in"]);
 }
 
 #[test]
 fn machines_at_the_end_of_ssh_and_of_slurm_send_the_same() {
-    let more = "--from lab -n 301 -c 13";
+    let more = "--generators lab -n 301 -c 13";
     match SshdServer::start() {
         Err(reason) => eprintln!("skipped: {reason}"),
         Ok(sshd) => {
@@ -186,7 +194,7 @@ fn a_machine_that_dies_in_mid_load_stops_the_others_and_is_named_first() {
     let (project, server) = (three(), WebServer::start());
     let url = server.url("/");
     let words = [
-        &["load", &url, "--no-save", "--from", "lab-1 | lab-2"][..],
+        &["load", &url, "--no-save", "--generators", "lab-1 | lab-2"][..],
         &["-t", "600s", "-c", "4", "--fail-on", "errors>50%"],
     ];
     let mut command = project.command(&words.concat());
@@ -242,16 +250,16 @@ fn a_machine_that_cannot_send_is_named_before_anything_is_sent() {
     let server = WebServer::start();
     let url = server.url("/");
     let answer = project
-        .run(&words(&url, "--from load -n 20"))
+        .run(&words(&url, "--generators load -n 20"))
         .expect_status(2);
     answer.expect_stderr(&["'lab-2' cannot send the load: no libc"]);
     assert!(server.count() <= 2, "{}", server.count());
     let answer = project
-        .run(&words(&url, "--from laod -n 20"))
+        .run(&words(&url, "--generators laod -n 20"))
         .expect_status(2);
     answer.expect_stderr(&["did you mean 'load'?"]);
     let answer = project
-        .run(&words(&url, "--from load -d @body"))
+        .run(&words(&url, "--generators load -d @body"))
         .expect_status(2);
     answer.expect_stderr(&["--data @FILE refers to this machine"]);
 }
@@ -297,7 +305,7 @@ fn a_clock_that_is_ahead_begins_with_the_others() {
     let url = server.url("/");
     let own = load(
         &project
-            .run(&words(&url, "--from load -n 301 -c 13"))
+            .run(&words(&url, "--generators load -n 301 -c 13"))
             .expect_status(0),
     );
     expect_exact(&own, &server, &["lab-1", "lab-2"]);
@@ -394,7 +402,7 @@ fn machines_in_networks_of_their_own_show_how_far_they_are() {
     let url = server.url("/");
     let own = load(
         &project
-            .run(&words(&url, "--from load -n 301 -c 13"))
+            .run(&words(&url, "--generators load -n 301 -c 13"))
             .expect_status(0),
     );
     expect_exact(&own, &server, &["near", "off"]);

@@ -60,7 +60,7 @@ impl LoadGenerators {
         let machines = select_machines(&fleet_machines, fleet)?;
         ensure!(
             machines.len() <= MAX_MACHINES,
-            "a load can be sent from at most {MAX_MACHINES} machines, not {}\nhint: --machines \
+            "a load can be sent from at most {MAX_MACHINES} machines, not {}\nhint: --generator-count \
              {MAX_MACHINES}",
             machines.len()
         );
@@ -154,13 +154,13 @@ fn check_portable(spec: &LoadSpec) -> Result<()> {
     let found = of_this_machine.iter().find(|(_, is_given)| *is_given);
     if let Some((name, _)) = found {
         bail!(
-            "--{name} refers to this machine, but with --from others send the load\nhint: leave it \
-             out, or leave out --from"
+            "--{name} refers to this machine, but with --generators others send the load\nhint: leave it \
+             out, or leave out --generators"
         );
     }
     ensure!(
         spec.until_steady.is_none(),
-        "--until-steady works only with a single generator\nhint: use -t, or leave out --from"
+        "--until-steady works only with a single generator\nhint: use -t, or leave out --generators"
     );
     Ok(())
 }
