@@ -203,7 +203,11 @@ fn messages_of_each_crate_are_listed() {
     for path in sources {
         let messages: Vec<String> = literals(&product_text(&path))
             .into_iter()
-            .filter(|text| word.find_iter(text).count() >= 4 && !other.is_match(text))
+            .filter(|text| {
+                text.split_whitespace().count() >= 3
+                    && word.find_iter(text).count() >= 3
+                    && !other.is_match(text)
+            })
             .collect();
         let inside = path.strip_prefix(repository().join("crates")).unwrap();
         let (name, file) = inside.to_str().unwrap().split_once("/src/").unwrap();
