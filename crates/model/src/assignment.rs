@@ -20,7 +20,7 @@ pub struct RunAssignment {
     pub proofs: Vec<VariantProof>,
     /// Metrics that the target itself reports.
     pub figures: Vec<TargetMetric>,
-    /// Further operating-system metrics to collect, although collecting them has a cost, such as
+    /// Further operating-system metrics to collect even though collecting them has a cost, such as
     /// `instructions:u`.
     pub also: Vec<String>,
     /// How processors are divided; `None` lets all processes use all of them.
@@ -89,9 +89,9 @@ pub struct ProfilingOptions {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ProfilingTool {
-    /// perf, and V8's own profiler where there is no perf.
+    /// Linux perf, or V8's own profiler where perf is missing.
     Auto,
-    /// perf of Linux.
+    /// Linux perf.
     Perf,
     /// V8's own profiler.
     V8,
@@ -153,10 +153,10 @@ pub enum EnvVarChange {
     Set(String, String),
     /// Removes the variable.
     Unset(String),
-    /// Appends this text. A non-empty value is separated by `:` for names that end in `PATH`,
+    /// Appends this string. It is separated from a non-empty value by `:` for names that end in `PATH`,
     /// otherwise by a space.
     Append(String, String),
-    /// Prepends this text, with the same separator.
+    /// Prepends this string, with the same separator.
     Prepend(String, String),
 }
 
@@ -243,10 +243,10 @@ pub struct ScopedServices {
     /// Addresses of services with a longer lifetime, started before.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<PlaceholderValue>,
-    /// As for [`RunAssignment`].
+    /// The same as in [`RunAssignment`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ports: Option<(u16, u16)>,
-    /// As for [`RunAssignment`].
+    /// The same as in [`RunAssignment`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub placement: Option<Box<MachinePlacement>>,
 }
@@ -320,7 +320,7 @@ pub struct ResponseCheck {
 pub enum BodyRule {
     /// Matches this pattern.
     Regex(String),
-    /// Contains this text.
+    /// Contains this string.
     Contains(String),
     /// Is JSON equal to this value, regardless of key order.
     Json(serde_json::Value),

@@ -25,7 +25,7 @@ pub enum CaseError {
     /// A word without `=`.
     #[error("cannot parse '{0}': expected name=value")]
     NotAPair(String),
-    /// A JSON string that does not end or has a wrong escape.
+    /// A JSON string that is not terminated or has an invalid escape.
     #[error("the quoted value at '{0}' is not a valid JSON string")]
     BadQuote(String),
 }
@@ -117,17 +117,17 @@ impl Case {
     /// # Errors
     /// Fails for a word that is not `name=value`, or a broken quoted value.
     pub fn parse(id: &str) -> Result<Case, CaseError> {
-        let (benchmark, rest) = id.split_once(' ').unwrap_or((id, ""));
-        Case::with_values(benchmark, rest)
+        let (benchmark, values) = id.split_once(' ').unwrap_or((id, ""));
+        Case::with_values(benchmark, values)
     }
 
-    /// Parses the values in `words`, such as `len=16 type=utf8`, for a known benchmark. A benchmark name
+    /// Parses the values in `text`, such as `len=16 type=utf8`, for a known benchmark. A benchmark name
     /// may contain anything that a path may, so an id alone does not show where the name ends.
     ///
     /// # Errors
     /// Fails for a word that is not `name=value`, or a broken quoted value.
-    pub fn with_values(benchmark: &str, words: &str) -> Result<Case, CaseError> {
-        let mut rest = words;
+    pub fn with_values(benchmark: &str, text: &str) -> Result<Case, CaseError> {
+        let mut rest = text;
         let mut values = Vec::new();
         while !rest.trim_start().is_empty() {
             rest = rest.trim_start();
@@ -165,7 +165,7 @@ impl Case {
     pub fn value(&self, name: &str) -> Option<&ParameterValue> {
         self.values
             .iter()
-            .find(|(known, _)| known == name)
+            .find(|(key, _)| key == name)
             .map(|(_, value)| value)
     }
 
@@ -188,9 +188,9 @@ fn take_value(text: &str) -> Result<(ParameterValue, &str), CaseError> {
         let end = text.find(' ').unwrap_or(text.len());
         return Ok((ParameterValue::infer_value(&text[..end]), &text[end..]));
     }
-    let mut words = serde_json::Deserializer::from_str(text).into_iter::<String>();
-    match words.next() {
-        Some(Ok(word)) => Ok((ParameterValue::Text(word), &text[words.byte_offset()..])),
+    let mut strings = serde_json::Deserializer::from_str(text).into_iter::<String>();
+    match strings.next() {
+        Some(Ok(string)) => Ok((ParameterValue::Text(string), &text[strings.byte_offset()..])),
         _ => Err(CaseError::BadQuote(text.to_owned())),
     }
 }
@@ -203,7 +203,7 @@ pub enum ParameterValue {
     Bool(bool),
     /// A number; integers are exact up to 2^53 as in JavaScript.
     Number(f64),
-    /// Any text.
+    /// Any string.
     Text(String),
 }
 
@@ -231,7 +231,7 @@ impl ParameterValue {
 
     /// Parses `text` as a value of `kind`.
     ///
-    /// Numbers accept `10k`, `10M` and `1e6` as everywhere on the command line.
+    /// Numbers may be written as `10k`, `10M` or `1e6`, as everywhere on the command line.
     pub fn parse(text: &str, kind: ValueKind) -> Option<ParameterValue> {
         match kind {
             ValueKind::Bool => text.parse().ok().map(ParameterValue::Bool),
@@ -285,9 +285,9 @@ impl fmt::Display for ParameterValue {
 /// Parses a number with an optional `k`, `M` or `G` suffix (powers of 1000).
 fn format_number(text: &str) -> Option<f64> {
     let (digits, factor) = match text.char_indices().last()? {
-        (at, 'k' | 'K') => (&text[..at], 1e3),
-        (at, 'M') => (&text[..at], 1e6),
-        (at, 'G') => (&text[..at], 1e9),
+        (suffix_index, 'k' | 'K') => (&text[..suffix_index], 1e3),
+        (suffix_index, 'M') => (&text[..suffix_index], 1e6),
+        (suffix_index, 'G') => (&text[..suffix_index], 1e9),
         _ => (text, 1.0),
     };
     looks_numeric(digits)
@@ -342,7 +342,7 @@ mod tests {
 
     #[test]
     fn the_id_does_not_depend_on_the_order_of_declaration() {
-        let one = Case::new(
+        let case = Case::new(
             "g/b",
             vec![
                 ("n".into(), ParameterValue::Number(5.0)),
@@ -356,8 +356,8 @@ mod tests {
                 ("n".into(), ParameterValue::Number(5.0)),
             ],
         );
-        assert_eq!(one.id(), "g/b e=u n=5");
-        assert_eq!(one.id(), two.id());
+        assert_eq!(case.id(), "g/b e=u n=5");
+        assert_eq!(case.id(), two.id());
     }
 
     #[test]
@@ -426,9 +426,9 @@ mod tests {
                 .collect()
         };
         let rows = Case::cartesian_product(&parameters("ab", 2)).unwrap();
-        let texts = rows.into_iter().map(|row| Case::new("g", row).id());
+        let ids = rows.into_iter().map(|row| Case::new("g", row).id());
         assert_eq!(
-            texts.collect::<Vec<_>>(),
+            ids.collect::<Vec<_>>(),
             ["g a=0 b=0", "g a=0 b=1", "g a=1 b=0", "g a=1 b=1"]
         );
         assert_eq!(
@@ -437,12 +437,12 @@ mod tests {
                 .len(),
             Case::MOST
         );
-        let told = Case::cartesian_product(&parameters("abcdefgh", 100))
+        let message = Case::cartesian_product(&parameters("abcdefgh", 100))
             .unwrap_err()
             .to_string();
         assert!(
-            told.contains("100 x 100 x 100 x 100 x 100 x 100 x 100 x 100 = 1e16 cases"),
-            "{told}"
+            message.contains("100 x 100 x 100 x 100 x 100 x 100 x 100 x 100 = 1e16 cases"),
+            "{message}"
         );
     }
 
@@ -485,11 +485,11 @@ mod tests {
             ParameterValue::parse("10k", ValueKind::Number),
             Some(ParameterValue::Number(10_000.0))
         );
-        for wrong in ["abc", "", "inf", "nan", "k", "0x10"] {
+        for invalid in ["abc", "", "inf", "nan", "k", "0x10"] {
             assert_eq!(
-                ParameterValue::parse(wrong, ValueKind::Number),
+                ParameterValue::parse(invalid, ValueKind::Number),
                 None,
-                "{wrong}"
+                "{invalid}"
             );
         }
     }

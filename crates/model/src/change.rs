@@ -10,7 +10,7 @@ use std::fmt;
 pub enum ChangeState {
     /// Enough evidence to measure again, not to alert anyone.
     Suspected,
-    /// Enough evidence after correction for repeated looks.
+    /// Enough evidence even after correction for repeated looks.
     Found,
     /// Measured again and confirmed.
     Confirmed,
@@ -89,10 +89,10 @@ const MOST_NOTE_LETTERS: usize = 1_000;
 /// # Errors
 /// Returns an error if it is too long.
 pub fn check_note(text: &str) -> anyhow::Result<()> {
-    let letters = text.chars().count();
+    let length = text.chars().count();
     anyhow::ensure!(
-        letters <= MOST_NOTE_LETTERS,
-        "the note has {letters} characters; the limit is {MOST_NOTE_LETTERS}\n\
+        length <= MOST_NOTE_LETTERS,
+        "the note has {length} characters; the limit is {MOST_NOTE_LETTERS}\n\
          hint: store the full text elsewhere and link to it here"
     );
     Ok(())
@@ -101,8 +101,8 @@ pub fn check_note(text: &str) -> anyhow::Result<()> {
 impl RecordedChange {
     /// Whether it still needs triage.
     pub fn is_open(&self) -> bool {
-        let is_there = !matches!(self.state, ChangeState::Refuted | ChangeState::Withdrawn);
-        self.judgement == ChangeTriage::Open && is_there
+        let is_current = !matches!(self.state, ChangeState::Refuted | ChangeState::Withdrawn);
+        self.judgement == ChangeTriage::Open && is_current
     }
 }
 
@@ -118,7 +118,9 @@ impl ChangeState {
 
     /// Looks up a state by its name.
     pub fn from_name(name: &str) -> Option<ChangeState> {
-        let found = ChangeState::NAMES.iter().find(|(_, known)| *known == name);
+        let found = ChangeState::NAMES
+            .iter()
+            .find(|(_, state_name)| *state_name == name);
         found.map(|(state, _)| *state)
     }
 }
@@ -141,7 +143,9 @@ impl ChangeTriage {
 
     /// Looks up an assessment by its name.
     pub fn from_name(name: &str) -> Option<ChangeTriage> {
-        let found = ChangeTriage::NAMES.iter().find(|(_, known)| *known == name);
+        let found = ChangeTriage::NAMES
+            .iter()
+            .find(|(_, triage_name)| *triage_name == name);
         found.map(|(judgement, _)| *judgement)
     }
 }
@@ -180,9 +184,9 @@ mod tests {
             judged_by: None,
             judged_unix_ms: None,
         };
-        let written = serde_json::to_string(&change).unwrap();
+        let json = serde_json::to_string(&change).unwrap();
         assert_eq!(
-            serde_json::from_str::<RecordedChange>(&written).unwrap(),
+            serde_json::from_str::<RecordedChange>(&json).unwrap(),
             change
         );
     }

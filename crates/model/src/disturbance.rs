@@ -21,13 +21,13 @@ pub enum DisturbanceFigure {
     Involuntary,
     /// Context switches because the process waited, per second.
     Voluntary,
-    /// Migrations of its first thread between processors, per second.
+    /// Migrations of the process's first thread between processors, per second.
     Migrations,
     /// Page faults without reading from a disk, per second.
     MinorFaults,
     /// Page faults that read from a disk, per second.
     MajorFaults,
-    /// The lower of the frequencies before and after, in MHz.
+    /// The lower of the frequencies before and after the run, in MHz.
     Frequency,
     /// Number of thermal throttling events of a core or its package.
     Throttled,
@@ -87,32 +87,32 @@ impl DisturbanceFigure {
         }
     }
 
-    /// Its value in a run, in the unit of rules; `None` where the kernel does not report it.
+    /// Its value in a run, in the unit that rules use; `None` if the kernel does not report it.
     pub fn value_in(self, run: &Run) -> Option<f64> {
         let percent = |share: Option<f64>| share.map(|share| 100.0 * share);
         let per_s = |count: fn(&ResourceUsage) -> Option<u64>| {
             let events = count(run.usage.as_ref()?)?;
             (run.wall_ns > 0).then(|| events as f64 / (run.wall_ns as f64 / 1e9))
         };
-        let around = run.surroundings.as_ref();
+        let surroundings = run.surroundings.as_ref();
         match self {
-            DisturbanceFigure::Steal => percent(around?.steal),
-            DisturbanceFigure::Pressure => percent(around?.pressure),
+            DisturbanceFigure::Steal => percent(surroundings?.steal),
+            DisturbanceFigure::Pressure => percent(surroundings?.pressure),
             DisturbanceFigure::Wait => percent(time_waited(run)),
             DisturbanceFigure::Involuntary => per_s(|usage| Some(usage.involuntary_switches)),
             DisturbanceFigure::Voluntary => per_s(|usage| usage.voluntary_switches),
             DisturbanceFigure::Migrations => per_s(|usage| usage.migrations),
             DisturbanceFigure::MinorFaults => per_s(|usage| usage.minor_faults),
             DisturbanceFigure::MajorFaults => per_s(|usage| usage.major_faults),
-            DisturbanceFigure::Frequency => around?.frequency_mhz.map(|[a, b]| a.min(b)),
-            DisturbanceFigure::Throttled => around?.throttled.map(|[a, b]| a.max(b) as f64),
-            DisturbanceFigure::Load => around?.load,
-            DisturbanceFigure::Temperature => around?.temperature_c,
+            DisturbanceFigure::Frequency => surroundings?.frequency_mhz.map(|[a, b]| a.min(b)),
+            DisturbanceFigure::Throttled => surroundings?.throttled.map(|[a, b]| a.max(b) as f64),
+            DisturbanceFigure::Load => surroundings?.load,
+            DisturbanceFigure::Temperature => surroundings?.temperature_c,
         }
     }
 }
 
-/// Fraction of a process's lifetime in which it used no processor; `None` where threads used more than one.
+/// Fraction of a process's lifetime in which it used no processor; 0 if its threads used more than one.
 fn time_waited(run: &Run) -> Option<f64> {
     let usage = run.usage.as_ref()?;
     let used = usage.cpu_ns() as f64;
@@ -160,9 +160,9 @@ impl RejectRule {
 
 impl fmt::Display for RejectRule {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let sign = if self.is_above { '>' } else { '<' };
+        let operator = if self.is_above { '>' } else { '<' };
         let (name, unit) = (self.figure.name(), self.figure.unit());
-        write!(out, "{name}{sign}{}{unit}", self.limit)
+        write!(out, "{name}{operator}{}{unit}", self.limit)
     }
 }
 
@@ -170,16 +170,19 @@ impl FromStr for RejectRule {
     type Err = String;
 
     fn from_str(text: &str) -> Result<RejectRule, String> {
-        let shape =
+        let error =
             || format!("cannot parse rule '{text}': expected e.g. steal>1% or involuntary>50/s");
-        let at = text.find(['>', '<']).ok_or_else(shape)?;
-        let (name, limit) = (text[..at].trim(), text[at + 1..].trim());
+        let operator_index = text.find(['>', '<']).ok_or_else(error)?;
+        let (name, limit) = (
+            text[..operator_index].trim(),
+            text[operator_index + 1..].trim(),
+        );
         let figure = figure(name)?;
         let number = limit.strip_suffix(figure.unit()).unwrap_or(limit).trim();
         match number.parse() {
             Ok(limit) if f64::is_finite(limit) && limit >= 0.0 => Ok(RejectRule {
                 figure,
-                is_above: text[at..].starts_with('>'),
+                is_above: text[operator_index..].starts_with('>'),
                 limit,
             }),
             _ => Err(format!(
@@ -227,7 +230,9 @@ fn figure(name: &str) -> Result<DisturbanceFigure, String> {
             .filter(|name| *name != "wait")
             .collect();
         match nearest_name(name, &names) {
-            Some(near) => format!("unknown kernel counter '{name}'; did you mean '{near}'?"),
+            Some(suggestion) => {
+                format!("unknown kernel counter '{name}'; did you mean '{suggestion}'?")
+            }
             None => format!(
                 "unknown kernel counter '{name}'; expected one of {}",
                 usable.join(", ")

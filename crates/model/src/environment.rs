@@ -28,7 +28,7 @@ pub struct Environment {
     pub aslr: Option<bool>,
     /// Load averages over 1, 5 and 15 minutes at the start of the session.
     pub load: Option<[f64; 3]>,
-    /// Further facts worth comparing, by name.
+    /// Further facts that are worth comparing, by name.
     pub facts: BTreeMap<String, String>,
     /// Every program measured.
     pub programs: Vec<MeasuredProgram>,

@@ -1,7 +1,7 @@
 //! An error as a user reads it: what failed, and the hints on how to proceed.
 //!
 //! Messages carry their hints as lines that begin with `hint: `, wherever in the chain of an error
-//! they were added. This is the only place that takes them apart.
+//! they were added. This is the only module that separates them.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ const HINT: &str = "\nhint: ";
 pub struct ErrorText {
     /// What failed, outermost context first, joined by colons.
     pub message: String,
-    /// Ways out, in the order of the chain.
+    /// Hints on how to proceed, in the order of the chain.
     pub hints: Vec<String>,
 }
 

@@ -1,28 +1,28 @@
 //! Events and failures during the execution of a plan.
 //!
-//! A failed child process is data: the step, the cause, and the command that repeats it. The runner
-//! depends neither on the store nor the terminal; it notifies observers. Start at [`StepFailure`]
-//! and [`SessionEvent`].
+//! A failed child process is recorded as data: which step failed, why, and the command that repeats
+//! the step. The runner depends on neither the store nor the terminal; it notifies observers. Start
+//! at [`StepFailure`] and [`SessionEvent`].
 
 use crate::performed::RunStage;
 use crate::{Metric, Run};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// A step without a usable result. Other cases continue.
+/// A step that yielded no usable result. The session continues with the other cases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StepFailure {
     /// Which step failed.
     pub step: SessionStep,
     /// The benchmark, `group/name`.
     pub benchmark: String,
-    /// The case id, when the step belonged to one case.
+    /// The case id, if the step belonged to one case.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub case: Option<String>,
-    /// The variant's name, when the step belonged to one.
+    /// The variant's name, if the step belonged to one variant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// The slot of the plan, when the step was a run.
+    /// The slot of the plan, if the step was a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slot: Option<u32>,
     /// Why it failed.
@@ -193,7 +193,7 @@ pub enum SessionEvent<'a> {
     RunStarted {
         /// Position in the plan.
         slot: u32,
-        /// Case id, or the benchmark's name when the case is known only afterwards.
+        /// Case id, or the benchmark's name if the case is known only afterwards.
         label: &'a str,
         /// The variant's name.
         variant: &'a str,
@@ -211,9 +211,9 @@ pub enum SessionEvent<'a> {
         /// Number of planned runs that are skipped.
         saved: usize,
     },
-    /// A search measured a number of workers.
+    /// A search measured the throughput with this many workers.
     Visited {
-        /// The number.
+        /// The number of workers.
         level: u32,
         /// Iterations per second.
         per_s: f64,
@@ -224,7 +224,7 @@ pub enum SessionEvent<'a> {
     BlockDone {
         /// Index of the case in the plan.
         job: usize,
-        /// Its block.
+        /// Index of the block within the case.
         block: u32,
     },
     /// The last event of a session.
@@ -239,6 +239,6 @@ pub trait SessionObserver {
     /// Handles an event.
     ///
     /// # Errors
-    /// Fails if an error, for example because the disk is full, ends the session.
+    /// Returns an error that ends the session, such as a full disk.
     fn observe(&mut self, event: &SessionEvent<'_>) -> anyhow::Result<()>;
 }

@@ -9,7 +9,7 @@ use speedwell_load::measured::LoadMeasurement;
 /// The complete record of one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LoadRun {
-    /// Label where several loads are shown: the URL.
+    /// Label that tells the load from others in a report: the URL.
     pub label: String,
     /// The target URL, with the path of the first kind of request.
     pub url: String,
@@ -24,9 +24,9 @@ pub struct LoadRun {
     pub probe: Option<ProbeFacts>,
     /// Measurements, merged over all generators.
     pub measured: LoadMeasurement,
-    /// How the server fared, if it was started for the load.
+    /// What became of the server, if it was started for the load.
     pub server: Option<ServerOutcome>,
-    /// The part of each machine, if several generated the load.
+    /// Each machine's part, if several machines generated the load.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub parts: Vec<LoadPart>,
     /// Whether the measurement is incomplete because a generator process or the server died.
@@ -144,7 +144,7 @@ pub enum PaceFacts {
     Closed {
         /// Number of clients.
         concurrency: u32,
-        /// The pause between an answer and the next request, in nanoseconds; 0 for none.
+        /// The pause between a response and the next request, in nanoseconds; 0 for none.
         think_ns: u64,
         /// Whether pauses are random with the above mean.
         thinks_at_random: bool,
@@ -195,11 +195,11 @@ pub struct KindFacts {
 /// Time limits; `None` means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct TimeoutFacts {
-    /// For a usable connection, in nanoseconds.
+    /// Time limit for establishing a connection, in nanoseconds.
     pub connect_ns: Option<u64>,
-    /// To the first byte of the answer, in nanoseconds.
+    /// Time limit until the first byte of the response, in nanoseconds.
     pub first_byte_ns: Option<u64>,
-    /// To the last byte of the answer, in nanoseconds.
+    /// Time limit until the last byte of the response, in nanoseconds.
     pub total_ns: Option<u64>,
 }
 
@@ -254,7 +254,7 @@ pub struct TlsFacts {
     pub alpn: Option<String>,
 }
 
-/// How a server fared that was started for the load.
+/// What became of a server that was started for the load.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerOutcome {
     /// The command that started it.

@@ -64,7 +64,7 @@ pub struct LoadSpec {
     pub requests: Option<PathBuf>,
     /// A table whose rows fill placeholders of requests.
     pub data_rows: Option<PathBuf>,
-    /// Redirects are followed before the load.
+    /// Whether redirects are followed before the load.
     pub location: bool,
     /// HTTP/1.0.
     #[serde(rename = "http1.0")]
@@ -177,24 +177,24 @@ impl LoadSpec {
             url: self.url.clone(),
             ..LoadSpec::default()
         };
-        let (fields, usual) = (to_json_fields(self), to_json_fields(&nothing));
+        let (fields, defaults) = (to_json_fields(self), to_json_fields(&nothing));
         fields
             .into_iter()
-            .filter(move |(name, value)| usual.get(name) != Some(value))
+            .filter(move |(name, value)| defaults.get(name) != Some(value))
     }
 
-    /// Applies `fill` to every text that may contain placeholders in a definition file: URL, server command, request, and
+    /// Applies `fill` to every string that may contain placeholders in a definition file: URL, server command, request, and
     /// expected body.
     #[must_use]
     pub fn fill_placeholders(mut self, fill: &dyn Fn(&str) -> String) -> LoadSpec {
         self.url = fill(&self.url);
-        let texts = [
+        let strings = [
             &mut self.serve,
             &mut self.request,
             &mut self.data,
             &mut self.expect_body,
         ];
-        for text in texts.into_iter().flatten().chain(&mut self.header) {
+        for text in strings.into_iter().flatten().chain(&mut self.header) {
             *text = fill(text);
         }
         if let Some(file) = &mut self.body_file {
@@ -306,15 +306,15 @@ impl FromStr for RateStage {
 
     /// Parses `0-1000:30s` (a ramp) or `1000:1m` (a constant rate).
     fn from_str(text: &str) -> Result<RateStage, String> {
-        let wrong = || format!("cannot parse stage '{text}': expected e.g. 0-1000:30s or 1000:1m");
-        let (rates, length) = text.rsplit_once(':').ok_or_else(wrong)?;
+        let error = || format!("cannot parse stage '{text}': expected e.g. 0-1000:30s or 1000:1m");
+        let (rates, length) = text.rsplit_once(':').ok_or_else(error)?;
         let (from, to) = rates.split_once('-').unwrap_or((rates, rates));
         let length = parse_duration(length).ok_or_else(|| {
             format!("cannot parse duration '{length}': expected e.g. 500ms, 3s or 2m")
         })?;
         Ok(RateStage {
-            from: parse_number(from).ok_or_else(wrong)?,
-            to: parse_number(to).ok_or_else(wrong)?,
+            from: parse_number(from).ok_or_else(error)?,
+            to: parse_number(to).ok_or_else(error)?,
             duration: length,
         })
     }
@@ -418,10 +418,10 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Returns an error with an example for anything else.
 pub fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
-    let wrong = || format!("cannot parse status '{text}': expected e.g. 304, 200-299 or 2xx");
+    let error = || format!("cannot parse status '{text}': expected e.g. 304, 200-299 or 2xx");
     let code = |text: &str| match text.trim().parse::<u16>() {
         Ok(code) if (200..1000).contains(&code) => Ok(code),
-        _ => Err(wrong()),
+        _ => Err(error()),
     };
     if let Some(hundreds) = text.strip_suffix("xx") {
         let first = code(&format!("{hundreds}00"))?;
@@ -430,7 +430,7 @@ pub fn parse_statuses(text: &str) -> Result<RangeInclusive<u16>, String> {
     let (first, last) = text.split_once('-').unwrap_or((text, text));
     let range = code(first)?..=code(last)?;
     if range.is_empty() {
-        return Err(wrong());
+        return Err(error());
     }
     Ok(range)
 }
@@ -490,15 +490,15 @@ mod status_texts {
             (first, last) if first == last => first.to_string(),
             (first, last) => format!("{first}-{last}"),
         };
-        let texts: Vec<String> = ranges.iter().map(text).collect();
-        texts.serialize(serializer)
+        let strings: Vec<String> = ranges.iter().map(text).collect();
+        strings.serialize(serializer)
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Vec<RangeInclusive<u16>>, D::Error> {
-        let texts = Vec::<String>::deserialize(deserializer)?;
-        let ranges = texts.iter().map(|text| parse_statuses(text));
+        let strings = Vec::<String>::deserialize(deserializer)?;
+        let ranges = strings.iter().map(|text| parse_statuses(text));
         ranges
             .map(|range| range.map_err(D::Error::custom))
             .collect()
@@ -571,8 +571,8 @@ mod tests {
             (Ok(500.0), Ok(10_000.0))
         );
         assert_eq!((parse_rate("90/m"), parse_rate("0.5")), (Ok(1.5), Ok(0.5)));
-        for wrong in ["0", "-5", "fast", "5/d", "", "/s"] {
-            assert!(parse_rate(wrong).is_err(), "{wrong}");
+        for invalid in ["0", "-5", "fast", "5/d", "", "/s"] {
+            assert!(parse_rate(invalid).is_err(), "{invalid}");
         }
     }
 
@@ -586,8 +586,8 @@ mod tests {
         };
         assert_eq!("0-1k:30s".parse(), Ok(stage(0.0, 1000.0)));
         assert_eq!("200:30".parse(), Ok(stage(200.0, 200.0)));
-        for wrong in ["1000", "a-b:3s", "0-10:", ":3s", "1-2-3:4s"] {
-            assert!(wrong.parse::<RateStage>().is_err(), "{wrong}");
+        for invalid in ["1000", "a-b:3s", "0-10:", ":3s", "1-2-3:4s"] {
+            assert!(invalid.parse::<RateStage>().is_err(), "{invalid}");
         }
     }
 
@@ -598,8 +598,8 @@ mod tests {
             (is_random("5ms"), is_random("5ms exp")),
             (Ok(false), Ok(true))
         );
-        for wrong in ["5ms norm", "", "0", "5ms exp twice"] {
-            assert!(is_random(wrong).is_err(), "{wrong}");
+        for invalid in ["5ms norm", "", "0", "5ms exp twice"] {
+            assert!(is_random(invalid).is_err(), "{invalid}");
         }
     }
 
@@ -608,8 +608,8 @@ mod tests {
         assert_eq!(parse_statuses("304"), Ok(304..=304));
         assert_eq!(parse_statuses("2xx"), Ok(200..=299));
         assert_eq!(parse_statuses("200-206"), Ok(200..=206));
-        for wrong in ["", "99", "100", "300-200", "xx", "20x", "1000"] {
-            assert!(parse_statuses(wrong).is_err(), "{wrong}");
+        for invalid in ["", "99", "100", "300-200", "xx", "20x", "1000"] {
+            assert!(parse_statuses(invalid).is_err(), "{invalid}");
         }
     }
 }

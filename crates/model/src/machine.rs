@@ -20,8 +20,8 @@ impl Machine {
     /// Name for reports.
     pub fn title(&self) -> &str {
         let names = [&self.label, &self.name, &self.class];
-        let shown = names.into_iter().find_map(Option::as_deref);
-        shown.unwrap_or("unknown machine")
+        let title = names.into_iter().find_map(Option::as_deref);
+        title.unwrap_or("unknown machine")
     }
 }
 
@@ -39,7 +39,7 @@ pub struct SessionMachine {
     pub class: String,
     /// Its environment.
     pub environment: Environment,
-    /// Offset to add to its clock to get the coordinator's.
+    /// Offset to add to its clock to get the coordinator's time.
     #[serde(default)]
     pub offset_ns: i64,
     /// Uncertainty of that offset.

@@ -115,11 +115,11 @@ impl IntervalEstimate {
 pub enum Verdict {
     /// The test rejects and the whole interval is beyond the threshold in the direction of improvement.
     Better,
-    /// The same in the opposite direction.
+    /// The test rejects and the whole interval is beyond the threshold in the opposite direction.
     Worse,
     /// The whole interval is within the threshold, or the equivalence stop fired.
     Same,
-    /// Neither: more runs are needed, or the question cannot be answered at this threshold.
+    /// None of the above: more runs are needed, or the question cannot be answered at this threshold.
     Unclear,
 }
 

@@ -5,12 +5,12 @@ use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-/// The machines of an experiment with roles on several machines; the same for all its runs.
+/// Which machine plays which role in an experiment on several machines; fixed for all its runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MachinePlacement {
     /// The fleet file.
     pub fleet: PathBuf,
-    /// The local folder of the definition file.
+    /// The folder of the definition file on the coordinating machine.
     pub root: PathBuf,
     /// All machines.
     pub machines: Vec<PlacedMachine>,
@@ -36,7 +36,7 @@ pub struct MachineAllocation {
     pub components: Vec<(String, u32)>,
 }
 
-/// A machine with a role of an experiment.
+/// A machine that plays a role in an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlacedMachine {
     /// Its name in the fleet.
@@ -47,13 +47,13 @@ pub struct PlacedMachine {
     pub id: String,
     /// Processor model, number of processors, memory and architecture.
     pub class: String,
-    /// The address by which other machines reach it.
+    /// The address at which other machines reach it.
     pub address: IpAddr,
-    /// Speedwell's folder on it.
+    /// Speedwell's folder on the machine.
     pub folder: PathBuf,
-    /// Speedwell's program on it.
+    /// Path of the Speedwell executable on the machine.
     pub program: String,
-    /// The folder of the definition file on it.
+    /// The folder on the machine that corresponds to the definition file's folder.
     pub root: PathBuf,
     /// Its environment.
     pub environment: Environment,
@@ -62,8 +62,8 @@ pub struct PlacedMachine {
 impl MachinePlacement {
     /// The machine of a service; by default the target's machine.
     pub fn of_service(&self, name: &str) -> &PlacedMachine {
-        let placed = self.services.iter().find(|(known, _)| known == name);
-        &self.machines[placed.map_or(self.target, |(_, at)| *at)]
+        let service_machine = self.services.iter().find(|(service, _)| service == name);
+        &self.machines[service_machine.map_or(self.target, |(_, index)| *index)]
     }
 
     /// The machine of the target.
@@ -75,8 +75,8 @@ impl MachinePlacement {
     pub fn session(&self) -> Option<&str> {
         // FOLDER/sessions/SESSION/bin/speedwell.
         let machine = self.machines.first()?;
-        let within = Path::new(&machine.program).strip_prefix(&machine.folder);
-        let mut names = within
+        let relative_path = Path::new(&machine.program).strip_prefix(&machine.folder);
+        let mut names = relative_path
             .ok()?
             .components()
             .map(|name| name.as_os_str().to_str());
@@ -108,11 +108,11 @@ impl MachinePlacement {
 
     /// Describes which role ran on which machine, as a sentence.
     pub fn describe_machines(&self) -> String {
-        let name = |at: &usize| self.machines[*at].name.as_str();
+        let name = |index: &usize| self.machines[*index].name.as_str();
         let loads: Vec<&str> = self.load.iter().map(name).collect();
         let services = self.services.iter();
         let services: String = services
-            .map(|(service, at)| format!("{service} on {}, ", name(at)))
+            .map(|(service, index)| format!("{service} on {}, ", name(index)))
             .collect();
         format!(
             "The target ran on {}, {services}the load came from {}.",

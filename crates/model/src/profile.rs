@@ -1,6 +1,6 @@
 //! Profiles: weighted call stacks, and the recordings of a session.
 //!
-//! Independent of recording and drawing. Start at [`StackProfile`].
+//! Knows nothing about how profiles are recorded or drawn. Start at [`StackProfile`].
 
 use crate::Case;
 use serde::{Deserialize, Serialize};
@@ -72,10 +72,10 @@ impl StackProfile {
                 stack.push(BETWEEN_FRAMES);
             }
             // A name that contains the separator would become two frames.
-            stack.extend(frame.chars().map(|letter| match letter {
+            stack.extend(frame.chars().map(|character| match character {
                 BETWEEN_FRAMES => ':',
-                letter if letter.is_control() => ' ',
-                letter => letter,
+                character if character.is_control() => ' ',
+                character => character,
             }));
         }
         let total = self.stacks.entry(stack).or_default();

@@ -54,7 +54,7 @@ pub struct Session {
     pub origin: Option<CodeOrigin>,
     /// Finished runs in order of execution.
     pub runs: Vec<Run>,
-    /// Steps without a usable result.
+    /// Steps that yielded no usable result.
     pub failures: Vec<StepFailure>,
     /// Profiles from runs that were recorded instead of timed; at most one per case and variant.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -103,24 +103,33 @@ impl Session {
             .retain(|program| program.variant == name);
         // An experiment compares variants; one variant cannot answer its question.
         session.design.experiment = None;
-        let is_own =
-            |failure: &&StepFailure| failure.variant.as_deref().is_none_or(|own| own == name);
-        session.failures = self.failures.iter().filter(is_own).cloned().collect();
+        let is_of_variant = |failure: &&StepFailure| {
+            failure
+                .variant
+                .as_deref()
+                .is_none_or(|variant| variant == name)
+        };
+        session.failures = self
+            .failures
+            .iter()
+            .filter(is_of_variant)
+            .cloned()
+            .collect();
         let recordings = self.profiles.iter();
-        let of_variant = recordings.filter(|recording| *recording.variant == *name);
-        session.profiles = of_variant.cloned().collect();
+        let matching = recordings.filter(|recording| *recording.variant == *name);
+        session.profiles = matching.cloned().collect();
         session
     }
 
     /// All series of `metric`, ordered by the first appearance of the case, then of the variant.
     pub fn series(&self, metric: &Metric) -> Vec<RunSeries> {
-        let mut places: HashMap<(String, Arc<str>), usize> = HashMap::new();
+        let mut indices: HashMap<(String, Arc<str>), usize> = HashMap::new();
         let mut series: Vec<RunSeries> = Vec::new();
         for run in &self.runs {
             let Some(value) = run.value_of(&metric.name) else {
                 continue;
             };
-            let place = *places
+            let index = *indices
                 .entry((run.case.id(), run.variant.clone()))
                 .or_insert_with(|| {
                     series.push(RunSeries {
@@ -131,7 +140,7 @@ impl Session {
                     });
                     series.len() - 1
                 });
-            series[place].runs.push(RunValue {
+            series[index].runs.push(RunValue {
                 slot: run.slot,
                 block: run.block,
                 value,
@@ -160,12 +169,12 @@ pub enum RunOrder {
     /// Pairs of a candidate run and a baseline run, executed at the same time on one processor, so that disturbances slow
     /// both. Processor time is compared.
     Paired,
-    /// Unknown: the runs were imported.
+    /// Unknown, because the runs were imported.
     Imported,
 }
 
 impl RunOrder {
-    /// Whether the order of the sides was randomized, so that a matching test is valid.
+    /// Whether the order of the sides was randomized, so that a test that relies on it is valid.
     pub fn is_randomised(self) -> bool {
         matches!(self, RunOrder::Blocks | RunOrder::Paired)
     }
@@ -202,7 +211,7 @@ pub struct SessionDesign {
     pub baseline: String,
     /// Seed of every random choice of the plan.
     pub seed: u64,
-    /// Runs of each variant in one block.
+    /// Number of runs of each variant in one block.
     pub runs_per_block: u32,
     /// Smallest change that matters, as a fraction, if the user set one before measuring.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -329,9 +338,9 @@ impl SessionDesign {
     /// Whether the two sides of the pairs in this block (a round of pairs) are measured one after the other, to see
     /// whether sharing the processor changes their ratio. The seed alone determines which of eight rounds it is.
     pub fn is_alone(&self, block: u32) -> bool {
-        let (group, place) = (block / ROUNDS_WITH_ONE_ALONE, block % ROUNDS_WITH_ONE_ALONE);
+        let (group, round) = (block / ROUNDS_WITH_ONE_ALONE, block % ROUNDS_WITH_ONE_ALONE);
         let drawn = seed_of_step(self.seed ^ 0x0A9A_2705, group) % u64::from(ROUNDS_WITH_ONE_ALONE);
-        self.order == RunOrder::Paired && u64::from(place) == drawn
+        self.order == RunOrder::Paired && u64::from(round) == drawn
     }
 
     /// Maximum number of runs per variant and case.
@@ -421,7 +430,7 @@ pub struct RequestedDivision {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SampleLength {
-    /// As many iterations as take about this long; the harness calibrates the number.
+    /// About this much time; the harness calibrates the number of iterations.
     TimeNs(u64),
     /// Exactly this many iterations.
     Iterations(u64),

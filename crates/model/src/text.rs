@@ -26,7 +26,7 @@ pub fn as_milliseconds(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1)
 }
 
-/// Replaces the first text of each pair by the second, from left to right, without searching replacements again.
+/// Replaces the first string of each pair with the second, from left to right, without searching the replacements again.
 pub fn format_fixed(text: &str, pairs: &[(String, String)]) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
@@ -34,25 +34,25 @@ pub fn format_fixed(text: &str, pairs: &[(String, String)]) -> String {
         let next = pairs
             .iter()
             .filter_map(|pair| Some((rest.find(pair.0.as_str())?, pair)));
-        let Some((at, (found, value))) = next.min_by_key(|(at, _)| *at) else {
+        let Some((position, (found, value))) = next.min_by_key(|(position, _)| *position) else {
             out.push_str(rest);
             return out;
         };
-        out.push_str(&rest[..at]);
+        out.push_str(&rest[..position]);
         out.push_str(value);
-        // An empty text would match forever.
-        let after = at + found.len().max(1);
-        rest = rest.get(after..).unwrap_or_default();
+        // An empty string would match forever.
+        let end = position + found.len().max(1);
+        rest = rest.get(end..).unwrap_or_default();
     }
 }
 
 /// Returns the name closest to `word` by edit distance, if it is close enough to suggest.
-pub fn nearest_name<'a>(word: &str, known: &'a [String]) -> Option<&'a String> {
+pub fn nearest_name<'a>(word: &str, names: &'a [String]) -> Option<&'a String> {
     let limit = (word.chars().count() / 3).max(1);
-    let rated = known
+    let distances = names
         .iter()
         .map(|name| (strsim::damerau_levenshtein(word, name), name));
-    rated
+    distances
         .filter(|(distance, _)| *distance <= limit)
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, name)| name)
@@ -60,8 +60,8 @@ pub fn nearest_name<'a>(word: &str, known: &'a [String]) -> Option<&'a String> {
 
 /// Quotes `text` as one word for a POSIX shell.
 pub fn quote(text: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
+    let is_safe = |c: char| c.is_ascii_alphanumeric() || "_-./=:,+@%".contains(c);
+    if !text.is_empty() && text.chars().all(is_safe) {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))

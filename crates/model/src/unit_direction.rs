@@ -1,6 +1,6 @@
 //! Infers the direction of improvement from a unit.
 //!
-//! Time, memory and their amount per unit of work are costs; work per time is a gain. Every other unit has no direction,
+//! Time and memory, in total or per unit of work, are costs; work per time is a gain. Every other unit has no direction,
 //! because misses, errors and retries per second are rates, too. Start at
 //! [`MetricDirection::of_unit`].
 
@@ -103,36 +103,41 @@ impl MetricDirection {
     /// The direction implied by a unit: `ns/op` and `KiB` are costs; `ops/sec`, `rows per second`, `MB/s` and `qps` are
     /// gains; `misses/s` and `%` imply none.
     pub fn of_unit(unit: &str) -> MetricDirection {
-        let plain = unit
+        let normalized = unit
             .trim()
             .trim_start_matches(['#', '[', '('])
             .trim_end_matches([']', ')'])
             .to_lowercase()
             .replace(" per ", "/")
             .replace("_per_", "/");
-        match plain.rsplit_once('/') {
-            Some((amount, of)) if is_time(of) && is_work(amount) => MetricDirection::Higher,
-            Some((amount, of)) if is_cost(amount) && is_work(of) => MetricDirection::Lower,
-            None if is_cost(&plain) => MetricDirection::Lower,
-            None if is_rate(&plain) => MetricDirection::Higher,
+        match normalized.rsplit_once('/') {
+            Some((numerator, denominator)) if is_time(denominator) && is_work(numerator) => {
+                MetricDirection::Higher
+            }
+            Some((numerator, denominator)) if is_cost(numerator) && is_work(denominator) => {
+                MetricDirection::Lower
+            }
+            None if is_cost(&normalized) => MetricDirection::Lower,
+            None if is_rate(&normalized) => MetricDirection::Higher,
             _ => MetricDirection::Unknown,
         }
     }
 }
 
-/// `s`, `sec`, `seconds`, `100ms`.
+/// Whether `text` is a unit of time: `s`, `sec`, `seconds`, `100ms`.
 fn is_time(text: &str) -> bool {
     let unit = text
         .trim()
         .trim_start_matches(|letter: char| letter.is_ascii_digit());
-    TIMES.contains(&unit) || singular_unit(unit).is_some_and(|one| TIMES.contains(&&*one))
+    TIMES.contains(&unit) || singular_unit(unit).is_some_and(|singular| TIMES.contains(&&*singular))
 }
 
 /// Whether `text` is a unit of work, with or without a prefix: `ops`, `kreq`, `M rows`, `1`, or empty.
 fn is_work(text: &str) -> bool {
     let text = text.trim();
     let is_known = |text: &str| {
-        WORK.contains(&text) || singular_unit(text).is_some_and(|one| WORK.contains(&&*one))
+        WORK.contains(&text)
+            || singular_unit(text).is_some_and(|singular| WORK.contains(&&*singular))
     };
     text.is_empty() || text == "1" || without_prefix(text).any(is_known)
 }
@@ -150,8 +155,11 @@ fn is_rate(text: &str) -> bool {
 
 /// Yields `text` without each prefix that it starts with.
 fn without_prefix(text: &str) -> impl Iterator<Item = &str> {
-    let without = |prefix: &&str| text.strip_prefix(*prefix);
-    PREFIXES.iter().filter_map(without).map(str::trim_start)
+    let strip_prefix = |prefix: &&str| text.strip_prefix(*prefix);
+    PREFIXES
+        .iter()
+        .filter_map(strip_prefix)
+        .map(str::trim_start)
 }
 
 /// Returns the singular of an English plural.

@@ -199,7 +199,7 @@ pub struct Snippet {
     /// Executed before every iteration and not measured; only for shell commands.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<String>,
-    /// For a command: whether to use a shell even if not needed, because the commands it is compared with need one.
+    /// For a command: whether to use a shell even if it needs none, because the commands it is compared with need one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_shell: bool,
     /// For a command: warm-up executions at the start of every run.
@@ -260,10 +260,10 @@ impl Snippet {
     /// Returns the snippet of one case: replaces every `{NAME}` by the case's value of that parameter. The parameters that
     /// all snippets have, code and number of workers, are not substituted.
     pub fn with_defaults<'a>(&'a self, values: &[(String, ParameterValue)]) -> Cow<'a, Snippet> {
-        let is_own = |name: &str| !matches!(name, "code" | "concurrency");
+        let is_parameter = |name: &str| !matches!(name, "code" | "concurrency");
         let settings: Vec<(String, String)> = values
             .iter()
-            .filter(|(name, _)| is_own(name))
+            .filter(|(name, _)| is_parameter(name))
             .map(|(name, value)| (format!("{{{name}}}"), value.plain()))
             .collect();
         if settings.is_empty() {

@@ -2,8 +2,8 @@
 //! one file.
 //!
 //! Compares files by identity (device and inode), so that links and other spellings of a path are
-//! detected, even for files that do not exist yet. Independent of command lines: callers pass the
-//! files that a command writes. Start at [`OutputFile`].
+//! detected, even for files that do not exist yet. Knows nothing about command lines: callers pass
+//! the files that a command writes. Start at [`OutputFile`].
 
 use anyhow::{Context, bail};
 use std::ffi::OsStr;
@@ -12,12 +12,12 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// Maximum number of symbolic links to follow to a file that does not exist yet, as in the kernel.
-const MOST_LINKS: usize = 40;
+const MAX_LINKS: usize = 40;
 
-/// Maximum length of a word that is searched for file names, and the maximum number of positions in
-/// it where a name may begin or end.
-const LONGEST_WORD: usize = 4096;
-const MOST_PLACES: usize = 16;
+/// Maximum length of a word that is searched for file names, in bytes; and the maximum number of
+/// positions in it where a name may begin, and where it may end.
+const MAX_WORD_BYTES: usize = 4096;
+const MAX_POSITIONS: usize = 16;
 
 /// Identity of a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,7 +32,7 @@ enum FileIdentity {
 #[derive(Debug, Clone)]
 pub struct OutputFile {
     /// The option as typed: `-o x.svg`.
-    words: String,
+    option: String,
     path: PathBuf,
     identity: FileIdentity,
     /// Whether the command may write further, numbered files: `a.svg`, `a-2.svg`.
@@ -45,12 +45,12 @@ impl FileIdentity {
     fn of(path: &Path) -> Option<FileIdentity> {
         match fs::metadata(path) {
             Ok(data) => (data.is_file()).then(|| FileIdentity::Existing(data.dev(), data.ino())),
-            Err(_) => FileIdentity::of_missing(path.to_owned()),
+            Err(_) => FileIdentity::identify_missing(path.to_owned()),
         }
     }
 
-    fn of_missing(mut path: PathBuf) -> Option<FileIdentity> {
-        for _ in 0..MOST_LINKS {
+    fn identify_missing(mut path: PathBuf) -> Option<FileIdentity> {
+        for _ in 0..MAX_LINKS {
             let Ok(target) = fs::read_link(&path) else {
                 break;
             };
@@ -63,11 +63,11 @@ impl FileIdentity {
 }
 
 impl OutputFile {
-    /// Creates the output at `path`, requested by `words`; `None` for devices and pipes, and if its
+    /// Creates the output at `path`, requested by `option`; `None` for devices and pipes, and if its
     /// folder is missing.
-    pub fn new(words: impl Into<String>, path: &Path) -> Option<OutputFile> {
+    pub fn new(option: impl Into<String>, path: &Path) -> Option<OutputFile> {
         Some(OutputFile {
-            words: words.into(),
+            option: option.into(),
             path: path.to_owned(),
             identity: FileIdentity::of(path)?,
             is_numbered: false,
@@ -84,7 +84,7 @@ impl OutputFile {
 
     /// Returns the option as typed.
     pub fn words(&self) -> &str {
-        &self.words
+        &self.option
     }
 
     /// Returns whether this output would write the file at `other`.
@@ -99,17 +99,17 @@ impl OutputFile {
             return false;
         }
         let stem = |path: &Path| path.file_stem().and_then(OsStr::to_str).map(str::to_owned);
-        let (Some(own), Some(name)) = (stem(&self.path), stem(other)) else {
+        let (Some(own_stem), Some(name)) = (stem(&self.path), stem(other)) else {
             return false;
         };
         let number = name
-            .strip_prefix(&own)
+            .strip_prefix(&own_stem)
             .and_then(|rest| rest.strip_prefix('-'));
         let is_number = number.is_some_and(|number| number.parse().is_ok_and(|n: u32| n > 1));
         let folder = |path: &Path| fs::canonicalize(folder_of(path)).ok();
         is_number
             && self.path.extension() == other.extension()
-            && folder(&self.path).is_some_and(|own| folder(other) == Some(own))
+            && folder(&self.path).is_some_and(|own_folder| folder(other) == Some(own_folder))
     }
 }
 
@@ -126,15 +126,15 @@ fn folder_of(path: &Path) -> &Path {
 /// # Errors
 /// Fails if two outputs are one file; the message names both.
 pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
-    for (at, output) in outputs.iter().enumerate() {
-        let earlier = outputs[..at]
+    for (index, output) in outputs.iter().enumerate() {
+        let earlier = outputs[..index]
             .iter()
             .find(|earlier| earlier.writes(&output.path) || output.writes(&earlier.path));
         if let Some(earlier) = earlier {
             bail!(
                 "'{}' and '{}' would be written to the same file\nhint: name two files",
-                earlier.words,
-                output.words
+                earlier.option,
+                output.option
             );
         }
     }
@@ -145,7 +145,7 @@ pub fn refuse_same(outputs: &[OutputFile]) -> anyhow::Result<()> {
 /// relative to `folder`.
 ///
 /// # Errors
-/// As for [`refuse_file`].
+/// Fails like [`refuse_file`].
 pub fn refuse_word(outputs: &[OutputFile], word: &str, folder: &Path) -> anyhow::Result<()> {
     for name in names_in(word) {
         let path = folder.join(name);
@@ -166,7 +166,7 @@ pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
     if let Some(output) = outputs.iter().find(|output| output.writes(input)) {
         bail!(
             "'{}' would overwrite the input '{}'\nhint: name another file",
-            output.words,
+            output.option,
             input.display()
         );
     }
@@ -195,29 +195,29 @@ pub fn refuse_file(outputs: &[OutputFile], input: &Path) -> anyhow::Result<()> {
 /// line, each item of a comma-separated list, and all of these without `NAME=`, `@`, `SUITE:`,
 /// `[VARIANT]` and `::PART`.
 fn names_in(word: &str) -> Vec<&str> {
-    if word.len() > LONGEST_WORD {
+    if word.len() > MAX_WORD_BYTES {
         return Vec::new();
     }
     let mut names = vec![word];
     for part in word.split([
         ' ', '\t', '\n', ';', '|', '<', '>', '&', '(', ')', '\'', '"', '`',
     ]) {
-        let begins = part
+        let starts = part
             .char_indices()
             .filter(|(_, char)| "=@:,".contains(*char))
-            .map(|(at, char)| at + char.len_utf8());
+            .map(|(index, char)| index + char.len_utf8());
         let ends = part
             .char_indices()
             .filter(|(_, char)| "[:,".contains(*char))
-            .map(|(at, _)| at);
-        let begins: Vec<usize> = [0].into_iter().chain(begins).take(MOST_PLACES).collect();
+            .map(|(index, _)| index);
+        let starts: Vec<usize> = [0].into_iter().chain(starts).take(MAX_POSITIONS).collect();
         let ends: Vec<usize> = [part.len()]
             .into_iter()
             .chain(ends)
-            .take(MOST_PLACES)
+            .take(MAX_POSITIONS)
             .collect();
-        for begin in begins {
-            names.extend(ends.iter().filter_map(|end| part.get(begin..*end)));
+        for start in starts {
+            names.extend(ends.iter().filter_map(|end| part.get(start..*end)));
         }
     }
     names.retain(|name| !name.is_empty());

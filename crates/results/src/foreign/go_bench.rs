@@ -8,7 +8,7 @@
 
 use crate::foreign::json::JsonContent;
 use crate::foreign::require_utf8;
-use crate::foreign::unit::UnitMeasure;
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Context, Result};
 use indexmap::IndexMap;
 use serde::Deserialize;
@@ -66,8 +66,8 @@ pub struct GoFigures<'a> {
 impl<'a> GoBenchLine<'a> {
     /// Parses `line`, which has no line end.
     pub fn parse(line: &'a str) -> GoBenchLine<'a> {
-        if let Some(found) = parse_result(line).or_else(|| parse_tool_line(line)) {
-            return found;
+        if let Some(line_content) = parse_result(line).or_else(|| parse_tool_line(line)) {
+            return line_content;
         }
         if line.starts_with("    ") {
             return GoBenchLine::Log(line.trim());
@@ -88,12 +88,12 @@ impl<'a> GoBenchLine<'a> {
 
 /// Parses results and their beginnings.
 fn parse_result(line: &str) -> Option<GoBenchLine<'_>> {
-    let (first, rest) = line.split_once(char::is_whitespace)?;
+    let (first, figures_text) = line.split_once(char::is_whitespace)?;
     if is_benchmark_name(first) {
-        if let Some(figures) = parse_figures(rest) {
+        if let Some(figures) = parse_figures(figures_text) {
             return Some(GoBenchLine::Result(first, figures));
         }
-        return rest
+        return figures_text
             .trim_start_matches(' ')
             .starts_with('\t')
             .then_some(GoBenchLine::Begin(first));
@@ -114,12 +114,12 @@ fn parse_tool_line(line: &str) -> Option<GoBenchLine<'_>> {
             _ => None,
         };
     }
-    if let Some(why) = line.strip_prefix("panic: ") {
-        return Some(GoBenchLine::Panic(why));
+    if let Some(message) = line.strip_prefix("panic: ") {
+        return Some(GoBenchLine::Panic(message));
     }
     let benchmark = |start: &str| {
-        let rest = line.trim_start().strip_prefix(start)?;
-        rest.split_whitespace()
+        let tail = line.trim_start().strip_prefix(start)?;
+        tail.split_whitespace()
             .next()
             .filter(|name| is_benchmark_name(name))
     };
@@ -184,14 +184,14 @@ const KNOWN_UNITS: [(&str, &str, &str, MetricDirection, f64); 4] = [
 ];
 
 /// Returns the measure of a unit, with the direction that a `Unit` line may have given.
-pub fn measure_for_unit(unit: &str, is_higher: Option<bool>) -> UnitMeasure {
-    let known = KNOWN_UNITS.iter().find(|(known, ..)| *known == unit);
-    let mut measure = match known {
-        Some((_, name, unit, better, factor)) => UnitMeasure {
+pub fn measure_for_unit(unit: &str, is_higher: Option<bool>) -> MetricConversion {
+    let known_unit = KNOWN_UNITS.iter().find(|(name, ..)| *name == unit);
+    let mut measure = match known_unit {
+        Some((_, name, unit, better, factor)) => MetricConversion {
             metric: Metric::new(*name, *unit, *better),
             factor: *factor,
         },
-        None => UnitMeasure {
+        None => MetricConversion {
             metric: Metric::new(unit, unit, MetricDirection::of_unit(unit)),
             factor: 1.0,
         },
@@ -216,22 +216,22 @@ fn to_direction(is_higher: bool) -> MetricDirection {
 pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>) -> Case {
     let mut benchmark = String::new();
     let mut values: Vec<(String, ParameterValue)> = Vec::new();
-    for (at, part) in name.split('/').enumerate() {
+    for (index, part) in name.split('/').enumerate() {
         match part.split_once('=') {
-            Some((key, value)) if at > 0 && is_new_parameter(key, &values) => {
+            Some((key, value)) if index > 0 && is_new_parameter(key, &values) => {
                 values.push((key.to_owned(), ParameterValue::infer_value(value)));
             }
             _ => {
-                let slash = if at > 0 { "/" } else { "" };
+                let slash = if index > 0 { "/" } else { "" };
                 benchmark.push_str(&format!("{slash}{part}"));
             }
         }
     }
-    let short = benchmark.strip_prefix("Benchmark").unwrap_or(&benchmark);
-    let short = if short.is_empty() || short.starts_with('/') {
+    let short_name = benchmark.strip_prefix("Benchmark").unwrap_or(&benchmark);
+    let short_name = if short_name.is_empty() || short_name.starts_with('/') {
         benchmark.as_str()
     } else {
-        short
+        short_name
     };
     values.extend(processors.map(|count| {
         (
@@ -240,8 +240,8 @@ pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>
         )
     }));
     match package {
-        Some(package) => Case::new(format!("{package}/{short}"), values),
-        None => Case::new(short, values),
+        Some(package) => Case::new(format!("{package}/{short_name}"), values),
+        None => Case::new(short_name, values),
     }
 }
 
@@ -249,7 +249,9 @@ pub fn case_from_name(package: Option<&str>, name: &str, processors: Option<u32>
 const PROCESSORS_PARAMETER: &str = "gomaxprocs";
 
 fn is_new_parameter(key: &str, values: &[(String, ParameterValue)]) -> bool {
-    !key.is_empty() && key != PROCESSORS_PARAMETER && values.iter().all(|(known, _)| known != key)
+    !key.is_empty()
+        && key != PROCESSORS_PARAMETER
+        && values.iter().all(|(existing, _)| existing != key)
 }
 
 /// Decides which numbers at the ends of names are GOMAXPROCS.
@@ -282,19 +284,19 @@ impl ProcessorSuffixes {
         // Reject the rarest number first. Of two equally rare ones, keep the one whose benchmarks
         // were also measured without it.
         let mut numbers: Vec<_> = with_number.into_iter().collect();
-        numbers.sort_by_key(|(_, own)| {
-            let beside = own
+        numbers.sort_by_key(|(_, names)| {
+            let also_without = names
                 .iter()
                 .filter(|(_, benchmark)| distinct.contains(benchmark));
-            (own.len(), beside.count())
+            (names.len(), also_without.count())
         });
         let mut first = numbers.len();
-        for (at, (_, own)) in numbers.iter().enumerate() {
-            if own.len() >= results.len() {
-                first = at;
+        for (index, (_, names)) in numbers.iter().enumerate() {
+            if names.len() >= results.len() {
+                first = index;
                 break;
             }
-            for (name, benchmark) in own {
+            for (name, benchmark) in names {
                 match results.get_mut(benchmark) {
                     Some(count) if *count > 1 => *count -= 1,
                     _ => drop(results.remove(benchmark)),
@@ -499,11 +501,11 @@ mod tests {
         let with_two = compressions.map(|name| format!("{name}-2"));
         let twos = compressions.map(|name| format!("{name} 2"));
         assert_eq!(split_names(&with_two.each_ref().map(String::as_str)), twos);
-        let both: Vec<&str> = compressions
+        let all_names: Vec<&str> = compressions
             .into_iter()
             .chain(with_two.iter().map(String::as_str))
             .collect();
-        assert_eq!(split_names(&both), [ones, twos].concat(), "-cpu 1,2");
+        assert_eq!(split_names(&all_names), [ones, twos].concat(), "-cpu 1,2");
         assert_eq!(
             split_names(&["X", "X-2", "X-4", "Y", "Y-2", "Y-4"]),
             ["X 1", "X 2", "X 4", "Y 1", "Y 2", "Y 4"]
@@ -546,15 +548,15 @@ mod tests {
 
     #[test]
     fn directions_come_from_the_unit_or_from_its_line() {
-        let of = |unit, line| measure_for_unit(unit, line).metric.better;
-        assert_eq!(of("ns/op", None), MetricDirection::Lower);
-        assert_eq!(of("MB/s", None), MetricDirection::Higher);
-        assert_eq!(of("rows/second", None), MetricDirection::Higher);
-        assert_eq!(of("misses/s", None), MetricDirection::Unknown);
-        assert_eq!(of("hits/op", None), MetricDirection::Unknown);
-        assert_eq!(of("hits/op", Some(true)), MetricDirection::Higher);
+        let direction = |unit, line| measure_for_unit(unit, line).metric.better;
+        assert_eq!(direction("ns/op", None), MetricDirection::Lower);
+        assert_eq!(direction("MB/s", None), MetricDirection::Higher);
+        assert_eq!(direction("rows/second", None), MetricDirection::Higher);
+        assert_eq!(direction("misses/s", None), MetricDirection::Unknown);
+        assert_eq!(direction("hits/op", None), MetricDirection::Unknown);
+        assert_eq!(direction("hits/op", Some(true)), MetricDirection::Higher);
         assert_eq!(
-            of("ops/s", Some(false)),
+            direction("ops/s", Some(false)),
             MetricDirection::Lower,
             "the file says so"
         );

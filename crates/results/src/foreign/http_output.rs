@@ -63,7 +63,7 @@ impl HttpOutput {
     }
 
     fn add_latency(&mut self, name: &str, ms: Option<f64>) {
-        let is_new = self.latency_ms.iter().all(|(known, _)| known != name);
+        let is_new = self.latency_ms.iter().all(|(existing, _)| existing != name);
         self.latency_ms
             .extend(ms.filter(|_| is_new).map(|ms| (name.to_owned(), ms)));
     }
@@ -71,36 +71,36 @@ impl HttpOutput {
 
 /// Returns the name of a percentile: `p50`, `p99_9` for `99.900`, `max` for `100`.
 pub fn percentile_name(percent: &str) -> String {
-    let short = match percent.split_once('.') {
-        Some((whole, part)) => match part.trim_end_matches('0') {
-            "" => whole.to_owned(),
-            part => format!("{whole}_{part}"),
+    let digits = match percent.split_once('.') {
+        Some((integer_part, fraction)) => match fraction.trim_end_matches('0') {
+            "" => integer_part.to_owned(),
+            fraction => format!("{integer_part}_{fraction}"),
         },
         None => percent.to_owned(),
     };
-    match short.as_str() {
+    match digits.as_str() {
         "100" => "max".to_owned(),
-        short => format!("p{short}"),
+        digits => format!("p{digits}"),
     }
 }
 
 /// Parses the output of wrk 4.x, with or without `--latency`, and of wrk2.
 fn parse_wrk(output: &str) -> Option<HttpOutput> {
-    let words = |prefix: &str| -> Option<Vec<&str>> {
+    let words_after = |prefix: &str| -> Option<Vec<&str>> {
         let line = output
             .lines()
             .find_map(|line| line.trim_start().strip_prefix(prefix));
         Some(line?.split_whitespace().collect())
     };
-    let first = |prefix: &str| words(prefix)?.first().copied();
+    let first_word = |prefix: &str| words_after(prefix)?.first().copied();
     let mut found = HttpOutput {
         tool: "wrk",
-        rate: Some(first("Requests/sec:")?.parse().ok()?),
+        rate: Some(first_word("Requests/sec:")?.parse().ok()?),
         url: output
             .lines()
             .find_map(|line| line.strip_prefix("Running ")?.split_once(" @ "))
             .map(|(_, url)| url.trim().to_owned()),
-        bytes_per_second: first("Transfer/sec:").and_then(parse_bytes),
+        bytes_per_second: first_word("Transfer/sec:").and_then(parse_bytes),
         // Only wrk2 names its histogram, and it always has a rate.
         has_fixed_rate: output.contains("HdrHistogram"),
         ..HttpOutput::default()
@@ -116,7 +116,7 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
             _ => {}
         }
     }
-    let stats = words("Latency  ").unwrap_or_default();
+    let stats = words_after("Latency  ").unwrap_or_default();
     found.add_latency(
         "mean",
         stats.first().and_then(|text| parse_milliseconds(text)),
@@ -134,13 +134,13 @@ fn parse_wrk(output: &str) -> Option<HttpOutput> {
         "max",
         stats.get(2).and_then(|text| parse_milliseconds(text)),
     );
-    found.errors = words("Socket errors:").map_or(0.0, |words| {
+    found.errors = words_after("Socket errors:").map_or(0.0, |words| {
         let counts = words.iter();
         counts
             .filter_map(|word| word.trim_end_matches(',').parse::<f64>().ok())
             .fold(0.0, |sum, count| sum + count)
     });
-    let non2xx = first("Non-2xx or 3xx responses:").and_then(|count| count.parse().ok());
+    let non2xx = first_word("Non-2xx or 3xx responses:").and_then(|count| count.parse().ok());
     found.non2xx = non2xx.unwrap_or(0.0);
     Some(found)
 }
@@ -187,10 +187,10 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     found.add_latency("mean", mean);
     // autocannon's minimum ignores values that it rounded down to 0 ms, and may then exceed the
     // mean.
-    let least = latency["min"].as_f64();
+    let min = latency["min"].as_f64();
     found.add_latency(
         "min",
-        least.filter(|least| mean.is_none_or(|mean| *least <= mean)),
+        min.filter(|min| mean.is_none_or(|mean| *min <= mean)),
     );
     for (name, old_name) in AUTOCANNON_PERCENTILES {
         let ms = latency[name].as_f64();
@@ -206,10 +206,10 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
              correct for a constant rate, in steps of 1 ms, which overcorrects"
         ));
     }
-    let under_way = count("connections").unwrap_or(1.0) * count("pipelining").unwrap_or(1.0);
+    let in_flight = count("connections").unwrap_or(1.0) * count("pipelining").unwrap_or(1.0);
     if let Some((sent, requests)) = result["requests"]["sent"].as_f64().zip(requests) {
         let lost = sent - requests - found.errors;
-        if lost > under_way {
+        if lost > in_flight {
             found.remarks.push(format!(
                 "{lost} of {sent} requests sent were neither answered nor counted as errors"
             ));
@@ -255,8 +255,8 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
     let clients: f64 = output
         .lines()
         .filter_map(|line| {
-            let (before, _) = line.split_once(" total client(s)")?;
-            before.rsplit(' ').next()?.parse::<f64>().ok()
+            let (count, _) = line.split_once(" total client(s)")?;
+            count.rsplit(' ').next()?.parse::<f64>().ok()
         })
         .sum();
     let rate = finished.get(1).and_then(|text| text.strip_suffix(" req/s"));
@@ -283,8 +283,8 @@ fn parse_h2load(output: &str) -> Option<HttpOutput> {
         .unwrap_or_default()
         .split_whitespace()
         .collect();
-    for (name, at) in [("min", 0), ("mean", 2), ("max", 1)] {
-        let ms = times.get(at).and_then(|text| parse_milliseconds(text));
+    for (name, index) in [("min", 0), ("mean", 2), ("max", 1)] {
+        let ms = times.get(index).and_then(|text| parse_milliseconds(text));
         found.add_latency(name, ms);
     }
     Some(found)
@@ -341,12 +341,12 @@ Requests/sec:   3752.47
 
     #[test]
     fn wrk_tells_latency_and_errors() {
-        let seen = parse_report("wrk", WRK).unwrap();
+        let report = parse_report("wrk", WRK).unwrap();
         assert_eq!(
-            (&seen["errors"], &seen["non2xx"]),
+            (&report["errors"], &report["non2xx"]),
             (&json!(3.0), &json!(7.0))
         );
-        let latency = &seen["latency_ms"];
+        let latency = &report["latency_ms"];
         assert_eq!(latency["mean"], 12.5);
         assert_eq!(
             (&latency["p99"], &latency["max"]),
@@ -358,12 +358,12 @@ Requests/sec:   3752.47
     fn autocannon_tells_latency_and_errors() {
         let json = r#"{"requests":{"average":814},"latency":{"average":1.2,"p99":4,"max":20},
                        "errors":0,"timeouts":2,"non2xx":1}"#;
-        let seen = parse_report("autocannon", json).unwrap();
+        let report = parse_report("autocannon", json).unwrap();
         assert_eq!(
-            (&seen["errors"], &seen["non2xx"]),
+            (&report["errors"], &report["non2xx"]),
             (&json!(2.0), &json!(1.0))
         );
-        assert_eq!(seen["latency_ms"]["p99"], 4.0);
+        assert_eq!(report["latency_ms"]["p99"], 4.0);
     }
 
     #[test]
@@ -374,13 +374,13 @@ status codes: 95 2xx, 0 3xx, 3 4xx, 0 5xx
                      min         max         mean         sd        +/- sd
 time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
 ";
-        let seen = parse_report("h2load", text).unwrap();
+        let report = parse_report("h2load", text).unwrap();
         assert_eq!(
-            (&seen["errors"], &seen["non2xx"]),
+            (&report["errors"], &report["non2xx"]),
             (&json!(3.0), &json!(3.0))
         );
         assert_eq!(
-            seen["latency_ms"],
+            report["latency_ms"],
             json!({"min": 1.02, "mean": 3.5, "max": 20.5})
         );
     }
@@ -389,12 +389,12 @@ time for request:     1.02ms     20.50ms      3.50ms       500us    80.00%
     fn our_own_line_is_read() {
         let line = r#"{"tool":"speedwell","requests":90,"seconds":0.5,"rate":178.0,"errors":1.0,
                        "non2xx":0.0,"latency_ms":{"mean":2.5,"p99":9.0}}"#;
-        let seen = parse_report("speedwell", line).unwrap();
+        let report = parse_report("speedwell", line).unwrap();
         assert_eq!(
-            (&seen["tool"], &seen["errors"]),
+            (&report["tool"], &report["errors"]),
             (&json!("speedwell"), &json!(1.0))
         );
-        assert_eq!(seen["latency_ms"], json!({"mean": 2.5, "p99": 9.0}));
+        assert_eq!(report["latency_ms"], json!({"mean": 2.5, "p99": 9.0}));
     }
 
     #[test]

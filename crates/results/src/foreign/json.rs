@@ -1,9 +1,9 @@
 //! JSON written by other programs: detects formats, and reads values together with their locations.
 //!
 //! Accepts more than the standard: non-finite numbers and raw control characters, which C++
-//! programs write. Independent of any particular format. Start at [`JsonContent`] to detect
-//! formats, at [`parse`] and [`JsonNode`] to read, or at [`JsonText`] for files that are too large
-//! for that.
+//! programs write. Knows nothing about particular formats. Start at [`JsonContent`] to detect
+//! formats, at [`parse`] and [`JsonNode`] to read, or at [`JsonText`] for files that are too
+//! large to be parsed into [`JsonNode`]s.
 
 use anyhow::{Context, Error, Result, anyhow};
 use serde::Deserialize;
@@ -13,28 +13,28 @@ use std::cell::OnceCell;
 /// Number of bytes that are inspected to detect the format of a file.
 const MAX_INSPECTED_BYTES: usize = 64 * 1024;
 
-/// Returns the keys of objects near the beginning of a JSON text, each with the number of open
+/// Returns the keys of objects near the beginning of a JSON document, each with the number of open
 /// brackets around it: 1 for the outermost object, 3 for objects in its arrays.
 fn find_keys(bytes: &[u8]) -> Vec<(u32, &[u8])> {
     let bytes = &bytes[..bytes.len().min(MAX_INSPECTED_BYTES)];
     let mut found = Vec::new();
-    let (mut at, mut depth) = (0, 0_u32);
-    while let Some(&byte) = bytes.get(at) {
+    let (mut index, mut depth) = (0, 0_u32);
+    while let Some(&byte) = bytes.get(index) {
         match byte {
             b'{' | b'[' => depth += 1,
             b'}' | b']' => depth = depth.saturating_sub(1),
             b'"' => {
-                let end = string_end(bytes, at);
-                let text = bytes.get(at + 1..end).unwrap_or_default();
+                let end = string_end(bytes, index);
+                let text = bytes.get(index + 1..end).unwrap_or_default();
                 let after = bytes.get(end + 1..).unwrap_or_default();
                 if after.trim_ascii_start().starts_with(b":") {
                     found.push((depth, text));
                 }
-                at = end;
+                index = end;
             }
             _ => {}
         }
-        at += 1;
+        index += 1;
     }
     found
 }
@@ -80,18 +80,18 @@ impl<'a> JsonContent<'a> {
 
 /// Returns the index of the quote that closes the string opened at `start`, or the end of the text.
 fn string_end(bytes: &[u8], start: usize) -> usize {
-    let mut at = start + 1;
-    while let Some(&byte) = bytes.get(at) {
+    let mut index = start + 1;
+    while let Some(&byte) = bytes.get(index) {
         match byte {
-            b'"' => return at,
-            b'\\' => at += 2,
-            _ => at += 1,
+            b'"' => return index,
+            b'\\' => index += 2,
+            _ => index += 1,
         }
     }
     bytes.len()
 }
 
-/// Parses a whole text. A non-finite number becomes null.
+/// Parses a whole document. A non-finite number becomes null.
 ///
 /// # Errors
 /// Fails if the text is not UTF-8 or not JSON; the message names line and column.
@@ -102,15 +102,15 @@ pub fn parse(bytes: &[u8]) -> Result<Value> {
 /// Marks a non-finite number where it must be told apart from null.
 pub const NOT_FINITE: &str = "\0not finite";
 
-/// Parses a whole text. A non-finite number becomes the string [`NOT_FINITE`].
+/// Parses a whole document. A non-finite number becomes the string [`NOT_FINITE`].
 ///
 /// # Errors
-/// As for [`parse`].
+/// Fails like [`parse`].
 pub fn parse_marking_not_finite(bytes: &[u8]) -> Result<Value> {
     let text = require_text(bytes)?;
-    let mark = Value::from(NOT_FINITE).to_string();
+    let marker = Value::from(NOT_FINITE).to_string();
     serde_json::from_str(text)
-        .or_else(|_| serde_json::from_str(&to_strict_json(text, &mark)))
+        .or_else(|_| serde_json::from_str(&to_strict_json(text, &marker)))
         .map_err(explain_error)
 }
 
@@ -147,10 +147,10 @@ fn explain_error(error: serde_json::Error) -> Error {
     }
 }
 
-/// A JSON text from which parsed values may borrow. Tolerates what [`parse`] tolerates.
+/// A JSON document from which parsed values may borrow. Tolerates what [`parse`] tolerates.
 #[derive(Debug)]
 pub struct JsonText {
-    written: String,
+    original: String,
     strict: OnceCell<String>,
 }
 
@@ -160,38 +160,38 @@ impl JsonText {
     /// # Errors
     /// Fails if the content is not UTF-8.
     pub fn new(bytes: Vec<u8>) -> Result<JsonText> {
-        let mut written = String::from_utf8(bytes).context("it is not UTF-8")?;
-        if written.starts_with('\u{feff}') {
-            written.remove(0);
+        let mut original = String::from_utf8(bytes).context("it is not UTF-8")?;
+        if original.starts_with('\u{feff}') {
+            original.remove(0);
         }
         Ok(JsonText {
-            written,
+            original,
             strict: OnceCell::new(),
         })
     }
 
     /// Returns whether the text begins like an object.
     pub fn is_object(&self) -> bool {
-        self.written.trim_start().starts_with('{')
+        self.original.trim_start().starts_with('{')
     }
 
-    /// Parses the whole text. A non-finite number becomes null.
+    /// Parses the whole document. A non-finite number becomes null.
     ///
     /// # Errors
     /// Fails if the text is not JSON, or does not match `T`; the message names line and column.
     pub fn parse<'a, T: Deserialize<'a>>(&'a self) -> Result<T> {
-        serde_json::from_str(&self.written)
+        serde_json::from_str(&self.original)
             .or_else(|_| {
                 serde_json::from_str(
                     self.strict
-                        .get_or_init(|| to_strict_json(&self.written, "null")),
+                        .get_or_init(|| to_strict_json(&self.original, "null")),
                 )
             })
             .map_err(explain_error)
     }
 }
 
-/// Converts the text to strict JSON: replaces `NaN`, `Infinity` and the like by `not_finite`, and
+/// Converts the text to strict JSON: replaces `NaN`, `Infinity` and the like with `not_finite`, and
 /// escapes raw control characters. Line numbers are preserved up to the first line break inside a
 /// string.
 fn to_strict_json(text: &str, not_finite: &str) -> String {
@@ -241,7 +241,7 @@ fn escape_control(character: char) -> String {
 /// A value and its location in the file, for error messages.
 #[derive(Debug, Clone)]
 pub struct JsonNode<'a> {
-    at: String,
+    location: String,
     value: &'a Value,
 }
 
@@ -249,14 +249,14 @@ impl<'a> JsonNode<'a> {
     /// Wraps the outermost value.
     pub fn from_root(value: &'a Value) -> JsonNode<'a> {
         JsonNode {
-            at: String::new(),
+            location: String::new(),
             value,
         }
     }
 
-    /// Wraps a value at `place` of a larger one.
-    pub fn from_place(place: String, value: &'a Value) -> JsonNode<'a> {
-        JsonNode { at: place, value }
+    /// Wraps a value that is at `location` in a larger one.
+    pub fn at_location(location: String, value: &'a Value) -> JsonNode<'a> {
+        JsonNode { location, value }
     }
 
     /// Returns a member of an object; `None` if it is absent or null, or this is not an object.
@@ -270,13 +270,13 @@ impl<'a> JsonNode<'a> {
     /// # Errors
     /// Fails if the member is absent or null; the message names it.
     pub fn require(&self, key: &str) -> Result<JsonNode<'a>> {
-        let place = if self.at.is_empty() {
+        let location = if self.location.is_empty() {
             String::new()
         } else {
-            format!(" in '{}'", self.at)
+            format!(" in '{}'", self.location)
         };
         self.get(key)
-            .with_context(|| format!("the key '{key}' is missing{place}"))
+            .with_context(|| format!("the key '{key}' is missing{location}"))
     }
 
     /// Returns an optional string member.
@@ -311,7 +311,7 @@ impl<'a> JsonNode<'a> {
             .as_array()
             .ok_or_else(|| self.type_error("an array"))?;
         let node = |(index, value)| JsonNode {
-            at: format!("{}[{index}]", self.at),
+            location: format!("{}[{index}]", self.location),
             value,
         };
         Ok(elements.iter().enumerate().map(node).collect())
@@ -358,14 +358,14 @@ impl<'a> JsonNode<'a> {
     }
 
     /// Returns the location, such as `benchmarks[3].real_time`.
-    pub fn place(&self) -> &str {
-        &self.at
+    pub fn location(&self) -> &str {
+        &self.location
     }
 
     fn child(&self, key: &str, value: &'a Value) -> JsonNode<'a> {
-        let dot = if self.at.is_empty() { "" } else { "." };
-        let at = format!("{}{dot}{key}", self.at);
-        JsonNode { at, value }
+        let dot = if self.location.is_empty() { "" } else { "." };
+        let location = format!("{}{dot}{key}", self.location);
+        JsonNode { location, value }
     }
 
     fn type_error(&self, expected: &str) -> Error {
@@ -373,7 +373,7 @@ impl<'a> JsonNode<'a> {
         if let Some((end, _)) = found.char_indices().nth(40) {
             found.replace_range(end.., "...");
         }
-        anyhow!("'{}' is {found}, not {expected}", self.at)
+        anyhow!("'{}' is {found}, not {expected}", self.location)
     }
 }
 
@@ -422,9 +422,9 @@ mod tests {
             element[0].require("c").unwrap_err().to_string(),
             "the key 'c' is missing in 'a[0]'"
         );
-        let wrong = element[0].require("b").unwrap().number().unwrap_err();
+        let error = element[0].require("b").unwrap().number().unwrap_err();
         assert_eq!(
-            wrong.to_string(),
+            error.to_string(),
             format!("'a[0].b' is \"{}..., not a number", "x".repeat(39))
         );
     }

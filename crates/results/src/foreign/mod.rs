@@ -1,7 +1,7 @@
 //! Parses the output of other programs into plain figures.
 //!
 //! Decides the meaning of their words, units and names, both for imported files and for measured
-//! programs. Independent of where the bytes come from and of how the figures are used.
+//! programs. Knows neither where the bytes come from nor how the figures are used.
 
 pub mod go_bench;
 pub mod google_benchmark;
@@ -20,8 +20,8 @@ use anyhow::{Result, anyhow};
 /// Fails if the bytes are not UTF-8; the message names the line.
 pub fn require_utf8(bytes: &[u8]) -> Result<&str> {
     std::str::from_utf8(bytes).map_err(|error| {
-        let before = &bytes[..error.valid_up_to()];
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        let valid_bytes = &bytes[..error.valid_up_to()];
+        let line = 1 + valid_bytes.iter().filter(|&&byte| byte == b'\n').count();
         match error.error_len() {
             Some(_) => anyhow!("line {line} is not UTF-8"),
             None => {

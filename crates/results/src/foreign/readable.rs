@@ -1,7 +1,7 @@
 //! Diagnoses files that cannot be read: wrong encoding, no results, or output formatted for people.
 //!
-//! Decides what to report about them, and how to get a readable file. Used by imports and drop-in
-//! replacements alike. Start at [`strip_bom`] for bytes that should be text, at
+//! Decides what to report about them, and how to get a readable file. Used by imports and by the
+//! commands that stand in for other tools. Start at [`strip_bom`] for bytes that should be text, at
 //! [`UnreadableFile::diagnose`] for bytes of an unknown format.
 
 use super::file_beginning;
@@ -25,23 +25,23 @@ const SAVE_AS_UTF8: &str = "save it as UTF-8";
 /// Number of bytes that are inspected if there is no byte order mark.
 const MAX_INSPECTED_BYTES: usize = 64;
 
-/// Returns whether bytes are UTF-16: marked as such, or with every second byte zero, as in text of
-/// most languages.
+/// Returns whether bytes are UTF-16: marked as such, or with every second byte zero, as in mostly
+/// ASCII text.
 pub fn is_utf16(bytes: &[u8]) -> bool {
-    let begins = |mark: &[u8]| bytes.starts_with(mark);
+    let starts_with = |mark: &[u8]| bytes.starts_with(mark);
     let first = &bytes[..bytes.len().min(MAX_INSPECTED_BYTES) & !1];
-    let zeros = |at: usize| {
-        let mut every_second = first.iter().skip(at).step_by(2);
+    let has_zeros_from = |offset: usize| {
+        let mut every_second = first.iter().skip(offset).step_by(2);
         first.len() >= 4 && every_second.all(|&byte| byte == 0)
     };
-    let is_marked = begins(b"\xff\xfe") || begins(b"\xfe\xff");
-    is_marked || (zeros(0) != zeros(1))
+    let is_marked = starts_with(b"\xff\xfe") || starts_with(b"\xfe\xff");
+    is_marked || (has_zeros_from(0) != has_zeros_from(1))
 }
 
 /// Wraps a source, stripping its byte order mark.
 ///
 /// # Errors
-/// As for [`strip_bom`], or reading fails.
+/// Fails like [`strip_bom`], or if reading fails.
 pub fn plain_source(mut source: impl Read) -> Result<impl Read> {
     let mut first = Vec::with_capacity(MAX_INSPECTED_BYTES);
     source
@@ -110,39 +110,39 @@ fn has_all(line: &str, words: &[&str]) -> bool {
 impl UnreadableFile {
     /// Diagnoses bytes that no reader recognizes.
     pub fn diagnose(bytes: &[u8]) -> UnreadableFile {
-        let said = |found: &str, hint| UnreadableFile {
+        let diagnosis = |found: &str, hint| UnreadableFile {
             found: found.to_owned(),
             hint,
         };
         if bytes.trim_ascii().is_empty() {
-            return said(
+            return diagnosis(
                 "is empty",
                 "did the program that wrote it exit successfully?",
             );
         }
         if is_utf16(bytes) {
             // PowerShell's `>` writes UTF-16.
-            return said(UTF16_FOUND, SAVE_AS_UTF8);
+            return diagnosis(UTF16_FOUND, SAVE_AS_UTF8);
         }
         let bytes = file_beginning(bytes);
         if bytes.contains(&0) {
-            return said("is a binary file", "");
+            return diagnosis("is a binary file", "");
         }
         let text = String::from_utf8_lossy(bytes);
         if let Some(line) = find_json_below_text(&text) {
             let found = format!("has other text before its JSON, which begins at line {line}");
             let hint = "redirect only standard output to the file (no '2>&1'); google/benchmark has --benchmark_out=FILE";
-            return said(&found, hint);
+            return diagnosis(&found, hint);
         }
         let printed = PRINTED_OUTPUTS
             .iter()
             .find(|(is_line, ..)| text.lines().any(is_line));
         match printed {
-            Some((_, program, hint)) => said(
+            Some((_, program, hint)) => diagnosis(
                 &format!("is output that {program} formats for people"),
                 hint,
             ),
-            None => said("has an unknown format", ""),
+            None => diagnosis("has an unknown format", ""),
         }
     }
 
@@ -157,15 +157,15 @@ impl UnreadableFile {
 
 /// Returns the line at which JSON begins below other text.
 fn find_json_below_text(text: &str) -> Option<usize> {
-    let begins = |line: &str| {
+    let is_json_start = |line: &str| {
         let line = line.trim_end();
         matches!(line, "{" | "[") || line.starts_with("{\"") || line.starts_with("[{")
     };
     let first = text.trim_start();
-    if first.starts_with('{') || begins(first.lines().next()?) {
+    if first.starts_with('{') || is_json_start(first.lines().next()?) {
         return None;
     }
-    let found = text.lines().position(begins)?;
+    let found = text.lines().position(is_json_start)?;
     Some(found + 1)
 }
 
@@ -215,9 +215,9 @@ mod tests {
             (" \n", "is empty", "exit successfully"),
             ("hello\n", "has an unknown format", ""),
         ] {
-            let told = UnreadableFile::diagnose(text.as_bytes());
-            assert_eq!(told.found, found);
-            assert!(told.hint.contains(hint), "{told:?}");
+            let diagnosis = UnreadableFile::diagnose(text.as_bytes());
+            assert_eq!(diagnosis.found, found);
+            assert!(diagnosis.hint.contains(hint), "{diagnosis:?}");
         }
     }
 }

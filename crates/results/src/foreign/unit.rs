@@ -1,8 +1,8 @@
 //! Units as written in files, and the metrics they denote.
 //!
 //! Decides how a figure with a unit is stored: times in nanoseconds, sizes in bytes, rates per
-//! second; any other unit is a metric of its own. Independent of the file format. Start at
-//! [`UnitMeasure::from_unit`].
+//! second; any other unit defines a metric of its own. Knows nothing about file formats. Start at
+//! [`MetricConversion::from_unit`].
 
 use speedwell_model::{Metric, MetricDirection};
 
@@ -17,7 +17,7 @@ pub enum MeasuredQuantity {
     Bandwidth,
     /// Bytes.
     Size,
-    /// Ratios and factors: derived from figures, not figures themselves.
+    /// Ratios and factors, which are derived from measurements.
     Derived,
 }
 
@@ -26,17 +26,17 @@ pub enum MeasuredQuantity {
 pub struct MeasuredUnit {
     /// Measured quantity.
     pub quantity: MeasuredQuantity,
-    /// Power of ten.
-    pub tens: i32,
-    /// Power of two.
-    pub twos: i32,
+    /// Exponent of ten in the ratio.
+    pub exponent10: i32,
+    /// Exponent of two in the ratio.
+    pub exponent2: i32,
 }
 
-const fn new_unit(quantity: MeasuredQuantity, tens: i32, twos: i32) -> MeasuredUnit {
+const fn new_unit(quantity: MeasuredQuantity, exponent10: i32, exponent2: i32) -> MeasuredUnit {
     MeasuredUnit {
         quantity,
-        tens,
-        twos,
+        exponent10,
+        exponent2,
     }
 }
 
@@ -85,15 +85,15 @@ impl MeasuredUnit {
 
     /// Returns the factor that converts a figure to the stored unit.
     pub fn scale_factor(self) -> f64 {
-        f64::powi(10.0, self.tens) * f64::powi(2.0, self.twos)
+        f64::powi(10.0, self.exponent10) * f64::powi(2.0, self.exponent2)
     }
 }
 
-/// Splits `Latency (ms)` into `Latency` and its unit; a text without a known unit at its end is
-/// returned unchanged.
-pub fn split_trailing_unit(words: &str) -> (&str, Option<MeasuredUnit>) {
+/// Splits `Latency (ms)` into `Latency` and its unit; a label without a known unit at its end
+/// is returned unchanged.
+pub fn split_trailing_unit(label: &str) -> (&str, Option<MeasuredUnit>) {
     for (open, close) in [('(', ')'), ('[', ']')] {
-        let inside = words.trim_end().strip_suffix(close);
+        let inside = label.trim_end().strip_suffix(close);
         let parts = inside.and_then(|text| text.rsplit_once(open));
         if let Some((name, symbol)) = parts
             && let Some(unit) = MeasuredUnit::parse(symbol)
@@ -101,26 +101,26 @@ pub fn split_trailing_unit(words: &str) -> (&str, Option<MeasuredUnit>) {
             return (name.trim_end(), Some(unit));
         }
     }
-    (words, None)
+    (label, None)
 }
 
-/// Interpretation of a unit.
+/// Interpretation of a unit: the metric that it implies, and the conversion of its figures.
 #[derive(Debug, Clone, PartialEq)]
-pub struct UnitMeasure {
+pub struct MetricConversion {
     /// Metric, with the stored unit.
     pub metric: Metric,
     /// Factor that converts figures to the stored unit.
     pub factor: f64,
 }
 
-impl UnitMeasure {
+impl MetricConversion {
     /// Interprets a unit as written in a file: `ns/iter`, `ops/sec`, `nanoseconds (ns)`, `seconds`;
     /// empty means no unit.
-    pub fn from_unit(written: &str) -> UnitMeasure {
-        let written = written.trim();
-        let symbol = match split_trailing_unit(written) {
+    pub fn from_unit(unit_text: &str) -> MetricConversion {
+        let unit_text = unit_text.trim();
+        let symbol = match split_trailing_unit(unit_text) {
             (_, Some(unit)) => Some(unit),
-            (_, None) => MeasuredUnit::parse(strip_iteration(written)),
+            (_, None) => MeasuredUnit::parse(strip_iteration(unit_text)),
         };
         let (name, stored, better) = match symbol.map(|unit| unit.quantity) {
             Some(MeasuredQuantity::Time) => (Metric::TIME, "ns", MetricDirection::Lower),
@@ -132,28 +132,30 @@ impl UnitMeasure {
             Some(MeasuredQuantity::Derived) | None => {
                 // A unit named like one of the metrics above must not be confused with it.
                 let is_taken = [Metric::TIME, "size", Metric::THROUGHPUT, "bytes_per_second"]
-                    .contains(&written);
-                let name = if written.is_empty() || is_taken {
+                    .contains(&unit_text);
+                let name = if unit_text.is_empty() || is_taken {
                     "value"
                 } else {
-                    written
+                    unit_text
                 };
-                (name, written, MetricDirection::of_unit(written))
+                (name, unit_text, MetricDirection::of_unit(unit_text))
             }
         };
-        let known = symbol.filter(|unit| unit.quantity != MeasuredQuantity::Derived);
-        UnitMeasure {
+        let stored_unit = symbol.filter(|unit| unit.quantity != MeasuredQuantity::Derived);
+        MetricConversion {
             metric: Metric::new(name, stored, better),
-            factor: known.map_or(1.0, MeasuredUnit::scale_factor),
+            factor: stored_unit.map_or(1.0, MeasuredUnit::scale_factor),
         }
     }
 }
 
-/// Removes the word for one execution from a unit: `ns/iter` is a time.
-fn strip_iteration(written: &str) -> &str {
-    let ends = ["/iter", "/op", "/ops", "/iteration"];
-    let bare = ends.iter().find_map(|end| written.strip_suffix(end));
-    bare.unwrap_or(written)
+/// Strips a per-iteration suffix, so that `ns/iter` is parsed as `ns`.
+fn strip_iteration(symbol: &str) -> &str {
+    let suffixes = ["/iter", "/op", "/ops", "/iteration"];
+    let stripped = suffixes
+        .iter()
+        .find_map(|suffix| symbol.strip_suffix(suffix));
+    stripped.unwrap_or(symbol)
 }
 
 #[cfg(test)]
@@ -178,8 +180,8 @@ mod tests {
 
     #[test]
     fn one_quantity_is_one_metric_however_its_unit_is_written() {
-        let read = |written| {
-            let measure = UnitMeasure::from_unit(written);
+        let read = |unit| {
+            let measure = MetricConversion::from_unit(unit);
             (measure.metric, measure.factor)
         };
         let time = || Metric::new("time", "ns", MetricDirection::Lower);
@@ -196,18 +198,18 @@ mod tests {
 
     #[test]
     fn any_other_unit_is_a_metric_of_its_own() {
-        let percent = UnitMeasure::from_unit("%");
+        let percent = MetricConversion::from_unit("%");
         assert_eq!(
             percent.metric,
             Metric::new("%", "%", MetricDirection::Unknown)
         );
-        let items = UnitMeasure::from_unit("items/s");
+        let items = MetricConversion::from_unit("items/s");
         assert_eq!(
             items.metric,
             Metric::new("items/s", "items/s", MetricDirection::Higher)
         );
-        let misses = UnitMeasure::from_unit("misses/s");
+        let misses = MetricConversion::from_unit("misses/s");
         assert_eq!(misses.metric.better, MetricDirection::Unknown);
-        assert_eq!(UnitMeasure::from_unit(" ").metric.name, "value");
+        assert_eq!(MetricConversion::from_unit(" ").metric.name, "value");
     }
 }

@@ -1,7 +1,7 @@
 //! Reports of ApacheBench: its text, also pasted with collapsed whitespace, or its HTML (`-w`), one
 //! or several in a file.
 //!
-//! Decides where a report begins and what its lines mean. Independent of where the text comes from.
+//! Decides where a report begins and what its lines mean, wherever the text comes from.
 //! A line is recognized by the words before its colon, because pasted reports have lost their
 //! columns. Start at [`read`], or at [`read_percentages`] and [`read_requests`] for the tables that
 //! ab writes to files (`-e`, `-g`), which do not name the address. It matches the lines of httpd
@@ -34,7 +34,7 @@ pub fn recognizes(bytes: &[u8]) -> bool {
     })
 }
 
-/// Reads all reports of a text. Each came from one process, so each is a run. Adds messages for the
+/// Reads all reports of a file. Each came from one process, so each is a run. Adds messages for the
 /// user to `warnings`.
 ///
 /// # Errors
@@ -47,13 +47,13 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let mut imported = SessionBuilder::default();
     let mut environment = Environment::default();
     let mut remarks = Vec::new();
-    for (at, lines) in split_reports(&text) {
+    for (first_line, lines) in split_reports(&text) {
         let report = AbReport::read(&lines);
         environment.facts.extend(report.facts.clone());
         match report.into_load_report() {
             Some(load) => load.add_to(&mut imported, &mut remarks),
             None => remarks.push(format!(
-                "the report that begins at line {at} has no results: ab gave up, or the text is cut \
+                "the report that begins at line {first_line} has no results: ab gave up, or the text is cut \
                  short"
             )),
         }
@@ -70,7 +70,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     imported.into_session(label, environment, None)
 }
 
-/// Splits a text into reports; returns the lines of each, with the number of its first line.
+/// Splits `text` into reports; returns the lines of each, with the number of its first line.
 fn split_reports(text: &str) -> Vec<(usize, Vec<&str>)> {
     let mut reports: Vec<(usize, Vec<&str>)> = Vec::new();
     for (line, number) in text.split_inclusive('\n').zip(1..) {
@@ -133,8 +133,8 @@ struct AbReport {
 
 /// Splits `Requests per second: 1806.13 [#/sec] (mean)` into name and value.
 fn split_field(line: &str) -> Option<(&str, &str)> {
-    let (name, rest) = line.trim().split_once(':')?;
-    Some((name, rest.trim()))
+    let (name, value) = line.trim().split_once(':')?;
+    Some((name, value.trim()))
 }
 
 fn first_number(text: &str) -> Option<f64> {
@@ -179,14 +179,14 @@ impl AbReport {
             return "ab".to_owned();
         }
         let is_tls = self.facts.iter().any(|(name, _)| name == "tls");
-        let (scheme, usual) = if is_tls {
+        let (scheme, default_port) = if is_tls {
             ("https", "443")
         } else {
             ("http", "80")
         };
         let port = match self.port.as_str() {
             "" => String::new(),
-            port if port == usual => String::new(),
+            port if port == default_port => String::new(),
             port => format!(":{port}"),
         };
         format!("{scheme}://{}{port}{}", self.host, self.path)
@@ -198,50 +198,50 @@ impl AbReport {
             .and_then(|line| line.strip_suffix(')'))
         {
             self.parse_failure_kinds(kinds);
-        } else if let Some((percent, rest)) = line.split_once('%')
+        } else if let Some((percent, value)) = line.split_once('%')
             && percent.bytes().all(|byte| byte.is_ascii_digit())
         {
-            self.parse_percentile(percent, rest);
-        } else if let Some((name, rest)) = split_field(line) {
-            self.parse_field(name, rest);
+            self.parse_percentile(percent, value);
+        } else if let Some((name, value)) = split_field(line) {
+            self.parse_field(name, value);
         } else if line.ends_with(" kb/s sent") {
             self.parse_bandwidth("bytes_sent_per_second", line);
         }
     }
 
-    fn parse_field(&mut self, name: &str, rest: &str) {
-        if let Some((_, fact)) = FACT_LINES.iter().find(|(known, _)| *known == name) {
-            self.facts.push(((*fact).to_owned(), rest.to_owned()));
+    fn parse_field(&mut self, name: &str, value: &str) {
+        if let Some((_, fact)) = FACT_LINES.iter().find(|(fact_name, _)| *fact_name == name) {
+            self.facts.push(((*fact).to_owned(), value.to_owned()));
         }
         let load = &mut self.load;
         match name {
-            "Server Hostname" => self.host = rest.to_owned(),
-            "Server Port" => self.port = rest.to_owned(),
-            "Document Path" => self.path = rest.to_owned(),
-            "Concurrency Level" => load.concurrency = first_number(rest),
+            "Server Hostname" => self.host = value.to_owned(),
+            "Server Port" => self.port = value.to_owned(),
+            "Document Path" => self.path = value.to_owned(),
+            "Concurrency Level" => load.concurrency = first_number(value),
             "Time taken for tests" => {
-                load.elapsed_ns = first_number(rest).map(|seconds| seconds * NS_PER_SECOND);
+                load.elapsed_ns = first_number(value).map(|seconds| seconds * NS_PER_SECOND);
             }
-            "Complete requests" => load.requests = first_number(rest),
-            "Failed requests" => load.errors = first_number(rest),
+            "Complete requests" => load.requests = first_number(value),
+            "Failed requests" => load.errors = first_number(value),
             "Write errors" => {
                 let count =
-                    first_number(rest).map(|count| (count_metric("http_write_errors"), count));
+                    first_number(value).map(|count| (count_metric("http_write_errors"), count));
                 load.others.extend(count);
             }
-            "Non-2xx responses" => load.non2xx = first_number(rest),
+            "Non-2xx responses" => load.non2xx = first_number(value),
             "Keep-Alive requests" => {
                 self.facts.push(("keep_alive".to_owned(), "on".to_owned()));
             }
-            "Requests per second" => load.throughput = first_number(rest),
+            "Requests per second" => load.throughput = first_number(value),
             "Time per request" => {
-                let is_across = rest.contains("across");
+                let is_across = value.contains("across");
                 let name = if is_across { "time_across_all" } else { "time" };
-                let time = first_number(rest).map(|ms| (name.to_owned(), ms * NS_PER_MS));
+                let time = first_number(value).map(|ms| (name.to_owned(), ms * NS_PER_MS));
                 load.times_ns.extend(time);
             }
-            "Transfer rate" => self.parse_bandwidth("bytes_per_second", rest),
-            _ => self.parse_connection_row(name, rest),
+            "Transfer rate" => self.parse_bandwidth("bytes_per_second", value),
+            _ => self.parse_connection_row(name, value),
         }
     }
 
@@ -253,14 +253,17 @@ impl AbReport {
     }
 
     /// Parses a row of the connection times; the number of columns identifies the layout.
-    fn parse_connection_row(&mut self, name: &str, rest: &str) {
-        let Some((_, row)) = CONNECTION_ROWS.iter().find(|(known, _)| *known == name) else {
+    fn parse_connection_row(&mut self, name: &str, value: &str) {
+        let Some((_, row)) = CONNECTION_ROWS
+            .iter()
+            .find(|(row_name, _)| *row_name == name)
+        else {
             return;
         };
-        let numbers: Vec<f64> = rest.split_whitespace().map_while(first_number).collect();
+        let numbers: Vec<f64> = value.split_whitespace().map_while(first_number).collect();
         let Some(columns) = CONNECTION_COLUMNS
             .iter()
-            .find(|known| known.len() == numbers.len())
+            .find(|columns| columns.len() == numbers.len())
         else {
             return;
         };
@@ -288,8 +291,10 @@ impl AbReport {
         }
     }
 
-    fn parse_percentile(&mut self, percent: &str, rest: &str) {
-        let Some(ms) = first_number(rest) else { return };
+    fn parse_percentile(&mut self, percent: &str, value: &str) {
+        let Some(ms) = first_number(value) else {
+            return;
+        };
         self.has_percentiles = true;
         self.has_longest |= percent == "100";
         let name = percentile_metric(percent);
@@ -415,13 +420,13 @@ impl<'a> DelimitedTable<'a> {
             rows: Vec::new(),
             is_cut: !text.ends_with('\n'),
         };
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
+        let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
         ensure!(
-            whole.lines().next() == Some(header),
+            complete_lines.lines().next() == Some(header),
             "its first line is not '{header}'"
         );
         let columns = header.split(separator).count();
-        for (line, number) in whole.lines().zip(1..).skip(1) {
+        for (line, number) in complete_lines.lines().zip(1..).skip(1) {
             let row: Vec<&str> = line.split(separator).collect();
             ensure!(
                 row.len() == columns,
@@ -436,11 +441,11 @@ impl<'a> DelimitedTable<'a> {
     fn parse_cell(&self, row: &[&str], column: usize) -> Result<f64> {
         let number: Option<f64> = row[column].trim().parse().ok();
         number.filter(|number| number.is_finite()).with_context(|| {
-            let at = self.rows.iter().position(|known| known == row);
+            let index = self.rows.iter().position(|candidate| candidate == row);
             // The header is line 1.
             format!(
                 "line {}: '{}' is not a number",
-                at.unwrap_or_default() + 2,
+                index.unwrap_or_default() + 2,
                 row[column]
             )
         })
@@ -457,7 +462,7 @@ const HTML_ENTITIES: [(&str, &str); 5] = [
     ("&amp;", "&"),
 ];
 
-/// Returns whether a text is HTML rather than plain text.
+/// Returns whether `text` is HTML rather than plain text.
 fn is_html(text: &str) -> bool {
     text.lines()
         .any(|line| line.trim_start().starts_with("<table"))
@@ -471,18 +476,18 @@ fn html_to_text(page: &str) -> String {
 fn html_line_to_text(line: &str) -> String {
     let end = if line.ends_with('\n') { "\n" } else { "" };
     let mut text = String::with_capacity(line.len());
-    for (at, piece) in line.split('<').enumerate() {
+    for (index, piece) in line.split('<').enumerate() {
         match piece.split_once('>') {
-            Some((_, behind)) if at > 0 => {
+            Some((_, after_tag)) if index > 0 => {
                 text.push(' ');
-                text.push_str(behind);
+                text.push_str(after_tag);
             }
-            _ if at > 0 => {}
+            _ if index > 0 => {}
             _ => text.push_str(piece),
         }
     }
-    for (name, letter) in HTML_ENTITIES {
-        text = text.replace(name, letter);
+    for (name, character) in HTML_ENTITIES {
+        text = text.replace(name, character);
     }
     format!("{}{end}", text.trim())
 }
@@ -499,10 +504,10 @@ mod tests {
                 .map(|(at, _)| *at)
                 .collect::<Vec<_>>()
         };
-        let whole = format!("{FIRST_LINE}\nComplete requests: 1\n");
-        assert_eq!(begins(&format!("Created: 19 March\n{whole}")), [2]);
+        let complete = format!("{FIRST_LINE}\nComplete requests: 1\n");
+        assert_eq!(begins(&format!("Created: 19 March\n{complete}")), [2]);
         // A report without its first line.
-        let headless = format!("Complete requests: 1\nRequests per second: 5\n{whole}");
+        let headless = format!("Complete requests: 1\nRequests per second: 5\n{complete}");
         assert_eq!(begins(&headless), [1, 3]);
     }
 
@@ -521,11 +526,11 @@ mod tests {
         let page = "<table >\n<tr ><th colspan=2>Server Software:</th><td>a &lt;b&gt; &amp;lt;</td></tr>\n\
                     <tr ><th>Connect:</th><td>    0</td><td>   1</td></tr>";
         assert!(is_html(page));
-        let words: Vec<String> = html_to_text(page)
+        let cells: Vec<String> = html_to_text(page)
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "))
             .collect();
-        assert_eq!(words, ["", "Server Software: a <b> &lt;", "Connect: 0 1"]);
+        assert_eq!(cells, ["", "Server Software: a <b> &lt;", "Connect: 0 1"]);
         assert!(!html_to_text(page).ends_with('\n'));
         assert!(!is_html("Document Path:          /<table\n"));
     }

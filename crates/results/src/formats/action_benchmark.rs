@@ -2,15 +2,15 @@
 //! around the JSON.
 //!
 //! Decides the direction of a metric by the measuring tool, like the action (`src/write.ts`),
-//! except for rates in the output of tools that print both times and rates. Independent of where
-//! the file is. Start at [`read`].
+//! except for rates in the output of tools that print both times and rates. Start at
+//! [`read`].
 
 use super::imported::{DroppedEntries, ImportedProcess, value_sample};
 use super::input::{InputFile, MetricDirections};
 use super::points::{FileSessions, PointKey, commit_subject, revision_origin};
 use super::same_names::{ListedResult, distinguish_results};
 use crate::foreign::json::{self, JsonContent, JsonNode};
-use crate::foreign::unit::UnitMeasure;
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Context, Result, ensure};
 use jiff::Timestamp;
 use speedwell_model::{Case, CodeOrigin, Metric, MetricDirection, Session};
@@ -52,14 +52,14 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     let parsed = json::parse(&blank_assignment(file.bytes))?;
     let mut reading = EntriesReader {
-        said: file.better,
-        places: Vec::new(),
+        directions: file.better,
+        keys: Vec::new(),
         listed: Vec::new(),
         rates: BTreeSet::new(),
         left_out: DroppedEntries::default(),
     };
     for (suite, entries) in JsonNode::from_root(&parsed).require("entries")?.members() {
-        let entries = JsonNode::from_place(format!("entries.{suite}"), entries);
+        let entries = JsonNode::at_location(format!("entries.{suite}"), entries);
         let entries = reading.left_out.ok_or_count(entries.elements());
         for entry in entries.into_iter().flatten() {
             reading.read_entry(suite, &entry)?;
@@ -70,9 +70,9 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 
 /// State of reading a file.
 struct EntriesReader<'a> {
-    said: &'a MetricDirections,
+    directions: &'a MetricDirections,
     /// Point of each entry, in file order.
-    places: Vec<PointKey>,
+    keys: Vec<PointKey>,
     /// Results of all entries.
     listed: Vec<ListedResult<DirectedFigure>>,
     /// Tools whose rates are treated as higher-is-better, unlike in the action.
@@ -94,21 +94,21 @@ impl EntriesReader<'_> {
     /// Fails if the direction of a metric is unknown.
     fn read_entry(&mut self, suite: &str, entry: &JsonNode<'_>) -> Result<()> {
         let read = || {
-            let (kind, place) = (EntryInterpretation::read(entry)?, point_key(suite, entry)?);
-            Ok((kind, place, entry.require("benches")?.elements()?))
+            let (kind, key) = (EntryInterpretation::read(entry)?, point_key(suite, entry)?);
+            Ok((kind, key, entry.require("benches")?.elements()?))
         };
-        let Some((kind, place, benches)) = self.left_out.ok_or_count(read()) else {
+        let Some((kind, key, benches)) = self.left_out.ok_or_count(read()) else {
             return Ok(());
         };
-        let measurement = self.places.len();
-        self.places.push(place);
+        let measurement = self.keys.len();
+        self.keys.push(key);
         for bench in benches {
             let Some(figure) = self.left_out.ok_or_count(BenchFigure::read(&bench)) else {
                 continue;
             };
             let better = kind
-                .metric_direction(&figure.measure, self.said)
-                .with_context(|| format!("'{}'", bench.place()))?;
+                .metric_direction(&figure.measure, self.directions)
+                .with_context(|| format!("'{}'", bench.location()))?;
             if kind.is_by_unit && kind.better != Some(better) {
                 self.rates.extend(kind.tool.clone());
             }
@@ -134,17 +134,17 @@ impl EntriesReader<'_> {
     fn into_sessions(self, label: &str, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
         let mut remarks = Vec::from_iter(self.left_out.into_warning(self.listed.is_empty())?);
         let mut points = FileSessions::new("github-action-benchmark");
-        for one in distinguish_results(self.listed, &mut remarks)? {
-            let imported = points.session_for(self.places[one.measurement].clone());
-            let name = imported.declare_metric(one.content.metric);
+        for result in distinguish_results(self.listed, &mut remarks)? {
+            let imported = points.session_for(self.keys[result.measurement].clone());
+            let name = imported.declare_metric(result.content.metric);
             let process = ImportedProcess {
-                samples: vec![value_sample(&name, one.content.value)],
-                notes: one.content.note.into_iter().collect(),
+                samples: vec![value_sample(&name, result.content.value)],
+                notes: result.content.note.into_iter().collect(),
                 ..ImportedProcess::default()
             };
-            imported.add_run(one.case, process);
+            imported.add_run(result.case, process);
         }
-        let is_own_choice = *self.said == MetricDirections::default();
+        let is_own_choice = *self.directions == MetricDirections::default();
         remarks.extend(self.rates.into_iter().filter(|_| is_own_choice).map(|tool| {
             format!(
                 "for rates of '{tool}', more is better; github-action-benchmark itself assumes less"
@@ -162,8 +162,8 @@ fn blank_assignment(bytes: &[u8]) -> Vec<u8> {
     if bytes[start..].starts_with(ASSIGNMENT) {
         let open = bytes.iter().position(|&byte| byte == b'{');
         let end = open.unwrap_or(bytes.len());
-        let before = bytes[..end].iter_mut().filter(|byte| **byte != b'\n');
-        before.for_each(|byte| *byte = b' ');
+        let prefix = bytes[..end].iter_mut().filter(|byte| **byte != b'\n');
+        prefix.for_each(|byte| *byte = b' ');
         let used = bytes.trim_ascii_end().len();
         if bytes[..used].ends_with(b";") {
             bytes[used - 1] = b' ';
@@ -187,7 +187,7 @@ fn point_key(suite: &str, entry: &JsonNode<'_>) -> Result<PointKey> {
 
 fn read_origin(commit: &JsonNode<'_>) -> Result<CodeOrigin> {
     let id = commit.require("id")?.text()?;
-    ensure!(!id.is_empty(), "'{}.id' is empty", commit.place());
+    ensure!(!id.is_empty(), "'{}.id' is empty", commit.location());
     // For a pull request the event has another value here, which may not be a time.
     let committed = commit
         .text_of("timestamp")?
@@ -212,28 +212,30 @@ struct EntryInterpretation {
 
 impl EntryInterpretation {
     fn read(entry: &JsonNode<'_>) -> Result<EntryInterpretation> {
-        let named = entry.text_of("tool")?;
-        let tool = named.unwrap_or_default();
+        let tool_name = entry.text_of("tool")?;
+        let tool = tool_name.unwrap_or_default();
         // A fork of the action has this key instead of a tool.
-        let is_more = entry.get("bigger_is_better").map(|more| more.is_true());
-        let of_tool = if HIGHER_IS_BETTER_TOOLS.contains(&tool) {
+        let is_bigger_better = entry
+            .get("bigger_is_better")
+            .map(|is_bigger_better| is_bigger_better.is_true());
+        let tool_direction = if HIGHER_IS_BETTER_TOOLS.contains(&tool) {
             Some(MetricDirection::Higher)
         } else if LOWER_IS_BETTER_TOOLS.contains(&tool) || MIXED_UNIT_TOOLS.contains(&tool) {
             Some(MetricDirection::Lower)
         } else {
             None
         };
-        let of_entry = is_more.map(|more| {
-            if more {
+        let entry_direction = is_bigger_better.map(|is_bigger_better| {
+            if is_bigger_better {
                 MetricDirection::Higher
             } else {
                 MetricDirection::Lower
             }
         });
         Ok(EntryInterpretation {
-            better: of_entry.or(of_tool),
+            better: entry_direction.or(tool_direction),
             is_by_unit: MIXED_UNIT_TOOLS.contains(&tool),
-            tool: named.map(str::to_owned),
+            tool: tool_name.map(str::to_owned),
         })
     }
 
@@ -244,16 +246,20 @@ impl EntryInterpretation {
     /// Fails if none of these states a direction.
     fn metric_direction(
         &self,
-        measure: &UnitMeasure,
-        said: &MetricDirections,
+        measure: &MetricConversion,
+        directions: &MetricDirections,
     ) -> Result<MetricDirection> {
         let name = &measure.metric.name;
         let by_unit = self.is_by_unit || self.better.is_none();
-        let of_unit = (by_unit && measure.metric.better != MetricDirection::Unknown)
+        let unit_direction = (by_unit && measure.metric.better != MetricDirection::Unknown)
             .then_some(measure.metric.better);
-        match said.direction_of(name).or(of_unit).or(self.better) {
+        match directions
+            .direction_of(name)
+            .or(unit_direction)
+            .or(self.better)
+        {
             Some(better) => Ok(better),
-            None => said.require_direction(name),
+            None => directions.require_direction(name),
         }
     }
 }
@@ -261,7 +267,7 @@ impl EntryInterpretation {
 /// A figure. The suite of its entry is the group of its benchmark.
 struct BenchFigure {
     name: String,
-    measure: UnitMeasure,
+    measure: MetricConversion,
     /// Value in the stored unit.
     value: f64,
     note: Option<String>,
@@ -271,14 +277,14 @@ struct BenchFigure {
 
 impl BenchFigure {
     fn read(bench: &JsonNode<'_>) -> Result<BenchFigure> {
-        let written = bench.text_of("unit")?.unwrap_or_default();
+        let unit = bench.text_of("unit")?.unwrap_or_default();
         // For Go lines with several figures, older versions took the rest of the line as the unit
         // of the first figure.
-        let unit = written.split('\t').next().unwrap_or_default();
-        let measure = UnitMeasure::from_unit(unit);
+        let unit = unit.split('\t').next().unwrap_or_default();
+        let measure = MetricConversion::from_unit(unit);
         let node = bench.require("value")?;
         let value = node.number()? * measure.factor;
-        ensure!(value.is_finite(), "'{}' is too large", node.place());
+        ensure!(value.is_finite(), "'{}' is too large", node.location());
         let extra = bench.get("extra").map(|extra| setup_lines(&extra));
         Ok(BenchFigure {
             name: bench.require("name")?.text()?.to_owned(),
@@ -324,10 +330,10 @@ fn setup_lines(extra: &JsonNode<'_>) -> String {
         COUNT_KEYS.contains(&key) || COUNT_KEYS.contains(&last)
     };
     let lines = extra.lines().map(str::trim);
-    let kept: Vec<&str> = lines
+    let setup: Vec<&str> = lines
         .filter(|line| !line.is_empty() && !is_counted(line))
         .collect();
-    kept.join(", ")
+    setup.join(", ")
 }
 
 /// Returns what the file says about the spread of a figure, as a sentence: `± 30`, `±1.12%`,
@@ -434,8 +440,8 @@ mod tests {
         let bench = |value: u32, extra: &str| {
             format!(r#"{{"name":"a","value":{value},"unit":"ns","extra":"{extra}"}}"#)
         };
-        let own = [bench(1, "cold"), bench(2, "warm")].join(",");
-        let (ids, warnings) = ids_of("customSmallerIsBetter", &own);
+        let benches = [bench(1, "cold"), bench(2, "warm")].join(",");
+        let (ids, warnings) = ids_of("customSmallerIsBetter", &benches);
         assert_eq!(ids, ["S/a extra=cold", "S/a extra=warm"]);
         assert_eq!(warnings, [""; 0]);
         // Numbers that differ in every entry distinguish nothing.

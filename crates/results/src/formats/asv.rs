@@ -3,7 +3,7 @@
 //!
 //! Decides how asv's values are mapped: a number is one run, null a failed benchmark, NaN a skipped
 //! one, according to "Benchmark suite layout and file formats" in asv's developer documentation
-//! (API 1 and 2). Independent of where the files are. Start at [`read_file`], or at [`AsvRow`] for
+//! (API 1 and 2). Does not search for files. Start at [`read_file`], or at [`AsvRow`] for
 //! the two layouts of results.
 
 use super::imported::{
@@ -13,7 +13,7 @@ use super::imported::{
 use super::input::{InputFile, MetricDirections};
 use super::points::{FileSessions, PointKey, revision_origin};
 use crate::foreign::json::{self, JsonContent, JsonNode};
-use crate::foreign::unit::UnitMeasure;
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Context, Result, ensure};
 use serde_json::Value as Json;
 use speedwell_model::{
@@ -50,7 +50,7 @@ impl AsvMetadata {
     pub fn with_benchmarks(mut self, bytes: &[u8]) -> Result<AsvMetadata> {
         let parsed = json::parse(bytes)?;
         for (name, value) in JsonNode::from_root(&parsed).members() {
-            let node = JsonNode::from_place(name.to_owned(), value);
+            let node = JsonNode::at_location(name.to_owned(), value);
             if !value.is_object() {
                 // The version of the file format.
                 continue;
@@ -98,7 +98,7 @@ pub fn recognizes(file: &JsonContent<'_>) -> bool {
 /// Reads a result file alone; the kind of a benchmark is then inferred from its name.
 ///
 /// # Errors
-/// As for [`read_file`].
+/// Fails like [`read_file`].
 pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     Ok(vec![read_file(file, &AsvMetadata::default(), warnings)?])
 }
@@ -110,13 +110,13 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 /// belongs to another machine.
 pub fn read_file(
     file: &InputFile<'_>,
-    beside: &AsvMetadata,
+    metadata: &AsvMetadata,
     warnings: &mut Vec<String>,
 ) -> Result<Session> {
     let parsed = json::parse_marking_not_finite(file.bytes)?;
     let root = JsonNode::from_root(&parsed);
     let mut reading = AsvReader {
-        beside,
+        metadata,
         better: file.better,
         commit: root.require("commit_hash")?.text()?,
         guesses: BTreeSet::new(),
@@ -125,19 +125,19 @@ pub fn read_file(
     };
     let rows = read_rows(&root, &mut reading.left_out)?;
     let mut points = FileSessions::new("asv");
-    let imported = points.session_for(point_key(&root, beside, &rows)?);
+    let imported = points.session_for(point_key(&root, metadata, &rows)?);
     let mut work = BTreeMap::new();
     for row in &rows {
         if reading.add_results(row, imported) {
             // Like asv, assume the current version for a result without one.
             let version = row.version.as_ref().or_else(|| {
-                let described = beside.benchmarks.get(row.name)?;
+                let described = metadata.benchmarks.get(row.name)?;
                 described.version.as_ref()
             });
             work.extend(version.map(|version| (row.name.to_owned(), version.clone())));
         }
     }
-    let guesses = unknown_directions_warning(&reading.guesses);
+    let direction_warning = unknown_directions_warning(&reading.guesses);
     let other = match reading.other_versions {
         0 => None,
         1 => Some(
@@ -149,7 +149,7 @@ pub fn read_file(
         )),
     };
     let left_out = reading.left_out.into_warning(imported.is_empty())?;
-    let remarks = guesses.into_iter().chain(other).chain(left_out);
+    let remarks = direction_warning.into_iter().chain(other).chain(left_out);
     warnings.extend(remarks.map(|remark| format!("'{}': {remark}", file.label)));
     let mut sessions = points.into_sessions(file.label)?;
     let mut session = sessions.pop().context("it contains no results")?;
@@ -158,11 +158,11 @@ pub fn read_file(
 }
 
 /// Returns the facts that identify the session of a file.
-fn point_key(root: &JsonNode<'_>, beside: &AsvMetadata, rows: &[AsvRow<'_>]) -> Result<PointKey> {
-    let mut facts = beside.machine.clone();
+fn point_key(root: &JsonNode<'_>, metadata: &AsvMetadata, rows: &[AsvRow<'_>]) -> Result<PointKey> {
+    let mut facts = metadata.machine.clone();
     facts.extend(self::read_facts(&root.require("params")?));
     let machine = facts.remove("machine");
-    if let (Some(name), Some(folder)) = (&machine, beside.machine_name()) {
+    if let (Some(name), Some(folder)) = (&machine, metadata.machine_name()) {
         ensure!(
             name == folder,
             "it is from machine '{name}', but its folder belongs to machine '{folder}'"
@@ -262,7 +262,7 @@ struct AsvRow<'a> {
     name: &'a str,
     /// One element per combination of parameters; `None` if all failed.
     results: Option<Vec<JsonNode<'a>>>,
-    /// Texts of the values of each parameter.
+    /// The values of each parameter, as Python source.
     parameters: Vec<Vec<String>>,
     version: Option<String>,
     /// In milliseconds since the Unix epoch.
@@ -281,7 +281,7 @@ fn read_rows<'a>(root: &JsonNode<'a>, left_out: &mut DroppedEntries) -> Result<V
         .transpose()?;
     let results = root.require("results")?;
     let row = |(name, value): (&'a str, &'a Json)| {
-        let node = JsonNode::from_place(format!("results.{name}"), value);
+        let node = JsonNode::at_location(format!("results.{name}"), value);
         match &columns {
             Some(columns) => AsvRow::from_columns(name, &node, columns),
             None => AsvRow::from_members(name, &node, root),
@@ -331,10 +331,13 @@ impl<'a> AsvRow<'a> {
 
     /// Reads API 1: a value, or an object with the values of all combinations.
     fn from_members(name: &'a str, node: &JsonNode<'a>, root: &JsonNode<'a>) -> Result<AsvRow<'a>> {
-        let beside = |key: &str| root.get(key).and_then(|all| all.get(name));
-        let version =
-            beside("benchmark_version").map(|node| Ok::<_, anyhow::Error>(node.text()?.to_owned()));
-        let started = beside("started_at").map(|node| node.number());
+        let root_member = |key: &str| {
+            root.get(key)
+                .and_then(|values_by_name| values_by_name.get(name))
+        };
+        let version = root_member("benchmark_version")
+            .map(|node| Ok::<_, anyhow::Error>(node.text()?.to_owned()));
+        let started = root_member("started_at").map(|node| node.number());
         let (results, parameters, samples, statistics) = if node.value().is_object() {
             (
                 node.get("result").map(|node| one_or_more(&node)),
@@ -362,18 +365,18 @@ impl<'a> AsvRow<'a> {
         &self,
         names: &[String],
     ) -> Result<Vec<Vec<(String, ParameterValue)>>> {
-        let all: Vec<(String, Vec<ParameterValue>)> = names
+        let parameters: Vec<(String, Vec<ParameterValue>)> = names
             .iter()
             .cloned()
             .zip(self.parameters.iter().map(|texts| parse_values(texts)))
             .collect();
-        let combinations = Case::cartesian_product(&all)
+        let combinations = Case::cartesian_product(&parameters)
             .map_err(anyhow::Error::from)
             .with_context(|| format!("'results.{}'", self.name))?;
-        let found = self.results.as_ref().map_or(combinations.len(), Vec::len);
+        let result_count = self.results.as_ref().map_or(combinations.len(), Vec::len);
         ensure!(
-            found == combinations.len(),
-            "'results.{}' has {found} results for {} combinations of its parameters",
+            result_count == combinations.len(),
+            "'results.{}' has {result_count} results for {} combinations of its parameters",
             self.name,
             combinations.len()
         );
@@ -381,9 +384,9 @@ impl<'a> AsvRow<'a> {
     }
 
     /// Returns a statistic of a combination.
-    fn statistic(&self, key: &str, at: usize) -> Option<f64> {
-        let (_, values) = self.statistics.iter().find(|(known, _)| known == key)?;
-        values.get(at)?.number().ok()
+    fn statistic(&self, key: &str, index: usize) -> Option<f64> {
+        let (_, values) = self.statistics.iter().find(|(name, _)| name == key)?;
+        values.get(index)?.number().ok()
     }
 }
 
@@ -394,9 +397,9 @@ fn one_or_more<'a>(node: &JsonNode<'a>) -> Vec<JsonNode<'a>> {
 
 /// Converts the statistics of API 1, one object per combination, into lists by name.
 fn statistics_by_name<'a>(statistics: &[JsonNode<'a>]) -> Vec<(String, Vec<JsonNode<'a>>)> {
-    let ends = [("ci_99_a", 0), ("ci_99_b", 1)];
+    let bounds = [("ci_99_a", 0), ("ci_99_b", 1)];
     let collect = |find: &dyn Fn(&JsonNode<'a>) -> Option<JsonNode<'a>>| -> Vec<JsonNode<'a>> {
-        let null = || JsonNode::from_place(String::new(), &Json::Null);
+        let null = || JsonNode::at_location(String::new(), &Json::Null);
         statistics
             .iter()
             .map(|combination| find(combination).unwrap_or_else(null))
@@ -404,14 +407,14 @@ fn statistics_by_name<'a>(statistics: &[JsonNode<'a>]) -> Vec<(String, Vec<JsonN
     };
     let interval = |(name, end): (&str, usize)| {
         let values = collect(&|combination| {
-            let ends = combination.get("ci_99")?.elements().ok()?;
-            ends.get(end).cloned()
+            let bounds = combination.get("ci_99")?.elements().ok()?;
+            bounds.get(end).cloned()
         });
         (name.to_owned(), values)
     };
-    let plain = ["q_25", "q_75", "number", "repeat"]
+    let scalars = ["q_25", "q_75", "number", "repeat"]
         .map(|key| (key.to_owned(), collect(&|combination| combination.get(key))));
-    ends.map(interval).into_iter().chain(plain).collect()
+    bounds.map(interval).into_iter().chain(scalars).collect()
 }
 
 fn read_texts(node: &JsonNode<'_>) -> Result<Vec<String>> {
@@ -428,13 +431,13 @@ fn read_parameters(node: Option<&JsonNode<'_>>) -> Result<Vec<Vec<String>>> {
 
 /// Parses values written by Python's `repr`. Strings lose their quotes, unless two values would
 /// become equal.
-fn parse_values(texts: &[String]) -> Vec<ParameterValue> {
-    let values: Vec<ParameterValue> = texts.iter().map(|text| parse_value(text)).collect();
+fn parse_values(sources: &[String]) -> Vec<ParameterValue> {
+    let values: Vec<ParameterValue> = sources.iter().map(|text| parse_value(text)).collect();
     let distinct: HashSet<String> = values.iter().map(ParameterValue::to_string).collect();
     if distinct.len() == values.len() {
         values
     } else {
-        texts.iter().cloned().map(ParameterValue::Text).collect()
+        sources.iter().cloned().map(ParameterValue::Text).collect()
     }
 }
 
@@ -456,7 +459,7 @@ fn parse_value(text: &str) -> ParameterValue {
 
 /// State of reading a file.
 struct AsvReader<'a> {
-    beside: &'a AsvMetadata,
+    metadata: &'a AsvMetadata,
     better: &'a MetricDirections,
     commit: &'a str,
     /// Metrics whose direction follows only from asv's rule that less is better.
@@ -470,7 +473,7 @@ impl AsvReader<'_> {
     /// Adds the results of a benchmark; returns false if they are of another version than the
     /// described one.
     fn add_results(&mut self, row: &AsvRow<'_>, imported: &mut SessionBuilder) -> bool {
-        let benchmark = self.beside.benchmarks.get(row.name);
+        let benchmark = self.metadata.benchmarks.get(row.name);
         // Like asv, accept results without a version.
         if let (Some(benchmark), Some(version)) = (benchmark, &row.version)
             && benchmark.version.as_ref() != Some(version)
@@ -483,9 +486,9 @@ impl AsvReader<'_> {
         let combinations = self
             .left_out
             .ok_or_count(row.parameter_combinations(&names));
-        for (at, values) in combinations.into_iter().flatten().enumerate() {
+        for (index, values) in combinations.into_iter().flatten().enumerate() {
             let case = Case::new(row.name, values);
-            let result = row.results.as_ref().and_then(|results| results.get(at));
+            let result = row.results.as_ref().and_then(|results| results.get(index));
             match result.filter(|result| !result.is_null()) {
                 None => {
                     let reason = "it failed, or asv did not finish it".to_owned();
@@ -504,7 +507,7 @@ impl AsvReader<'_> {
                     );
                 }
                 Some(result) => {
-                    let process = build_process(row, at, result, &measure, imported);
+                    let process = build_process(row, index, result, &measure, imported);
                     if let Some(process) = self.left_out.ok_or_count(process) {
                         imported.add_run(case, process);
                     }
@@ -524,27 +527,31 @@ impl AsvReader<'_> {
     }
 
     /// Returns metric, unit and direction of a benchmark.
-    fn benchmark_metric(&mut self, name: &str, benchmark: Option<&AsvBenchmark>) -> UnitMeasure {
+    fn benchmark_metric(
+        &mut self,
+        name: &str,
+        benchmark: Option<&AsvBenchmark>,
+    ) -> MetricConversion {
         let function = name.rsplit('.').next().unwrap_or(name).to_ascii_lowercase();
         let kind = benchmark.map_or("", |benchmark| benchmark.kind.as_str());
-        let is = |known: &str, prefix: &str| match kind {
+        let is_type = |type_name: &str, prefix: &str| match kind {
             "" => function.starts_with(prefix),
-            kind => kind == known,
+            kind => kind == type_name,
         };
-        let usual = if is("memory", "mem_") || is("peakmemory", "peakmem_") {
+        let default_unit = if is_type("memory", "mem_") || is_type("peakmemory", "peakmem_") {
             "bytes"
-        } else if is("track", "track_") {
+        } else if is_type("track", "track_") {
             "unit"
         } else {
             "seconds"
         };
-        let unit = benchmark.map_or(usual, |benchmark| benchmark.unit.as_str());
+        let unit = benchmark.map_or(default_unit, |benchmark| benchmark.unit.as_str());
         // asv's placeholder for a missing unit.
         let unit = if unit == "unit" { "" } else { unit };
-        let mut measure = UnitMeasure::from_unit(unit);
-        if measure.metric.unit == "B" && is("peakmemory", "peakmem_") {
+        let mut measure = MetricConversion::from_unit(unit);
+        if measure.metric.unit == "B" && is_type("peakmemory", "peakmem_") {
             measure.metric.name = "peak_memory".to_owned();
-        } else if measure.metric.unit == "B" && is("memory", "mem_") {
+        } else if measure.metric.unit == "B" && is_type("memory", "mem_") {
             measure.metric.name = "memory".to_owned();
         }
         let is_unknown = measure.metric.better == MetricDirection::Unknown;
@@ -559,13 +566,13 @@ impl AsvReader<'_> {
 
 /// Returns the names of `count` parameters: as described if that fits, else asv's default names.
 fn parameter_names(benchmark: Option<&AsvBenchmark>, count: usize) -> Vec<String> {
-    let known = benchmark.map_or(&[][..], |benchmark| &benchmark.parameters);
-    let usable = known
+    let names = benchmark.map_or(&[][..], |benchmark| &benchmark.parameters);
+    let usable = names
         .iter()
         .filter(|name| Case::refuses_name(name).is_none());
     let distinct: HashSet<&String> = usable.collect();
-    if known.len() == count && distinct.len() == count {
-        return known.to_vec();
+    if names.len() == count && distinct.len() == count {
+        return names.to_vec();
     }
     (1..=count).map(|number| format!("param{number}")).collect()
 }
@@ -573,27 +580,29 @@ fn parameter_names(benchmark: Option<&AsvBenchmark>, count: usize) -> Vec<String
 /// Converts a result into a run, with its individual measurements if the file has them.
 fn build_process(
     row: &AsvRow<'_>,
-    at: usize,
+    index: usize,
     result: &JsonNode<'_>,
-    measure: &UnitMeasure,
+    measure: &MetricConversion,
     imported: &mut SessionBuilder,
 ) -> Result<ImportedProcess> {
     let scaled = |node: &JsonNode<'_>| -> Result<f64> {
         let value = node.number()? * measure.factor;
-        ensure!(value.is_finite(), "'{}' is too large", node.place());
+        ensure!(value.is_finite(), "'{}' is too large", node.location());
         Ok(value)
     };
     let value = scaled(result)?;
     let metric = imported.declare_metric(measure.metric.clone());
     let single = row
         .samples
-        .get(at)
+        .get(index)
         .filter(|node| !node.is_null())
         .map(|node| node.elements())
         .transpose()?;
-    let number = row.statistic("number", at).filter(|number| *number > 0.0);
+    let number = row
+        .statistic("number", index)
+        .filter(|number| *number > 0.0);
     let is_time = measure.metric.unit == "ns";
-    let of_loop = |value: f64| Sample {
+    let loop_sample = |value: f64| Sample {
         iterations: number,
         elapsed_ns: number
             .filter(|_| is_time)
@@ -603,20 +612,21 @@ fn build_process(
     let samples = match single.filter(|single| !single.is_empty()) {
         Some(single) => single
             .iter()
-            .map(|node| Ok(of_loop(scaled(node)?)))
+            .map(|node| Ok(loop_sample(scaled(node)?)))
             .collect::<Result<_>>()?,
-        None => vec![of_loop(value)],
+        None => vec![loop_sample(value)],
     };
     Ok(ImportedProcess {
         samples,
-        notes: spread_note(row, at).into_iter().collect(),
+        notes: spread_note(row, index).into_iter().collect(),
         ..ImportedProcess::default()
     })
 }
 
 /// Returns what asv reports about the spread of a result, as a sentence.
-fn spread_note(row: &AsvRow<'_>, at: usize) -> Option<String> {
-    let pair = |low: &str, high: &str| Some((row.statistic(low, at)?, row.statistic(high, at)?));
+fn spread_note(row: &AsvRow<'_>, index: usize) -> Option<String> {
+    let pair =
+        |low: &str, high: &str| Some((row.statistic(low, index)?, row.statistic(high, index)?));
     let ranges: Vec<String> = [
         pair("q_25", "q_75").map(|(low, high)| format!("quartiles {low} and {high}")),
         pair("ci_99_a", "ci_99_b")
@@ -625,14 +635,14 @@ fn spread_note(row: &AsvRow<'_>, at: usize) -> Option<String> {
     .into_iter()
     .flatten()
     .collect();
-    let repeats = row
-        .statistic("repeat", at)
-        .map(|repeats| format!(" of {repeats} repeats"));
+    let repeat_count = row
+        .statistic("repeat", index)
+        .map(|repeat_count| format!(" of {repeat_count} repeats"));
     (!ranges.is_empty()).then(|| {
         format!(
             "asv reports {}{}.",
             ranges.join(" and "),
-            repeats.unwrap_or_default()
+            repeat_count.unwrap_or_default()
         )
     })
 }

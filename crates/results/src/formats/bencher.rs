@@ -1,15 +1,15 @@
 //! Responses of bencher's `perf` endpoint: results by branch, testbed, benchmark and measure.
 //!
 //! Decides that a report is a session, its testbed the machine, each iteration of the report a run,
-//! and each measure a metric. Responses do not state the direction of a measure, so the user does.
-//! Independent of where the response comes from. Start at [`read`].
+//! and each measure a metric. Responses do not state the direction of a measure, so the user must.
+//! Does not fetch responses. Start at [`read`].
 
 use super::imported::{DroppedEntries, ImportedProcess, value_sample};
 use super::input::InputFile;
 use super::points::{FileSessions, PointKey, revision_origin};
 use super::same_names::{ListedResult, distinguish_results};
 use crate::foreign::json::{self, JsonContent, JsonNode};
-use crate::foreign::unit::UnitMeasure;
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Result, ensure};
 use indexmap::IndexMap;
 use jiff::Timestamp;
@@ -59,7 +59,7 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
 #[derive(Default)]
 struct BencherReports {
     /// Points by their identifying facts.
-    places: IndexMap<String, PointKey>,
+    keys: IndexMap<String, PointKey>,
     points: Vec<ListedResult<ReportFigure>>,
     metrics: HashMap<String, Metric>,
     /// Number of reports without a commit.
@@ -78,35 +78,35 @@ impl BencherReports {
         series: &JsonNode<'_>,
         file: &InputFile<'_>,
     ) -> Result<()> {
-        let Some((of, points)) = self.left_out.ok_or_count(SeriesFacts::read(series)) else {
+        let Some((facts, points)) = self.left_out.ok_or_count(SeriesFacts::read(series)) else {
             return Ok(());
         };
-        let better = file.better.require_direction(&of.measure)?;
-        let metric = Metric::new(&of.measure, &of.unit.metric.unit, better);
+        let better = file.better.require_direction(&facts.measure)?;
+        let metric = Metric::new(&facts.measure, &facts.unit.metric.unit, better);
         for node in points {
-            let point = ReportFigure::read(&node, &of, &metric);
+            let point = ReportFigure::read(&node, &facts, &metric);
             if let Some(point) = self.left_out.ok_or_count(point) {
-                self.add_point(project, &of, point);
+                self.add_point(project, &facts, point);
             }
         }
         self.metrics.insert(metric.name.clone(), metric);
         Ok(())
     }
 
-    fn add_point(&mut self, project: &str, of: &SeriesFacts, point: ReportFigure) {
+    fn add_point(&mut self, project: &str, series: &SeriesFacts, point: ReportFigure) {
         let branch = &point.origin.branch;
-        let key = serde_json::json!([point.report, of.testbed, branch]).to_string();
-        if !self.places.contains_key(&key) {
+        let key = serde_json::json!([point.report, series.testbed, branch]).to_string();
+        if !self.keys.contains_key(&key) {
             self.unnamed += usize::from(!point.has_commit);
         }
-        let entry = self.places.entry(key);
+        let entry = self.keys.entry(key);
         let measurement = entry.index();
         entry.or_insert_with(|| PointKey {
             suite: project.to_owned(),
             key: point.report.clone(),
             origin: point.origin.clone(),
             environment: Environment {
-                machine: Some(of.testbed.clone()),
+                machine: Some(series.testbed.clone()),
                 ..Environment::default()
             },
             started_unix_ms: point.started_unix_ms,
@@ -114,10 +114,10 @@ impl BencherReports {
         });
         self.points.push(ListedResult {
             measurement,
-            case: Case::new(&of.benchmark, Vec::new()),
+            case: Case::new(&series.benchmark, Vec::new()),
             // A benchmark has one result per measure and iteration.
-            metric: format!("{} {}", of.measure, point.iteration),
-            details: of.slug.iter().cloned().collect(),
+            metric: format!("{} {}", series.measure, point.iteration),
+            details: series.slug.iter().cloned().collect(),
             content: point,
         });
     }
@@ -125,21 +125,25 @@ impl BencherReports {
     fn into_sessions(self, label: &str, remarks: &mut Vec<String>) -> Result<Vec<Session>> {
         remarks.extend(self.left_out.into_warning(self.points.is_empty())?);
         let mut runs: IndexMap<(usize, String, u64), (Case, ImportedProcess)> = IndexMap::new();
-        for one in distinguish_results(self.points, remarks)? {
-            let key = (one.measurement, one.case.id(), one.content.iteration);
+        for result in distinguish_results(self.points, remarks)? {
+            let key = (
+                result.measurement,
+                result.case.id(),
+                result.content.iteration,
+            );
             let (_, process) = runs
                 .entry(key)
-                .or_insert_with(|| (one.case, ImportedProcess::default()));
-            process.samples.push(one.content.sample);
-            process.notes.extend(one.content.note);
+                .or_insert_with(|| (result.case, ImportedProcess::default()));
+            process.samples.push(result.content.sample);
+            process.notes.extend(result.content.note);
         }
-        runs.sort_by(|one, _, other, _| one.0.cmp(&other.0));
+        runs.sort_by(|first, _, second, _| first.0.cmp(&second.0));
         let mut points = FileSessions::new("bencher");
         for ((measurement, ..), (case, process)) in runs {
-            let imported = points.session_for(self.places[measurement].clone());
+            let imported = points.session_for(self.keys[measurement].clone());
             for sample in &process.samples {
-                let known = self.metrics.get(&*sample.metric).cloned();
-                known.map(|metric| imported.declare_metric(metric));
+                let metric = self.metrics.get(&*sample.metric).cloned();
+                metric.map(|metric| imported.declare_metric(metric));
             }
             imported.add_run(case, process);
         }
@@ -156,7 +160,7 @@ struct SeriesFacts {
     branch: Option<String>,
     /// Slug of its measure.
     measure: String,
-    unit: UnitMeasure,
+    unit: MetricConversion,
 }
 
 impl SeriesFacts {
@@ -171,7 +175,7 @@ impl SeriesFacts {
             Some(slug) => slug,
             None => measure.require("name")?.text()?,
         };
-        let written = measure.text_of("units")?.unwrap_or_default();
+        let unit = measure.text_of("units")?.unwrap_or_default();
         let read = SeriesFacts {
             benchmark: name("benchmark")?,
             slug: (series.require("benchmark")?.text_of("slug")?)
@@ -179,7 +183,7 @@ impl SeriesFacts {
             testbed: name("testbed")?,
             branch: branch.transpose()?.flatten().map(str::to_owned),
             measure: slug.to_owned(),
-            unit: UnitMeasure::from_unit(written),
+            unit: MetricConversion::from_unit(unit),
         };
         Ok((read, series.require("metrics")?.elements()?))
     }
@@ -197,10 +201,10 @@ struct ReportFigure {
 }
 
 impl ReportFigure {
-    fn read(point: &JsonNode<'_>, of: &SeriesFacts, metric: &Metric) -> Result<ReportFigure> {
-        let (origin, has_commit) = read_origin(point, of.branch.as_deref())?;
+    fn read(point: &JsonNode<'_>, series: &SeriesFacts, metric: &Metric) -> Result<ReportFigure> {
+        let (origin, has_commit) = read_origin(point, series.branch.as_deref())?;
         let started_unix_ms = read_start_time(point)?;
-        let (sample, note) = read_figure(point, metric, of.unit.factor)?;
+        let (sample, note) = read_figure(point, metric, series.unit.factor)?;
         Ok(ReportFigure {
             report: point.require("report")?.text()?.to_owned(),
             iteration: point.number_of("iteration")?.unwrap_or_default() as u64,
@@ -237,7 +241,7 @@ fn read_start_time(point: &JsonNode<'_>) -> Result<Option<i64>> {
     ensure!(
         moment.is_ok(),
         "'{}.start_time' is '{}', not a time like 2026-01-31T12:00:00Z",
-        point.place(),
+        point.location(),
         text.escape_debug()
     );
     Ok(moment.ok().map(Timestamp::as_millisecond))
@@ -252,7 +256,7 @@ fn read_figure(
     let node = point.require("metric")?;
     let value = node.require("value")?;
     let scaled = value.number()? * factor;
-    ensure!(scaled.is_finite(), "'{}' is too large", value.place());
+    ensure!(scaled.is_finite(), "'{}' is too large", value.location());
     let (low, high) = (
         node.number_of("lower_value")?,
         node.number_of("upper_value")?,

@@ -2,7 +2,7 @@
 //!
 //! Decides which lines belong together, and how other lines are reported. Lines of one benchmark
 //! (`-count`) come from one process; each becomes a run with that note, as for google/benchmark.
-//! Independent of where the text comes from. Start at [`read`].
+//! Start at [`read`].
 
 use crate::foreign::file_beginning;
 use crate::foreign::go_bench::{self as line, GoBenchLine, GoFigures, ProcessorSuffixes};
@@ -30,7 +30,7 @@ pub fn recognizes(bytes: &[u8]) -> bool {
         })
 }
 
-/// Reads a whole text. Adds messages for the user to `warnings`.
+/// Reads the whole output. Adds messages for the user to `warnings`.
 ///
 /// # Errors
 /// Fails if the text has no results, or an event that wraps it is invalid.
@@ -53,8 +53,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let mut imported = SessionBuilder::default();
     let mut remarks: Vec<String> = reading.skipped.warning().into_iter().collect();
     remarks.extend(reading.remarks);
-    let further = add_entries(reading.entries, &reading.directions, &mut imported);
-    remarks.extend(further);
+    let entry_warnings = add_entries(reading.entries, &reading.directions, &mut imported);
+    remarks.extend(entry_warnings);
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     imported.into_session(label, reading.environment, None)
 }
@@ -118,15 +118,15 @@ impl<'a> GoOutputParser<'a> {
                     ));
                 }
             }
-            GoBenchLine::Panic(why) => {
+            GoBenchLine::Panic(message) => {
                 self.remarks.push(format!(
-                    "a panic ended a package ('{why}'); later results are missing"
+                    "a panic ended a package ('{message}'); later results are missing"
                 ));
                 self.is_in_panic = true;
             }
-            GoBenchLine::Log(words) => {
+            GoBenchLine::Log(message) => {
                 if explains {
-                    self.set_reason(words);
+                    self.set_reason(message);
                 }
             }
             GoBenchLine::Quiet => {}
@@ -140,10 +140,10 @@ impl<'a> GoOutputParser<'a> {
     fn parse_last_line(&mut self, text: &'a str) {
         match GoBenchLine::parse(text) {
             GoBenchLine::Result(..) | GoBenchLine::Begin(_) | GoBenchLine::Rest(_) => {
-                let shown: String = text.trim().chars().take(60).collect();
+                let excerpt: String = text.trim().chars().take(60).collect();
                 self.remarks.push(format!(
                     "the last line has no newline, so it may be cut short; it was left out: \
-                     '{shown}'"
+                     '{excerpt}'"
                 ));
                 self.begun = None;
             }
@@ -167,13 +167,13 @@ impl<'a> GoOutputParser<'a> {
         self.explains_entry = true;
     }
 
-    fn set_reason(&mut self, words: &str) {
+    fn set_reason(&mut self, message: &str) {
         match self.entries.last_mut().map(|entry| &mut entry.outcome) {
             Some(GoBenchOutcome::Stopped(FailureCause::Skipped { reason })) => {
-                *reason = words.to_owned()
+                *reason = message.to_owned()
             }
             Some(GoBenchOutcome::Stopped(cause)) => {
-                *cause = failure_cause(&format!("failed: {words}"))
+                *cause = failure_cause(&format!("failed: {message}"))
             }
             _ => {}
         }
@@ -218,9 +218,9 @@ impl<'a> GoOutputParser<'a> {
     }
 }
 
-fn failure_cause(words: &str) -> FailureCause {
+fn failure_cause(message: &str) -> FailureCause {
     FailureCause::Invalid {
-        reason: words.to_owned(),
+        reason: message.to_owned(),
     }
 }
 
@@ -294,10 +294,10 @@ fn add_entries(
     imported: &mut SessionBuilder,
 ) -> Vec<String> {
     let processors = processors_by_package(&entries);
-    let none = ProcessorSuffixes::default();
+    let no_suffixes = ProcessorSuffixes::default();
     let cases: Vec<(&str, Case)> = (entries.iter())
         .map(|entry| {
-            let suffixes = processors.get(&entry.package).unwrap_or(&none);
+            let suffixes = processors.get(&entry.package).unwrap_or(&no_suffixes);
             let (name, count) = entry.split_name(suffixes);
             (name, line::case_from_name(entry.package, name, Some(count)))
         })
@@ -308,20 +308,20 @@ fn add_entries(
             *counts.entry(case.id()).or_default() += 1;
         }
     }
-    let mut adding = EntryAdder {
+    let mut adder = EntryAdder {
         directions,
         imported,
         not_finite: 0,
     };
     for (entry, (name, case)) in entries.into_iter().zip(cases) {
         let is_repeated = counts.get(&case.id()).is_some_and(|count| *count > 1);
-        adding.add_entry(entry, (name, case), is_repeated);
+        adder.add_entry(entry, (name, case), is_repeated);
     }
     let mut remarks = Vec::new();
     if counts.values().any(|count| *count > 1) {
         remarks.push(REPETITIONS_WARNING.to_owned());
     }
-    remarks.extend(adding.warnings());
+    remarks.extend(adder.warnings());
     remarks
 }
 

@@ -97,11 +97,13 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 /// Converts a line. Only our own logs state an outcome.
 fn line_total(line: &LoggedHistogram) -> TaggedTotal {
     let tag = line.tag.as_deref().unwrap_or_default();
-    let ours = tag.split_once('/').and_then(|(name, outcome)| {
-        let (_, quantity) = QUANTITIES.iter().find(|(known, _)| *known == name)?;
+    let own_tag = tag.split_once('/').and_then(|(name, outcome)| {
+        let (_, quantity) = QUANTITIES
+            .iter()
+            .find(|(quantity_name, _)| *quantity_name == name)?;
         Some((*quantity, outcome))
     });
-    let (benchmark, quantity, outcome) = match ours {
+    let (benchmark, quantity, outcome) = match own_tag {
         Some((quantity, "all")) => (BENCHMARK, quantity, Some("ok")),
         Some((quantity, outcome)) => (BENCHMARK, quantity, Some(outcome)),
         None if tag.is_empty() => (BENCHMARK, "latency", None),
@@ -116,21 +118,21 @@ fn line_total(line: &LoggedHistogram) -> TaggedTotal {
     }
 }
 
-fn add_total(totals: &mut Vec<TaggedTotal>, more: TaggedTotal) {
-    let known = totals
+fn add_total(totals: &mut Vec<TaggedTotal>, addition: TaggedTotal) {
+    let existing = totals
         .iter_mut()
-        .find(|total| total.quantity == more.quantity && same_case(total, &more));
-    match known {
+        .find(|total| total.quantity == addition.quantity && same_case(total, &addition));
+    match existing {
         Some(total) => {
-            total.times.merge(&more.times);
-            total.length += more.length;
+            total.times.merge(&addition.times);
+            total.length += addition.length;
         }
-        None => totals.push(more),
+        None => totals.push(addition),
     }
 }
 
-fn same_case(one: &TaggedTotal, other: &TaggedTotal) -> bool {
-    (&one.benchmark, &one.outcome) == (&other.benchmark, &other.outcome)
+fn same_case(first: &TaggedTotal, second: &TaggedTotal) -> bool {
+    (&first.benchmark, &first.outcome) == (&second.benchmark, &second.outcome)
 }
 
 /// Builds the report of all quantities of a case.

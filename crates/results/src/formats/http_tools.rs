@@ -27,7 +27,7 @@ pub fn recognizes_text(bytes: &[u8]) -> bool {
 }
 
 fn detect_tool(text: &str) -> Option<&'static str> {
-    let is_of = |beginnings: &[&str]| {
+    let has_line_of = |beginnings: &[&str]| {
         text.lines().any(|line| {
             beginnings.iter().any(|start| line.starts_with(start))
                 && (!line.starts_with("Running ") || line.contains(" test @ "))
@@ -35,7 +35,7 @@ fn detect_tool(text: &str) -> Option<&'static str> {
     };
     TEXT_TOOLS
         .iter()
-        .find(|(_, beginnings)| is_of(beginnings))
+        .find(|(_, beginnings)| has_line_of(beginnings))
         .map(|(tool, _)| *tool)
 }
 
@@ -83,7 +83,7 @@ pub fn read_autocannon(label: &str, bytes: &[u8], warnings: &mut Vec<String>) ->
     ensure!(
         duration.number()? > 0.0,
         "'{}' is {}, so the rate is undefined",
-        duration.place(),
+        duration.location(),
         duration.value()
     );
     root.require("latency")?;
@@ -153,8 +153,8 @@ pub fn read_hey_oha(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Re
         errors: Some(0.0),
         ..LoadReport::default()
     };
-    let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-    for line in whole.lines().map(str::trim) {
+    let complete_lines = text.rfind('\n').map_or("", |end| &text[..end]);
+    for line in complete_lines.lines().map(str::trim) {
         parse_hey_oha_line(line, &mut load);
     }
     load.throughput
@@ -200,11 +200,13 @@ fn parse_hey_oha_line(line: &str, load: &mut LoadReport) {
         if let Some(ns) = parse_duration_ns(time).filter(|_| is_number) {
             load.times_ns.push((percentile_metric(number), ns));
         }
-    } else if let Some((number, words)) = line.strip_prefix('[').and_then(|l| l.split_once(']')) {
+    } else if let Some((number, description)) =
+        line.strip_prefix('[').and_then(|l| l.split_once(']'))
+    {
         let Ok(number) = number.parse::<f64>() else {
             return;
         };
-        match words.trim().strip_suffix(" responses") {
+        match description.trim().strip_suffix(" responses") {
             Some(count) => count_responses(number, count.trim().parse().unwrap_or(0.0), load),
             None => load.errors = load.errors.map(|errors| errors + number),
         }
@@ -214,8 +216,8 @@ fn parse_hey_oha_line(line: &str, load: &mut LoadReport) {
 fn count_responses(status: f64, count: f64, load: &mut LoadReport) {
     load.requests = Some(load.requests.unwrap_or(0.0) + count);
     let is_good = (200.0..300.0).contains(&status);
-    let bad = if is_good { 0.0 } else { count };
-    load.non2xx = Some(load.non2xx.unwrap_or(0.0) + bad);
+    let non2xx = if is_good { 0.0 } else { count };
+    load.non2xx = Some(load.non2xx.unwrap_or(0.0) + non2xx);
 }
 
 /// Parses `0.0354 secs` or `35.67 ms`.

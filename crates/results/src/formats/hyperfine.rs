@@ -1,7 +1,7 @@
 //! Results of `hyperfine --export-json`.
 //!
-//! Decides how rows are mapped: each measured time is one process and thus one run. Independent of
-//! where the file comes from. Start at [`read`]. The format is described in hyperfine's README
+//! Decides how rows are mapped: each measured time is one process and thus one run. Start
+//! at [`read`]. The format is described in hyperfine's README
 //! ("JSON"); unknown keys are ignored.
 
 use super::imported::{ImportedProcess, SessionBuilder, value_sample};
@@ -71,7 +71,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 /// An element of `results`.
 struct HyperfineResult {
     command: String,
-    /// Parameters, with the texts substituted into the command.
+    /// Parameters, with the strings substituted into the command.
     parameters: Vec<(String, String)>,
     /// Seconds and exit status. hyperfine writes null for a process killed by a signal, whichever
     /// it was.
@@ -209,7 +209,7 @@ fn exit_statuses(result: &JsonNode<'_>, count: usize) -> Result<Vec<Option<i32>>
     ensure!(
         elements.len() == count,
         "'{}' has {} values, but there are {count} times",
-        codes.place(),
+        codes.location(),
         elements.len()
     );
     let status = |node: &JsonNode<'_>| {
@@ -232,28 +232,28 @@ fn value_text(value: &serde_json::Value) -> String {
 /// The file only has the commands after substitution. A guess is accepted if it reproduces each of
 /// them, for more than one setting; otherwise every command is its own benchmark.
 fn infer_template(results: &[HyperfineResult]) -> Option<String> {
-    let (first, others) = results.split_first()?;
+    let (first, other_results) = results.split_first()?;
     let mut values: Vec<_> = first.parameters.iter().collect();
     values.sort_by_key(|(_, text)| std::cmp::Reverse(text.len()));
-    let mut guess = first.command.clone();
+    let mut template = first.command.clone();
     for (name, text) in values.iter().filter(|(_, text)| !text.is_empty()) {
-        guess = guess.replace(text, &format!("{{{name}}}"));
+        template = template.replace(text, &format!("{{{name}}}"));
     }
-    let gives_back = |result: &HyperfineResult| {
+    let reproduces = |result: &HyperfineResult| {
         let filled = result
             .parameters
             .iter()
-            .fold(guess.clone(), |command, (name, text)| {
+            .fold(template.clone(), |command, (name, text)| {
                 command.replace(&format!("{{{name}}}"), text)
             });
         filled == result.command
     };
-    let varies = |at: usize| {
-        others
+    let varies = |index: usize| {
+        other_results
             .iter()
-            .any(|other| other.parameters[at].1 != first.parameters[at].1)
+            .any(|other| other.parameters[index].1 != first.parameters[index].1)
     };
-    let same_names = others.iter().all(|other| {
+    let same_names = other_results.iter().all(|other| {
         let names = |result: &HyperfineResult| -> Vec<String> {
             result
                 .parameters
@@ -263,11 +263,11 @@ fn infer_template(results: &[HyperfineResult]) -> Option<String> {
         };
         names(other) == names(first)
     });
-    let sure = !first.parameters.is_empty()
+    let is_certain = !first.parameters.is_empty()
         && same_names
         && (0..first.parameters.len()).all(varies)
-        && results.iter().all(gives_back);
-    sure.then_some(guess)
+        && results.iter().all(reproduces);
+    is_certain.then_some(template)
 }
 
 #[cfg(test)]

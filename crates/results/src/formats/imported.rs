@@ -1,10 +1,10 @@
 //! Builds the session for an imported file.
 //!
-//! Decides the session's design: one variant, and an unknown order. Independent of the file format.
-//! Start at [`SessionBuilder`], or at [`merge_sessions`] for several files with results of the same
-//! thing: there, values from one process, such as repetitions inside a program, are samples of one
-//! run (docs/why/statistics.md, "One value per process"). A single file would have only one run, so
-//! each repetition counts as a run, with a note.
+//! Decides the session's design: one variant, and an unknown order. Knows nothing about file
+//! formats. Start at [`SessionBuilder`], or at [`merge_sessions`] for several files with results of
+//! the same thing: there, values from one process, such as repetitions inside a program, are samples
+//! of one run (docs/why/statistics.md, "One value per process"). A single file would have only one
+//! run, so each repetition counts as a run, with a note.
 
 use anyhow::{Error, Result, bail, ensure};
 use speedwell_model::{
@@ -64,8 +64,8 @@ pub struct ImportedProcess {
 impl SessionBuilder {
     /// Declares a metric; the first one is primary. Returns its shared name for samples.
     pub fn declare_metric(&mut self, metric: Metric) -> Arc<str> {
-        if let Some(known) = self.names.iter().find(|known| ***known == *metric.name) {
-            return known.clone();
+        if let Some(name) = self.names.iter().find(|name| ***name == *metric.name) {
+            return name.clone();
         }
         let name: Arc<str> = metric.name.as_str().into();
         self.names.push(name.clone());
@@ -75,14 +75,14 @@ impl SessionBuilder {
 
     /// Returns the shared name of a metric that was declared before.
     pub fn metric_name(&self, name: &str) -> Option<Arc<str>> {
-        self.names.iter().find(|known| &***known == name).cloned()
+        self.names.iter().find(|metric| &***metric == name).cloned()
     }
 
     /// Adds a run.
     pub fn add_run(&mut self, case: Case, process: ImportedProcess) {
         let slot = self.next_slot();
-        let known = self.cases.entry(case.id());
-        let (case, count) = known.or_insert_with(|| (case.into(), 0));
+        let case_entry = self.cases.entry(case.id());
+        let (case, count) = case_entry.or_insert_with(|| (case.into(), 0));
         let block = *count;
         *count += 1;
         self.runs.push(Run {
@@ -232,7 +232,7 @@ pub fn value_sample(metric: &Arc<str>, value: f64) -> Sample {
 /// Fails if there are no sessions, or two have different units for a metric.
 pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> Result<Session> {
     let mut parts = sessions.into_iter();
-    let Some((first, wanted)) = parts.next() else {
+    let Some((first, variant)) = parts.next() else {
         bail!("'{label}' contains no results");
     };
     let mut merged = Session {
@@ -247,10 +247,10 @@ pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> 
         ..first.clone()
     };
     let mut counts = HashMap::new();
-    merge_session(&mut merged, first, wanted, &mut counts)?;
-    for (session, wanted) in parts {
+    merge_session(&mut merged, first, variant, &mut counts)?;
+    for (session, variant) in parts {
         merged.id = format!("{}+{}", merged.id, session.id);
-        merge_session(&mut merged, session, wanted, &mut counts)?;
+        merge_session(&mut merged, session, variant, &mut counts)?;
     }
     merged.design.order = RunOrder::Imported;
     merged.design.baseline = ONLY_VARIANT.to_owned();
@@ -264,22 +264,22 @@ pub fn merge_sessions(label: &str, sessions: Vec<(Session, Option<String>)>) -> 
 fn merge_session(
     merged: &mut Session,
     session: Session,
-    wanted: Option<String>,
+    variant_name: Option<String>,
     counts: &mut HashMap<String, u32>,
 ) -> Result<()> {
     for metric in &session.metrics {
         match merged.metric(&metric.name) {
             None => merged.metrics.push(metric.clone()),
-            Some(known) if known.unit != metric.unit => bail!(
+            Some(existing) if existing.unit != metric.unit => bail!(
                 "its files have different units for '{}': '{}' and '{}'",
                 metric.name,
-                known.unit,
+                existing.unit,
                 metric.unit
             ),
             Some(_) => {}
         }
     }
-    let variant = wanted.unwrap_or_else(|| session.design.baseline.clone());
+    let variant = variant_name.unwrap_or_else(|| session.design.baseline.clone());
     let is_only = session.variants.len() < 2;
     let chosen = session
         .runs
@@ -299,22 +299,22 @@ fn merge_session(
 
 /// Joins runs that are repetitions in one process.
 fn join_repetitions(runs: impl Iterator<Item = Run>) -> Vec<Run> {
-    let mut kept: Vec<Run> = Vec::new();
+    let mut joined: Vec<Run> = Vec::new();
     let mut processes: HashMap<String, usize> = HashMap::new();
     for mut run in runs {
         let is_repetition = run.notes.iter().any(|note| note == NOTE_ON_REPETITIONS);
         run.notes.retain(|note| note != NOTE_ON_REPETITIONS);
         match processes.get(&run.case.id()).filter(|_| is_repetition) {
-            Some(&at) => kept[at].samples.extend(run.samples),
+            Some(&index) => joined[index].samples.extend(run.samples),
             None => {
                 if is_repetition {
-                    processes.insert(run.case.id(), kept.len());
+                    processes.insert(run.case.id(), joined.len());
                 }
-                kept.push(run);
+                joined.push(run);
             }
         }
     }
-    kept
+    joined
 }
 
 /// Sets parameters on all cases of a session, replacing existing values.
@@ -337,7 +337,7 @@ pub fn set_parameters(session: &mut Session, values: &[(String, ParameterValue)]
 fn with_parameters(case: &Case, values: &[(String, ParameterValue)]) -> Case {
     let mut extended = case.clone();
     for (name, value) in values {
-        extended.values.retain(|(known, _)| known != name);
+        extended.values.retain(|(existing, _)| existing != name);
         extended.values.push((name.clone(), value.clone()));
     }
     extended

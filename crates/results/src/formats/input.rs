@@ -1,6 +1,6 @@
 //! A file to read, and the facts about it that the user provides.
 //!
-//! Decides how these facts are parsed. Independent of the file format. Start at [`InputFile`], or
+//! Decides how these facts are parsed. Knows nothing about file formats. Start at [`InputFile`], or
 //! at [`MetricDirections`] for files that do not say which direction of a metric is better.
 
 use anyhow::{Context, Result, bail};
@@ -39,7 +39,7 @@ impl MetricDirections {
     pub fn set_direction(&mut self, name: &str, value: &str) -> Result<bool> {
         let metric = match name.strip_prefix(MetricDirections::NAME) {
             Some("") => None,
-            Some(rest) if rest.starts_with('.') => Some(&rest[1..]),
+            Some(suffix) if suffix.starts_with('.') => Some(&suffix[1..]),
             _ => return Ok(false),
         };
         let better = match value {
@@ -91,13 +91,13 @@ mod tests {
             better.require_direction("ops").unwrap(),
             MetricDirection::Higher
         );
-        let wrong = better
+        let error = better
             .set_direction("better", "up")
             .unwrap_err()
             .to_string();
         assert!(
-            wrong.starts_with("unknown direction 'up'\nhint: "),
-            "{wrong}"
+            error.starts_with("unknown direction 'up'\nhint: "),
+            "{error}"
         );
     }
 }

@@ -40,7 +40,7 @@ pub fn write(session: &Session, out: &mut dyn Write) -> anyhow::Result<()> {
 /// ignored, `count` is their number, and `runs` yields them one at a time.
 ///
 /// # Errors
-/// As for [`write`], or `runs` fails.
+/// Fails like [`write`], or if `runs` fails.
 pub fn write_streaming(
     (session, count): (&Session, usize),
     out: &mut dyn Write,
@@ -142,13 +142,13 @@ fn into_recording(line: ProfileLine<'_>) -> ProfileRecording {
 /// Returns the parameters in reported order, made valid for JSON: a number that is not finite
 /// becomes text with the same canonical form, so the id of the case does not change.
 pub(crate) fn json_parameters(case: &Case) -> Cow<'_, [(String, ParameterValue)]> {
-    let is_odd =
+    let is_not_finite =
         |value: &ParameterValue| value.as_number().is_some_and(|number| !number.is_finite());
-    if !case.values.iter().any(|(_, value)| is_odd(value)) {
+    if !case.values.iter().any(|(_, value)| is_not_finite(value)) {
         return Cow::Borrowed(&case.values);
     }
     let mut values = case.values.clone();
-    for (_, value) in values.iter_mut().filter(|(_, value)| is_odd(value)) {
+    for (_, value) in values.iter_mut().filter(|(_, value)| is_not_finite(value)) {
         *value = ParameterValue::Text(value.to_string());
     }
     Cow::Owned(values)
@@ -171,7 +171,7 @@ pub fn read(text: &str) -> anyhow::Result<Vec<Session>> {
             .read_line(line, number)
             .with_context(|| format!("line {number}"))?;
     }
-    reading.turn.check_complete()?;
+    reading.current.check_complete()?;
     ensure!(!reading.sessions.is_empty(), "it contains no session");
     Ok(reading.sessions)
 }
@@ -191,7 +191,7 @@ pub fn read_header(line: &str) -> anyhow::Result<Session> {
 #[derive(Default)]
 struct SessionsReader {
     sessions: Vec<Session>,
-    turn: StreamingReader,
+    current: StreamingReader,
 }
 
 /// Streaming reader for a series of sessions, which keeps no runs.
@@ -200,7 +200,7 @@ pub(crate) struct StreamingReader {
     /// Counts announced by the last header, and its line number; `None` before the first one.
     announced: Option<([Option<usize>; 3], usize)>,
     /// Number of runs, failures and profiles since then.
-    found: [usize; 3],
+    counts: [usize; 3],
     machines: u32,
     /// Slot of the first run whose machine is unknown.
     stray: Option<u32>,
@@ -226,11 +226,11 @@ pub(crate) struct InternedNames {
 
 impl SessionsReader {
     fn read_line(&mut self, text: &str, number: usize) -> anyhow::Result<()> {
-        let parsed = self.turn.read_line(text, number)?;
+        let parsed = self.current.read_line(text, number)?;
         if let Some(mut session) = parsed.header {
             // Do not allocate for more runs than the text can contain.
-            let announced = self.turn.announced_runs().min(text.len());
-            session.runs = Vec::with_capacity(announced);
+            let expected_runs = self.current.announced_runs().min(text.len());
+            session.runs = Vec::with_capacity(expected_runs);
             self.sessions.push(*session);
         }
         if let Some(session) = self.sessions.last_mut() {
@@ -260,21 +260,21 @@ impl StreamingReader {
         if self.announced.is_none() {
             bail!("the header of a session, {{\"speedwell\":\"session\",...}}, is missing");
         }
-        let said = ParsedLine {
+        let parsed = ParsedLine {
             header: None,
             run: line.run.map(|run| self.shared.convert_run(run)),
             failure: line.failure.map(Cow::into_owned),
             profile: line.profile.map(into_recording),
         };
-        if let Some(run) = &said.run
-            && run.machine.is_some_and(|place| place >= self.machines)
+        if let Some(run) = &parsed.run
+            && run.machine.is_some_and(|machine| machine >= self.machines)
         {
             self.stray = self.stray.or(Some(run.slot));
         }
-        self.found[0] += usize::from(said.run.is_some());
-        self.found[1] += usize::from(said.failure.is_some());
-        self.found[2] += usize::from(said.profile.is_some());
-        Ok(said)
+        self.counts[0] += usize::from(parsed.run.is_some());
+        self.counts[1] += usize::from(parsed.failure.is_some());
+        self.counts[2] += usize::from(parsed.profile.is_some());
+        Ok(parsed)
     }
 
     /// Returns the number of runs that the last header announced.
@@ -301,7 +301,7 @@ impl StreamingReader {
         );
         let header: HeaderLine = parse_line(text)?;
         self.announced = Some(([header.runs, header.failures, header.profiles], number));
-        self.found = [0; 3];
+        self.counts = [0; 3];
         self.machines = header.machines.len() as u32;
         self.stray = None;
         Ok(Session {
@@ -342,10 +342,10 @@ impl StreamingReader {
             );
         }
         let kinds = ["runs", "failures", "profiles"].into_iter().zip(announced);
-        for ((what, announced), found) in kinds.zip(self.found) {
+        for ((kind, announced), found) in kinds.zip(self.counts) {
             if let Some(announced) = announced.filter(|&announced| announced != found) {
                 bail!(
-                    "line {header_line} announces {announced} {what}, but {found} follow\n\
+                    "line {header_line} announces {announced} {kind}, but {found} follow\n\
                      hint: is the file cut short?"
                 );
             }
@@ -387,17 +387,17 @@ impl InternedNames {
 
     fn intern_case(&mut self, case: Case) -> Arc<Case> {
         // Cases with the same id may list their parameters in different orders.
-        let known = self.cases.entry(case.id()).or_default();
-        if let Some(same) = known.iter().find(|known| ***known == case) {
-            return same.clone();
+        let same_id = self.cases.entry(case.id()).or_default();
+        if let Some(interned) = same_id.iter().find(|same_id| ***same_id == case) {
+            return interned.clone();
         }
-        known.push(Arc::new(case));
-        known[known.len() - 1].clone()
+        same_id.push(Arc::new(case));
+        same_id[same_id.len() - 1].clone()
     }
 
     fn intern_name(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.names.get(name) {
-            return known.clone();
+        if let Some(interned) = self.names.get(name) {
+            return interned.clone();
         }
         let name: Arc<str> = name.into();
         self.names.insert(name.clone());
@@ -625,29 +625,29 @@ mod tests {
     #[test]
     fn a_newer_version_is_refused_with_both_numbers() {
         let newer = HEADER.replace(r#""version":1"#, r#""version":7"#);
-        let words = error_text(&format!("{HEADER}\n{newer}"));
+        let message = error_text(&format!("{HEADER}\n{newer}"));
         assert!(
-            words.starts_with("line 2: ") && words.contains("format 7"),
-            "{words}"
+            message.starts_with("line 2: ") && message.contains("format 7"),
+            "{message}"
         );
-        assert!(words.contains("hint: update speedwell"), "{words}");
+        assert!(message.contains("hint: update speedwell"), "{message}");
     }
 
     #[test]
     fn errors_name_the_line_and_the_column() {
-        let words = error_text(&format!("{HEADER}\n{{\"run\":{{\"benchmark\":5}}}}"));
+        let message = error_text(&format!("{HEADER}\n{{\"run\":{{\"benchmark\":5}}}}"));
         assert!(
-            words.starts_with("line 2: ") && words.contains("(column 21)"),
-            "{words}"
+            message.starts_with("line 2: ") && message.contains("(column 21)"),
+            "{message}"
         );
-        assert!(!words.contains("at line 1"), "{words}");
+        assert!(!message.contains("at line 1"), "{message}");
         let bad_number = r#"{"run":{"benchmark":"b","variant":"a","slot":0,
             "samples":[{"metric":"t","value":"fast"}]}}"#
             .replace('\n', "");
-        let words = error_text(&format!("{HEADER}\n\n{bad_number}"));
+        let message = error_text(&format!("{HEADER}\n\n{bad_number}"));
         assert!(
-            words.starts_with("line 3: ") && words.contains("\"fast\""),
-            "{words}"
+            message.starts_with("line 3: ") && message.contains("\"fast\""),
+            "{message}"
         );
     }
 
@@ -661,10 +661,10 @@ mod tests {
     #[test]
     fn a_file_cut_short_is_noticed() {
         let header = HEADER.replace(r#""id""#, r#""runs":2,"failures":0,"id""#);
-        let words = error_text(&format!("{HEADER}\n{header}"));
+        let message = error_text(&format!("{HEADER}\n{header}"));
         assert!(
-            words.contains("line 2 announces 2 runs, but 0 follow"),
-            "{words}"
+            message.contains("line 2 announces 2 runs, but 0 follow"),
+            "{message}"
         );
     }
 }

@@ -2,7 +2,7 @@
 //! (Barrett et al., OOPSLA 2017): the wall-clock times of all iterations of every process.
 //!
 //! Decides how entries are mapped: a key `BENCHMARK:VM:VARIANT` is a case, each of its lists a
-//! process, each number the time of one iteration in seconds. Independent of how they are analyzed.
+//! process, each number the time of one iteration in seconds.
 //! Start at [`read`]. Processor counters, and what `warmup_stats` adds to such files, are ignored.
 
 use super::imported::{ImportedProcess, SessionBuilder, value_sample};
@@ -34,7 +34,7 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
     let metric = imported.declare_metric(Metric::throughput());
     for (key, value) in times.members() {
         let case = parse_case(key).with_context(|| format!("'{key}' in '{TIMES_KEY}'"))?;
-        let processes = JsonNode::from_place(format!("{TIMES_KEY}.{key}"), value);
+        let processes = JsonNode::at_location(format!("{TIMES_KEY}.{key}"), value);
         for process in processes.elements()? {
             let points = process.elements()?;
             if points.is_empty() {
@@ -47,7 +47,7 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Session> {
                 ensure!(
                     seconds > 0.0,
                     "'{}' is {seconds}: expected a time above 0",
-                    point.place()
+                    point.location()
                 );
                 Ok(Sample {
                     elapsed_ns: Some((seconds * NS_PER_SECOND) as u64),
@@ -98,7 +98,7 @@ mod tests {
         let values: Vec<f64> = session.runs[1]
             .samples
             .iter()
-            .map(|one| one.value)
+            .map(|sample| sample.value)
             .collect();
         assert_eq!(
             (session.runs.len(), session.failures.len(), values),
@@ -109,15 +109,15 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        let told = |times: &str| {
+        let error_message = |times: &str| {
             let text = format!("{{\"wallclock_times\": {times}}}");
             format!("{:#}", read("f", text.as_bytes()).unwrap_err())
         };
         assert_eq!(
-            told("{\"a:b\": []}"),
+            error_message("{\"a:b\": []}"),
             "'a:b' in 'wallclock_times': expected BENCHMARK:VM:VARIANT"
         );
-        assert!(told("{\"a:b:c\": [[1, -2]]}").contains("is -2: expected a time above 0"));
-        assert_eq!(told("{}"), "it contains no results");
+        assert!(error_message("{\"a:b:c\": [[1, -2]]}").contains("is -2: expected a time above 0"));
+        assert_eq!(error_message("{}"), "it contains no results");
     }
 }

@@ -1,7 +1,7 @@
 //! A load test as reported by an HTTP tool, independent of the tool.
 //!
 //! Decides the names of cases and metrics, so that reports of different tools can be compared.
-//! Independent of the file format; the validity of the figures is judged in `analysis/validity/`.
+//! Knows nothing about file formats; the validity of the figures is judged in `analysis/validity/`.
 //! Start at [`LoadReport`].
 
 use super::imported::{ImportedProcess, SessionBuilder, value_sample};
@@ -81,7 +81,7 @@ impl LoadReport {
         self.drop_zero_times();
         self.warn_if_impossible();
         let mut samples = Vec::new();
-        let mut keep = |metric: Metric, value: f64| {
+        let mut add_sample = |metric: Metric, value: f64| {
             // A figure that the tool could not compute is missing, not infinite.
             if value.is_finite() {
                 let metric = imported.declare_metric(metric);
@@ -94,17 +94,17 @@ impl LoadReport {
                 Some(_) => Metric::throughput(),
                 None => Metric::new("requests_per_second", "1/s", MetricDirection::Higher),
             };
-            keep(metric, rate);
+            add_sample(metric, rate);
         }
         for (name, value_ns) in &self.times_ns {
-            keep(Metric::new(name, "ns", MetricDirection::Lower), *value_ns);
+            add_sample(Metric::new(name, "ns", MetricDirection::Lower), *value_ns);
         }
         for (metric, value) in self.others.drain(..) {
-            keep(metric, value);
+            add_sample(metric, value);
         }
         for (name, count) in [("http_errors", self.errors), ("http_non2xx", self.non2xx)] {
             if let Some(count) = count {
-                keep(Metric::new(name, "", MetricDirection::Lower), count);
+                add_sample(Metric::new(name, "", MetricDirection::Lower), count);
             }
         }
         for sample in samples.iter_mut().take(1) {
@@ -156,18 +156,18 @@ impl LoadReport {
             .filter(|name| name.starts_with("latency"))
             .collect();
         // If a percentile is below the printed minimum, that is not the minimum.
-        let is_least = |name: &str| name == LATENCY_MIN;
-        let has_lower = latencies.iter().any(|name| !is_least(name));
-        let before = self.times_ns.len();
+        let is_minimum = |name: &str| name == LATENCY_MIN;
+        let has_lower = latencies.iter().any(|name| !is_minimum(name));
+        let old_count = self.times_ns.len();
         self.times_ns
-            .retain(|(name, _)| !(has_lower && is_least(name)));
+            .retain(|(name, _)| !(has_lower && is_minimum(name)));
         if !latencies.is_empty() && self.resolution_ns > 0.0 {
             self.remarks.push(format!(
                 "times are whole multiples of {} ms, so {} of 0 ms {} left out{}",
                 self.resolution_ns / NS_PER_MS,
                 latencies.join(", "),
                 if latencies.len() == 1 { "is" } else { "are" },
-                if self.times_ns.len() < before {
+                if self.times_ns.len() < old_count {
                     ", and latency_min with them"
                 } else {
                     ""
@@ -197,11 +197,11 @@ impl LoadReport {
         else {
             return;
         };
-        let least = rate * (mean_ns - self.resolution_ns / 2.0) / NS_PER_SECOND;
+        let min_in_flight = rate * (mean_ns - self.resolution_ns / 2.0) / NS_PER_SECOND;
         let is_plain = self.has_single_requests && !self.has_fixed_rate && !failed;
-        if is_plain && least > concurrency * MAX_REQUESTS_PER_CONNECTION {
+        if is_plain && min_in_flight > concurrency * MAX_REQUESTS_PER_CONNECTION {
             self.remarks.push(format!(
-                "rate times mean latency implies {least:.1} requests in flight on {concurrency} \
+                "rate times mean latency implies {min_in_flight:.1} requests in flight on {concurrency} \
                  connections, so the figures are inconsistent"
             ));
         }
@@ -210,12 +210,12 @@ impl LoadReport {
 
 /// Formats a warning as a sentence.
 fn to_sentence(remark: &str) -> String {
-    let mut letters = remark.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    let mut characters = remark.chars();
+    let first = characters.next().map(|first| first.to_ascii_uppercase());
     format!(
         "{}{}.",
         first.map_or(String::new(), String::from),
-        letters.as_str()
+        characters.as_str()
     )
 }
 

@@ -92,20 +92,22 @@ impl LoadNames {
 
 /// Returns what the addresses have in common: the path, else the server, else `load`.
 fn common_address(loads: &[LoadRun]) -> String {
-    let same = |part: fn(&str) -> &str| {
+    let common_part = |part: fn(&str) -> &str| {
         let mut parts = loads.iter().map(|load| part(&load.url));
         let first = parts.next()?;
         parts.all(|other| other == first).then(|| first.to_owned())
     };
-    let path = same(|url| split_address(url).1);
-    path.or_else(|| same(|url| split_address(url).0))
+    let path = common_part(|url| split_address(url).1);
+    path.or_else(|| common_part(|url| split_address(url).0))
         .unwrap_or_else(|| "load".to_owned())
 }
 
 /// Splits an address into server and path.
 fn split_address(url: &str) -> (&str, &str) {
-    let host = url.find("://").map_or(0, |at| at + 3);
-    let path = url[host..].find('/').map_or(url.len(), |at| host + at);
+    let host = url.find("://").map_or(0, |offset| offset + 3);
+    let path = url[host..]
+        .find('/')
+        .map_or(url.len(), |offset| host + offset);
     (&url[..path], &url[path..])
 }
 
@@ -144,10 +146,10 @@ fn complete_run(run: &mut Run, load: &LoadRun, names: &LoadNames) -> Result<()> 
     run.started_unix_ms = i64::try_from(load.measured.began_epoch_ms).unwrap_or(0);
     let warnings = load.warnings.iter();
     run.notes.extend(warnings.cloned());
-    let mut kept = load.clone();
+    let mut stored = load.clone();
     // Per-request rows belong in a separate file, not in every copy of a session.
-    kept.measured.rows.clear();
-    run.load = Some(Arc::from(serde_json::to_string(&kept)?));
+    stored.measured.rows.clear();
+    run.load = Some(Arc::from(serde_json::to_string(&stored)?));
     Ok(())
 }
 
@@ -180,7 +182,7 @@ pub fn read_loads(bytes: &[u8]) -> Result<Vec<LoadRun>> {
 /// Reads a report's JSON as a session with its loads.
 ///
 /// # Errors
-/// As for [`read_loads`].
+/// Fails like [`read_loads`].
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let session = load_session(label, &read_loads(bytes)?, warnings)?;
     Ok(Session {
@@ -264,7 +266,7 @@ pub(super) fn time_metrics<K: TimeQuantity>(
     times: &TimeDistribution<K>,
     is_shown: impl Fn(u32) -> bool,
 ) -> Vec<(String, f64)> {
-    let named = |percent: &str| match percent {
+    let metric_name = |percent: &str| match percent {
         "100" => format!("{quantity}_max"),
         _ => percentile_metric(percent).replacen("latency", quantity, 1),
     };
@@ -275,43 +277,43 @@ pub(super) fn time_metrics<K: TimeQuantity>(
     let percentiles = PERCENTILES
         .iter()
         .filter(|(_, ppm)| is_shown(*ppm))
-        .filter_map(|(percent, ppm)| Some((named(percent), times.quantile(*ppm)?.ns as f64)));
+        .filter_map(|(percent, ppm)| Some((metric_name(percent), times.quantile(*ppm)?.ns as f64)));
     mean.into_iter().chain(percentiles).collect()
 }
 
 /// Returns whether to report a percentile in millionths; 0 stands for the mean.
-fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, all: Option<&OpenTimes>) -> bool {
-    let (Some(verdict), Some(all)) = (verdict, all) else {
+fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) -> bool {
+    let (Some(verdict), Some(times)) = (verdict, times) else {
         return true;
     };
     let is_wide = match ppm {
-        0 => all.is_mean_too_wide(),
-        _ => all.are_too_wide(&[ppm]).map(|wide| wide == [true]),
+        0 => times.is_mean_too_wide(),
+        _ => times.are_too_wide(&[ppm]).map(|wide| wide == [true]),
     };
     let is_late = is_wide.unwrap_or_else(|| verdict.is_generator_limited());
-    let is_lost = verdict.is_rate_missed() && ppm >= TAIL_PPM;
-    !is_late && !is_lost
+    let is_dropped = verdict.is_rate_missed() && ppm >= TAIL_PPM;
+    !is_late && !is_dropped
 }
 
 fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
     let Some(verdict) = verdict else {
         return Vec::new();
     };
-    let mut refusals = Vec::new();
+    let mut warnings = Vec::new();
     if verdict.is_generator_limited() {
-        refusals.push(
+        warnings.push(
             "the generator itself was late, which inflates response times; those that it may have doubled are \
              left out"
                 .to_owned(),
         );
     }
     if verdict.is_rate_missed() {
-        refusals.push(
+        warnings.push(
             "fewer than 98 % of the due requests were sent, so percentiles from 99 on are left out"
                 .to_owned(),
         );
     }
-    refusals
+    warnings
 }
 
 /// Returns parameters that distinguish cases of one address, except concurrency. Defaults are
@@ -319,38 +321,38 @@ fn load_warnings(verdict: Option<&OpenVerdict>) -> Vec<String> {
 fn load_parameters(load: &LoadRun) -> Vec<(String, ParameterValue)> {
     let requested = &load.requested;
     let mut parameters = Vec::new();
-    let mut say = |name: &str, value: ParameterValue| parameters.push((name.to_owned(), value));
+    let mut add = |name: &str, value: ParameterValue| parameters.push((name.to_owned(), value));
     match &requested.pace {
         PaceFacts::Closed { think_ns, .. } if *think_ns > 0 => {
-            say("think_ms", ParameterValue::Number(*think_ns as f64 / 1e6));
+            add("think_ms", ParameterValue::Number(*think_ns as f64 / 1e6));
         }
         PaceFacts::Closed { .. } => {}
         PaceFacts::Open { stages, .. } => match &stages[..] {
             [stage] if stage.from_per_s == stage.to_per_s => {
-                say("rate", ParameterValue::Number(stage.to_per_s));
+                add("rate", ParameterValue::Number(stage.to_per_s));
             }
             stages => {
-                let shown: Vec<String> = stages.iter().map(format_stage).collect();
-                say("rate", ParameterValue::Text(shown.join(",")));
+                let formatted: Vec<String> = stages.iter().map(format_stage).collect();
+                add("rate", ParameterValue::Text(formatted.join(",")));
             }
         },
     }
     if let [kind] = &requested.kinds[..]
         && kind.method != "GET"
     {
-        say("method", ParameterValue::Text(kind.method.clone()));
+        add("method", ParameterValue::Text(kind.method.clone()));
     }
     if requested.streams_per_connection > 1 {
-        say(
+        add(
             "lanes",
             ParameterValue::Number(f64::from(requested.streams_per_connection)),
         );
     }
     if requested.protocol != "HTTP/1.1" {
-        say("protocol", ParameterValue::Text(requested.protocol.clone()));
+        add("protocol", ParameterValue::Text(requested.protocol.clone()));
     }
     if !requested.keeps_alive {
-        say("keepalive", ParameterValue::Bool(false));
+        add("keepalive", ParameterValue::Bool(false));
     }
     parameters
 }

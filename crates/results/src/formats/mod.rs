@@ -1,6 +1,6 @@
 //! Reads result files of other programs, and our own exchange format, as sessions.
 //!
-//! Detects the format by content, never by file name. Independent of where the bytes come from and
+//! Detects the format by content, never by file name. Knows neither where the bytes come from nor
 //! where the sessions go. To add a format, add a file here and an entry in [`FORMATS`]. Start at
 //! [`read`].
 
@@ -194,15 +194,17 @@ const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 /// Limit for unpacked data, larger than any result file: gzip can expand data a thousandfold.
 const MAX_UNPACKED_BYTES: u64 = 1 << 30;
 
-/// Unpacks up to `most` bytes if the data are gzipped; returns them with the error that ended
+/// Unpacks up to `max_bytes` bytes if the data are gzipped; returns them with the error that ended
 /// unpacking, if any.
-fn unpack(bytes: &[u8], most: u64) -> (Cow<'_, [u8]>, Option<std::io::Error>) {
+fn unpack(bytes: &[u8], max_bytes: u64) -> (Cow<'_, [u8]>, Option<std::io::Error>) {
     if !bytes.starts_with(&GZIP_MAGIC) {
         return (bytes.into(), None);
     }
-    let mut plain = Vec::new();
-    let read = GzDecoder::new(bytes).take(most).read_to_end(&mut plain);
-    (plain.into(), read.err())
+    let mut unpacked = Vec::new();
+    let read = GzDecoder::new(bytes)
+        .take(max_bytes)
+        .read_to_end(&mut unpacked);
+    (unpacked.into(), read.err())
 }
 
 fn single(session: Result<Session>) -> Result<Vec<Session>> {
@@ -220,7 +222,7 @@ pub fn read(label: &str, bytes: &[u8]) -> Result<Vec<Session>> {
 /// Like [`read`]; adds warnings about dropped content to `warnings`.
 ///
 /// # Errors
-/// As for [`read`].
+/// Fails like [`read`].
 pub fn read_with_warnings(
     label: &str,
     bytes: &[u8],
@@ -238,7 +240,7 @@ pub fn read_with_warnings(
 /// Like [`read_with_warnings`], with additional facts given by the user.
 ///
 /// # Errors
-/// As for [`read`].
+/// Fails like [`read`].
 pub fn read_input(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Session>> {
     read_as_format(detect_format(input.bytes), input, warnings)
 }
@@ -246,7 +248,7 @@ pub fn read_input(input: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<V
 /// Like [`read_input`], with the format that [`detect_format`] returned.
 ///
 /// # Errors
-/// As for [`read`].
+/// Fails like [`read`].
 pub fn read_as_format(
     format: Option<&FileFormat>,
     input: &InputFile<'_>,
@@ -301,9 +303,9 @@ pub fn detect_format(bytes: &[u8]) -> Option<&'static FileFormat> {
 /// Returns whether the first line is an object with a key of our format. That includes files
 /// truncated within this line.
 fn is_json_lines(file: &JsonContent<'_>) -> bool {
-    let ours = ["speedwell", "run", "failure"];
+    let own_keys = ["speedwell", "run", "failure"];
     // Most files have none of these keys, which saves the second check.
-    if !ours.iter().any(|key| file.has_key(1, key)) {
+    if !own_keys.iter().any(|key| file.has_key(1, key)) {
         return false;
     }
     let first = file
@@ -313,7 +315,7 @@ fn is_json_lines(file: &JsonContent<'_>) -> bool {
         .next()
         .unwrap_or_default();
     let line = JsonContent::new(first);
-    line.bytes.starts_with(b"{") && ours.iter().any(|key| line.has_key(1, key))
+    line.bytes.starts_with(b"{") && own_keys.iter().any(|key| line.has_key(1, key))
 }
 
 #[cfg(test)]

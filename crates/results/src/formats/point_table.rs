@@ -3,8 +3,7 @@
 //!
 //! Decides the role of each column by its name: `branch` and `machine` describe the point,
 //! `benchmark` is the name of the benchmark, and every other numeric column is a metric. Such files
-//! do not state the direction of a metric, so the user does. Independent of how the points are
-//! used. Start at [`read`].
+//! do not state the direction of a metric, so the user must. Start at [`read`].
 
 use super::imported::{DroppedEntries, ImportedProcess, value_sample};
 use super::input::InputFile;
@@ -71,9 +70,9 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
     let mut table = TableReader {
         metrics: columns.to_metrics(file)?,
         benchmark: default_benchmark(file.label),
-        places: Vec::new(),
-        known: HashMap::new(),
-        missing: 0,
+        keys: Vec::new(),
+        indices: HashMap::new(),
+        missing_cells: 0,
         left_out,
     };
     let mut points = Vec::new();
@@ -81,34 +80,34 @@ pub fn read(file: &InputFile<'_>, warnings: &mut Vec<String>) -> Result<Vec<Sess
         let point = table.read_point(row, &columns);
         points.extend(table.left_out.ok_or_count(point));
     }
-    let (missing, left_out) = (table.missing, table.left_out);
-    let is_all = points.iter().all(|point| point.content.is_empty());
-    remarks.extend(left_out.into_warning(is_all)?);
-    remarks.extend(match missing {
+    let (missing_cells, left_out) = (table.missing_cells, table.left_out);
+    let has_no_values = points.iter().all(|point| point.content.is_empty());
+    remarks.extend(left_out.into_warning(has_no_values)?);
+    remarks.extend(match missing_cells {
         0 => None,
         1 => Some("1 cell without a number gives no point".to_owned()),
-        many => Some(format!("{many} cells without a number give no point")),
+        count => Some(format!("{count} cells without a number give no point")),
     });
     warnings.extend(
         remarks
             .iter()
             .map(|remark| format!("'{}': {remark}", file.label)),
     );
-    build_sessions(points, &table.places, &table.metrics, file.label)
+    build_sessions(points, &table.keys, &table.metrics, file.label)
 }
 
 /// Builds the sessions of all points. Rows that differ in a text column are different cases; others
 /// with the same name are runs.
 fn build_sessions(
     mut points: Vec<ListedResult<RowValues>>,
-    places: &[PointKey],
+    keys: &[PointKey],
     metrics: &[Metric],
     label: &str,
 ) -> Result<Vec<Session>> {
     add_distinguishing_parameters(&mut points);
-    let mut found = FileSessions::new("points over time");
+    let mut sessions_of_file = FileSessions::new("points over time");
     for point in points.into_iter().filter(|point| !point.content.is_empty()) {
-        let imported = found.session_for(places[point.measurement].clone());
+        let imported = sessions_of_file.session_for(keys[point.measurement].clone());
         let samples = point.content.into_iter().map(|(metric, value)| {
             let name = imported.declare_metric(metrics[metric].clone());
             value_sample(&name, value)
@@ -119,7 +118,7 @@ fn build_sessions(
         };
         imported.add_run(point.case, process);
     }
-    let sessions = found.into_sessions(label);
+    let sessions = sessions_of_file.into_sessions(label);
     sessions.context("has a header but no results")
 }
 
@@ -151,7 +150,7 @@ struct TableColumns {
     benchmark: Option<usize>,
     metrics: Vec<DataColumn>,
     /// Text columns with recurring values, which may distinguish rows of one point.
-    texts: Vec<DataColumn>,
+    text_columns: Vec<DataColumn>,
     count: usize,
 }
 
@@ -159,7 +158,7 @@ struct TableColumns {
 #[derive(Debug)]
 struct DataColumn {
     name: String,
-    at: usize,
+    index: usize,
     style: NumberStyle,
 }
 
@@ -177,22 +176,22 @@ impl TableColumns {
             .iter()
             .map(|name| name.trim().to_ascii_lowercase())
             .collect();
-        let find = |known: &[&str]| {
-            let mut places = known
+        let find = |candidates: &[&str]| {
+            let mut indices = candidates
                 .iter()
-                .map(|known| names.iter().position(|name| name == known));
-            places.find_map(|place| place)
+                .map(|candidate| names.iter().position(|name| name == candidate));
+            indices.find_map(|index| index)
         };
         let (time, commit) = (find(&TIME_COLUMNS)?, find(&COMMIT_COLUMNS)?);
-        let others = ["branch", "machine", "benchmark"].map(|name| find(&[name]));
-        let [branch, machine, benchmark] = others;
-        let is_other = |at: &usize| {
-            let taken = [Some(time), Some(commit), branch, machine, benchmark];
-            !names[*at].is_empty() && !taken.contains(&Some(*at))
+        let optional_columns = ["branch", "machine", "benchmark"].map(|name| find(&[name]));
+        let [branch, machine, benchmark] = optional_columns;
+        let is_other = |index: &usize| {
+            let special_columns = [Some(time), Some(commit), branch, machine, benchmark];
+            !names[*index].is_empty() && !special_columns.contains(&Some(*index))
         };
-        let column = |at: usize| DataColumn {
-            name: header[at].trim().to_owned(),
-            at,
+        let column = |index: usize| DataColumn {
+            name: header[index].trim().to_owned(),
+            index,
             style: NumberStyle::Point,
         };
         let columns = TableColumns {
@@ -203,7 +202,7 @@ impl TableColumns {
             machine,
             benchmark,
             metrics: (0..names.len()).filter(is_other).map(column).collect(),
-            texts: Vec::new(),
+            text_columns: Vec::new(),
             count: names.len(),
         };
         (!columns.metrics.is_empty()).then_some(columns)
@@ -224,7 +223,7 @@ impl TableColumns {
     /// style are not metrics; adds a warning about each.
     fn classify_columns(&mut self, rows: &[TableRow], remarks: &mut Vec<String>) {
         for mut column in std::mem::take(&mut self.metrics) {
-            let cells = || rows.iter().map(|row| row.cells[column.at].trim());
+            let cells = || rows.iter().map(|row| row.cells[column.index].trim());
             let name = column.name.escape_debug().to_string();
             let Some(style) = NumberStyle::detect_in_cells(cells()) else {
                 remarks.push(format!(
@@ -242,7 +241,7 @@ impl TableColumns {
             ));
             let distinct: HashSet<&str> = cells().collect();
             if 2 * distinct.len() <= rows.len() {
-                self.texts.push(column);
+                self.text_columns.push(column);
             }
         }
     }
@@ -276,29 +275,30 @@ impl NumberStyle {
     /// inconsistent.
     fn detect_in_cells<'c>(cells: impl Iterator<Item = &'c str>) -> Option<NumberStyle> {
         let is_number = |cell: &&str| {
-            let is_part = |letter: char| letter.is_ascii_digit() || "+-.,eE".contains(letter);
-            cell.contains(|letter: char| letter.is_ascii_digit()) && cell.chars().all(is_part)
+            let is_part =
+                |character: char| character.is_ascii_digit() || "+-.,eE".contains(character);
+            cell.contains(|character: char| character.is_ascii_digit()) && cell.chars().all(is_part)
         };
-        let written = cells.filter(|cell| is_number(cell) && cell.contains(','));
-        let styles: Vec<Option<NumberStyle>> = written.map(NumberStyle::detect_in_cell).collect();
-        let mut known = styles.iter().flatten();
-        match known.next() {
+        let numbers = cells.filter(|cell| is_number(cell) && cell.contains(','));
+        let styles: Vec<Option<NumberStyle>> = numbers.map(NumberStyle::detect_in_cell).collect();
+        let mut known_styles = styles.iter().flatten();
+        match known_styles.next() {
             None if styles.is_empty() => Some(NumberStyle::Point),
             None => None,
-            Some(style) => known.all(|other| other == style).then_some(*style),
+            Some(style) => known_styles.all(|other| other == style).then_some(*style),
         }
     }
 
     /// Returns the style of a number with a comma; `None` if it is ambiguous, like `1,234`.
     fn detect_in_cell(cell: &str) -> Option<NumberStyle> {
-        let (before, after) = cell.rsplit_once(',')?;
-        let before = before.trim_start_matches(['+', '-']);
-        if after.contains('.') || before.contains(',') {
+        let (integer_part, digits_after) = cell.rsplit_once(',')?;
+        let integer_part = integer_part.trim_start_matches(['+', '-']);
+        if digits_after.contains('.') || integer_part.contains(',') {
             Some(NumberStyle::Thousands)
-        } else if before.contains('.')
-            || after.len() != 3
-            || before.len() > 3
-            || before.starts_with('0')
+        } else if integer_part.contains('.')
+            || digits_after.len() != 3
+            || integer_part.len() > 3
+            || integer_part.starts_with('0')
         {
             Some(NumberStyle::DecimalComma)
         } else {
@@ -325,11 +325,11 @@ type RowValues = Vec<(usize, f64)>;
 struct TableReader {
     metrics: Vec<Metric>,
     benchmark: String,
-    places: Vec<PointKey>,
+    keys: Vec<PointKey>,
     /// Indices of points by their identifying facts.
-    known: HashMap<[String; 5], usize>,
+    indices: HashMap<[String; 5], usize>,
     /// Number of cells without a number.
-    missing: usize,
+    missing_cells: usize,
     left_out: DroppedEntries,
 }
 
@@ -343,14 +343,14 @@ impl TableReader {
         row: &TableRow,
         columns: &TableColumns,
     ) -> Result<ListedResult<RowValues>> {
-        let cell = |at: usize| row.cells[at].trim();
-        let named = |at: Option<usize>| at.map(cell).filter(|cell| !cell.is_empty());
-        let written = cell(columns.time);
-        let started = parse_time(written).with_context(|| {
+        let cell = |index: usize| row.cells[index].trim();
+        let optional_cell = |index: Option<usize>| index.map(cell).filter(|cell| !cell.is_empty());
+        let time_text = cell(columns.time);
+        let started = parse_time(time_text).with_context(|| {
             format!(
                 "line {}: cannot parse time '{}'\nhint: write it as 2026-01-31T12:00:00Z, or as seconds since 1970",
                 row.line,
-                written.escape_debug()
+                time_text.escape_debug()
             )
         })?;
         let commit = cell(columns.commit);
@@ -359,28 +359,30 @@ impl TableReader {
             "line {}: the commit is missing",
             row.line
         );
-        let place = PointKey {
+        let key = PointKey {
             // The file's benchmark, to separate tables of several benchmarks.
-            suite: named(columns.benchmark).map_or(self.benchmark.clone(), |_| String::new()),
+            suite: optional_cell(columns.benchmark)
+                .map_or(self.benchmark.clone(), |_| String::new()),
             key: started.to_string(),
             origin: CodeOrigin {
-                branch: named(columns.branch).map(str::to_owned),
+                branch: optional_cell(columns.branch).map(str::to_owned),
                 ..revision_origin(commit)
             },
             environment: Environment {
-                machine: named(columns.machine).map(str::to_owned),
+                machine: optional_cell(columns.machine).map(str::to_owned),
                 ..Environment::default()
             },
             started_unix_ms: Some(started),
             ..PointKey::default()
         };
-        let texts = columns.texts.iter();
-        let details = texts.map(|column| (column.name.clone(), cell(column.at).to_owned()));
-        let benchmark = named(columns.benchmark)
+        let text_columns = columns.text_columns.iter();
+        let details =
+            text_columns.map(|column| (column.name.clone(), cell(column.index).to_owned()));
+        let benchmark = optional_cell(columns.benchmark)
             .unwrap_or(&self.benchmark)
             .to_owned();
         Ok(ListedResult {
-            measurement: self.point_index(place),
+            measurement: self.point_index(key),
             case: Case::new(benchmark, Vec::new()),
             metric: String::new(),
             details: details.filter(|(_, text)| !text.is_empty()).collect(),
@@ -391,20 +393,20 @@ impl TableReader {
     fn read_values(&mut self, row: &TableRow, columns: &TableColumns) -> RowValues {
         let mut values = Vec::new();
         for (metric, column) in columns.metrics.iter().enumerate() {
-            let written = row.cells[column.at].trim();
-            match column.style.parse_number(written) {
+            let cell = row.cells[column.index].trim();
+            match column.style.parse_number(cell) {
                 Some(value) if value.is_finite() => values.push((metric, value)),
-                None if !written.is_empty() => {
-                    let wrong = anyhow!(
+                None if !cell.is_empty() => {
+                    let error = anyhow!(
                         "line {}: '{}' in the column '{}' is not a number",
                         row.line,
-                        written.escape_debug(),
+                        cell.escape_debug(),
                         column.name
                     );
-                    self.left_out.ok_or_count::<()>(Err(wrong));
+                    self.left_out.ok_or_count::<()>(Err(error));
                 }
                 // An empty or non-finite value is a missing point.
-                _ => self.missing += 1,
+                _ => self.missing_cells += 1,
             }
         }
         values
@@ -412,18 +414,18 @@ impl TableReader {
 
     /// Returns the index of a point, shared by all rows with the same time, revision, branch and
     /// machine.
-    fn point_index(&mut self, place: PointKey) -> usize {
-        let machine = place.environment.machine.clone();
-        let key = [
-            place.suite.clone(),
-            place.key.clone(),
-            place.origin.revision.clone(),
-            place.origin.branch.clone().unwrap_or_default(),
+    fn point_index(&mut self, key: PointKey) -> usize {
+        let machine = key.environment.machine.clone();
+        let facts = [
+            key.suite.clone(),
+            key.key.clone(),
+            key.origin.revision.clone(),
+            key.origin.branch.clone().unwrap_or_default(),
             machine.unwrap_or_default(),
         ];
-        *self.known.entry(key).or_insert_with(|| {
-            self.places.push(place);
-            self.places.len() - 1
+        *self.indices.entry(facts).or_insert_with(|| {
+            self.keys.push(key);
+            self.keys.len() - 1
         })
     }
 }
@@ -443,21 +445,21 @@ const FORMATS_WITHOUT_ZONE: [&str; 3] = [
 
 /// Parses a time into milliseconds since the Unix epoch: `2026-01-31`, optionally with time and
 /// zone, or seconds since the Unix epoch.
-pub fn parse_time(written: &str) -> Option<i64> {
-    if let Ok(seconds) = written.parse::<f64>() {
+pub fn parse_time(input: &str) -> Option<i64> {
+    if let Ok(seconds) = input.parse::<f64>() {
         // Below 1e11: seconds until the year 5138; above: milliseconds from 1973 on.
         let factor = if seconds.abs() < 1e11 { 1e3 } else { 1.0 };
         return (0.0..1e14)
             .contains(&(seconds * factor))
             .then_some((seconds * factor) as i64);
     }
-    if let Ok(moment) = written.parse::<Timestamp>() {
+    if let Ok(moment) = input.parse::<Timestamp>() {
         return Some(moment.as_millisecond());
     }
     // Dates with points or slashes must be year first; otherwise day and month would be ambiguous.
-    let text = match written.get(..10) {
-        Some(date) => date.replace(['.', '/'], "-") + &written[10..],
-        None => written.replace(['.', '/'], "-"),
+    let text = match input.get(..10) {
+        Some(date) => date.replace(['.', '/'], "-") + &input[10..],
+        None => input.replace(['.', '/'], "-"),
     };
     let with_zone = FORMATS_WITH_ZONE.iter().find_map(|format| {
         let parsed = strtime::parse(format, &text).ok()?;
@@ -468,7 +470,7 @@ pub fn parse_time(written: &str) -> Option<i64> {
             .ok()
             .map(|zoned| zoned.timestamp())
     };
-    let without = || {
+    let without_zone = || {
         let time = |format: &&str| civil::DateTime::strptime(format, &text).ok();
         utc(FORMATS_WITHOUT_ZONE.iter().find_map(time)?)
     };
@@ -477,11 +479,11 @@ pub fn parse_time(written: &str) -> Option<i64> {
             .ok()?
             .at(0, 0, 0, 0))
     };
-    let moment = with_zone.or_else(without).or_else(date)?;
+    let moment = with_zone.or_else(without_zone).or_else(date)?;
     Some(moment.as_millisecond())
 }
 
-/// Iterator over the rows of a text. Cells may be in double quotes, doubled inside.
+/// Iterator over the rows of a table. Cells may be in double quotes, which are doubled inside.
 struct RowIterator<'a> {
     rest: &'a str,
     line: usize,
@@ -516,7 +518,9 @@ impl<'a> RowIterator<'a> {
             cells.push(cell);
             let after = after.trim_start_matches([' ', '\r']);
             match after.chars().next() {
-                Some(letter) if letter == self.separator => self.rest = &after[letter.len_utf8()..],
+                Some(character) if character == self.separator => {
+                    self.rest = &after[character.len_utf8()..]
+                }
                 Some('\n') | None => {
                     self.rest = after.strip_prefix('\n').unwrap_or_default();
                     self.line += 1;
@@ -623,8 +627,8 @@ mod tests {
 
     #[test]
     fn moments_are_read_as_people_write_them() {
-        let at = 1_704_074_400_000;
-        for written in [
+        let expected = 1_704_074_400_000;
+        for time_text in [
             "2024-01-01T02:00:00Z",
             "2024.01.01 3:00:00 +0100",
             "2024-01-01 02:00:00",
@@ -635,10 +639,10 @@ mod tests {
             "1704074400",
             "1704074400000",
         ] {
-            assert_eq!(parse_time(written), Some(at), "{written}");
+            assert_eq!(parse_time(time_text), Some(expected), "{time_text}");
         }
-        assert_eq!(parse_time("2024-01-01"), Some(at - 7_200_000));
-        for wrong in [
+        assert_eq!(parse_time("2024-01-01"), Some(expected - 7_200_000));
+        for invalid in [
             "",
             "yesterday",
             "01/02/2024",
@@ -647,14 +651,14 @@ mod tests {
             "2024-13-01",
             "NaN",
         ] {
-            assert_eq!(parse_time(wrong), None, "{wrong}");
+            assert_eq!(parse_time(invalid), None, "{invalid}");
         }
     }
 
     #[test]
     fn a_mistake_is_named_with_its_line_and_the_other_rows_are_read() {
         let table = |row: &str| format!("time,commit,ops\n2026-01-31,c1,5\n{row}\n");
-        let told = |row: &str| {
+        let error_message = |row: &str| {
             let (sessions, warnings) = read_text(&table(row));
             assert_eq!(sessions.unwrap().len(), 1);
             warnings.concat()
@@ -670,7 +674,7 @@ mod tests {
         ] {
             let expected =
                 format!("'out/join.csv': an entry that cannot be read was left out: {mistake}");
-            assert_eq!(told(row), expected);
+            assert_eq!(error_message(row), expected);
         }
         // After an unclosed quote, no later line can be parsed.
         assert!(

@@ -1,7 +1,7 @@
 //! Files with the results of many revisions: each point in time becomes its own session.
 //!
 //! Decides which results form a session, and derives the session's id from its facts in the file,
-//! so that reading the file again yields the same sessions. Independent of the file format. Start
+//! so that reading the file again yields the same sessions. Knows nothing about file formats. Start
 //! at [`FileSessions`].
 
 use super::imported::SessionBuilder;
@@ -35,7 +35,7 @@ impl PointKey {
     fn session_id(&self, format: &str) -> String {
         let machine = self.environment.machine.as_deref();
         let branch = self.origin.branch.as_deref();
-        let words = [
+        let facts = [
             format,
             &self.suite,
             &self.origin.revision,
@@ -44,8 +44,8 @@ impl PointKey {
             &self.environment_name,
             &self.key,
         ];
-        // JSON is injective: different facts give different texts.
-        let text = serde_json::json!(words).to_string();
+        // JSON is injective: different facts give different strings.
+        let text = serde_json::json!(facts).to_string();
         Uuid::new_v5(&Uuid::NAMESPACE_OID, text.as_bytes()).to_string()
     }
 }
@@ -76,12 +76,10 @@ impl FileSessions {
     }
 
     /// Returns the session for these facts, creating it if needed.
-    pub fn session_for(&mut self, place: PointKey) -> &mut SessionBuilder {
-        let id = place.session_id(self.format);
+    pub fn session_for(&mut self, key: PointKey) -> &mut SessionBuilder {
+        let id = key.session_id(self.format);
         let entry = self.sessions.entry(id);
-        &mut entry
-            .or_insert_with(|| (place, SessionBuilder::default()))
-            .1
+        &mut entry.or_insert_with(|| (key, SessionBuilder::default())).1
     }
 
     /// Returns all non-empty sessions. `label` is the user's name for the file.
@@ -93,9 +91,9 @@ impl FileSessions {
             .sessions
             .into_iter()
             .filter(|(_, (_, imported))| !imported.is_empty());
-        let session = |(id, (place, imported)): (String, (PointKey, SessionBuilder))| {
-            let session = imported.into_session(label, place.environment, place.started_unix_ms)?;
-            let origin = Some(place.origin).filter(|origin| !origin.revision.is_empty());
+        let session = |(id, (key, imported)): (String, (PointKey, SessionBuilder))| {
+            let session = imported.into_session(label, key.environment, key.started_unix_ms)?;
+            let origin = Some(key.origin).filter(|origin| !origin.revision.is_empty());
             Ok(Session {
                 id,
                 origin,
@@ -120,9 +118,9 @@ pub fn revision_origin(id: &str) -> CodeOrigin {
 /// Returns the first line of a commit message, without control characters and truncated.
 pub fn commit_subject(message: &str) -> Option<String> {
     let line = message.lines().next()?.trim();
-    let plain = line.chars().filter(|letter| !letter.is_control());
-    let kept: String = plain.take(MAX_SUBJECT_CHARS).collect();
-    (!kept.is_empty()).then_some(kept)
+    let printable = line.chars().filter(|character| !character.is_control());
+    let subject: String = printable.take(MAX_SUBJECT_CHARS).collect();
+    (!subject.is_empty()).then_some(subject)
 }
 
 #[cfg(test)]
@@ -131,19 +129,19 @@ mod tests {
 
     #[test]
     fn whatever_tells_two_sessions_apart_is_in_their_identity() {
-        let place = |suite: &str, key: &str| PointKey {
+        let key_of = |suite: &str, key: &str| PointKey {
             suite: suite.into(),
             key: key.into(),
             ..PointKey::default()
         };
         assert_eq!(
-            place("a", "b").session_id("f"),
-            place("a", "b").session_id("f")
+            key_of("a", "b").session_id("f"),
+            key_of("a", "b").session_id("f")
         );
         let ids = [
-            place("a", "b").session_id("f"),
-            place("ab", "").session_id("f"),
-            place("a", "b").session_id("g"),
+            key_of("a", "b").session_id("f"),
+            key_of("ab", "").session_id("f"),
+            key_of("a", "b").session_id("g"),
         ];
         assert!(ids[0] != ids[1] && ids[0] != ids[2]);
         assert_eq!(part_id("x", 0), "x");

@@ -47,7 +47,7 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     for benchmark in root.require("benchmarks")?.elements()? {
         let inner = [benchmark.get("metadata"), root.get("metadata")];
         let name = find_metadata(&inner, "name")
-            .with_context(|| format!("the name of '{}' is missing", benchmark.place()))?;
+            .with_context(|| format!("the name of '{}' is missing", benchmark.location()))?;
         listed.push(ListedResult {
             measurement: 0,
             case: Case::new(name.text()?, Vec::new()),
@@ -60,8 +60,13 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
     let listed = distinguish_results(listed, &mut remarks)?;
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let mut imported = SessionBuilder::default();
-    for one in listed {
-        add_benchmark(&one.content, &one.case, root.get("metadata"), &mut imported)?;
+    for result in listed {
+        add_benchmark(
+            &result.content,
+            &result.case,
+            root.get("metadata"),
+            &mut imported,
+        )?;
     }
     imported.into_session(label, read_environment(root.get("metadata"))?, None)
 }
@@ -69,10 +74,10 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
 /// Parses the output of one pyperf process, benchmark by benchmark.
 ///
 /// # Errors
-/// As for [`read`].
+/// Fails like [`read`].
 pub fn read_reported(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let session = read("pyperf", bytes, &mut Vec::new())?;
-    let one = |run: Run| ReportedResult {
+    let to_result = |run: Run| ReportedResult {
         metrics: (session.metrics.iter())
             .filter(|metric| {
                 run.samples
@@ -84,10 +89,10 @@ pub fn read_reported(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         samples: run.samples,
         ..ReportedResult::new(Some(run.case.benchmark.clone()))
     };
-    let all: Vec<ReportedResult> = session.runs.into_iter().map(one).collect();
-    match all.iter().find_map(ReportedResult::find_fault) {
+    let results: Vec<ReportedResult> = session.runs.into_iter().map(to_result).collect();
+    match results.iter().find_map(ReportedResult::find_fault) {
         Some(fault) => bail!("{fault}"),
-        None => Ok(all),
+        None => Ok(results),
     }
 }
 
@@ -110,7 +115,7 @@ fn add_benchmark(
         ),
         Some("byte") => (Metric::new("memory", "B", MetricDirection::Lower), 1.0),
         Some("integer") => (Metric::new("value", "", MetricDirection::Lower), 1.0),
-        Some(unit) => bail!("'{}' has the unknown unit '{unit}'", benchmark.place()),
+        Some(unit) => bail!("'{}' has the unknown unit '{unit}'", benchmark.location()),
     };
     let is_time = metric.unit == "ns";
     let metric = imported.declare_metric(metric);
@@ -118,9 +123,9 @@ fn add_benchmark(
         let Some(values) = run.get("values") else {
             continue;
         };
-        let [of_benchmark, of_file] = inner.clone();
-        let outer = [run.get("metadata"), of_benchmark, of_file];
-        let iterations = iterations_per_value(&outer)?;
+        let [benchmark_metadata, file_metadata] = inner.clone();
+        let metadata = [run.get("metadata"), benchmark_metadata, file_metadata];
+        let iterations = iterations_per_value(&metadata)?;
         let mut samples = Vec::new();
         for value in values.elements()? {
             let scaled = value.number()? * factor;
@@ -130,12 +135,12 @@ fn add_benchmark(
                 ..value_sample(&metric, scaled)
             });
         }
-        if let Some(memory) = find_metadata(&outer, "mem_max_rss").filter(|_| is_time) {
+        if let Some(memory) = find_metadata(&metadata, "mem_max_rss").filter(|_| is_time) {
             let metric =
                 imported.declare_metric(Metric::new("max_rss", "B", MetricDirection::Lower));
             samples.push(value_sample(&metric, memory.number()?));
         }
-        let duration = find_metadata(&outer[..1], "duration").map(|node| node.number());
+        let duration = find_metadata(&metadata[..1], "duration").map(|node| node.number());
         let process = ImportedProcess {
             wall_ns: duration.transpose()?.unwrap_or_default() * NS_PER_SECOND,
             samples,
@@ -193,7 +198,7 @@ fn read_environment(metadata: Option<JsonNode<'_>>) -> Result<Environment> {
         cpu: text("cpu_model_name")?,
         cpus: metadata.number_of("cpu_count")?.map(|count| count as u32),
         // The kernel's setting, as translated by pyperf.
-        aslr: text("aslr")?.map(|words| words != "No randomization"),
+        aslr: text("aslr")?.map(|setting| setting != "No randomization"),
         ..Environment::default()
     };
     for key in FACT_KEYS {

@@ -40,15 +40,19 @@ pub fn distinguish_results<T>(
     mut listed: Vec<ListedResult<T>>,
     remarks: &mut Vec<String>,
 ) -> Result<Vec<ListedResult<T>>> {
-    let same = add_distinguishing_parameters(&mut listed);
-    let left_out: HashSet<usize> = same
+    let ambiguous = add_distinguishing_parameters(&mut listed);
+    let left_out: HashSet<usize> = ambiguous
         .iter()
-        .flat_map(|(_, places)| places)
+        .flat_map(|(_, indices)| indices)
         .copied()
         .collect();
-    let mut at = 0..;
-    listed.retain(|_| !at.next().is_some_and(|at| left_out.contains(&at)));
-    match ambiguous_results_warning(&same) {
+    let mut indices = 0..;
+    listed.retain(|_| {
+        !indices
+            .next()
+            .is_some_and(|index| left_out.contains(&index))
+    });
+    match ambiguous_results_warning(&ambiguous) {
         Some(remark) if listed.is_empty() => bail!("{remark}\nhint: give each a unique name"),
         remark => remarks.extend(remark),
     }
@@ -60,74 +64,77 @@ pub fn distinguish_results<T>(
 pub fn add_distinguishing_parameters<T>(
     listed: &mut [ListedResult<T>],
 ) -> Vec<(String, Vec<usize>)> {
-    let mut of_name: IndexMap<(String, String), Vec<usize>> = IndexMap::new();
-    for (at, one) in listed.iter().enumerate() {
-        let key = (one.case.id(), one.metric.clone());
-        of_name.entry(key).or_default().push(at);
+    let mut indices_by_name: IndexMap<(String, String), Vec<usize>> = IndexMap::new();
+    for (index, result) in listed.iter().enumerate() {
+        let key = (result.case.id(), result.metric.clone());
+        indices_by_name.entry(key).or_default().push(index);
     }
-    let mut same = Vec::new();
-    for ((name, _), places) in of_name {
-        if count_by_case(listed, &places)
+    let mut ambiguous = Vec::new();
+    for ((name, _), indices) in indices_by_name {
+        if count_by_case(listed, &indices)
             .values()
             .all(|&count| count < 2)
         {
             continue;
         }
-        for key in distinguishing_details(listed, &places) {
-            for &at in &places {
-                let result = &mut listed[at];
-                let detail = result.details.iter().find(|(known, _)| *known == key);
+        for key in distinguishing_details(listed, &indices) {
+            for &index in &indices {
+                let result = &mut listed[index];
+                let detail = result.details.iter().find(|(name, _)| *name == key);
                 let value = detail.map(|(_, text)| (key.clone(), typed_value(text)));
                 result.case.values.extend(value);
             }
         }
-        let counts = count_by_case(listed, &places);
-        let is_shared = |at: &usize| counts[&case_key(&listed[*at])] > 1;
-        let shared: Vec<usize> = places.into_iter().filter(is_shared).collect();
+        let counts = count_by_case(listed, &indices);
+        let is_shared = |index: &usize| counts[&case_key(&listed[*index])] > 1;
+        let shared: Vec<usize> = indices.into_iter().filter(is_shared).collect();
         if !shared.is_empty() {
-            same.push((name, shared));
+            ambiguous.push((name, shared));
         }
     }
-    same
+    ambiguous
 }
 
 /// A measurement and a case.
 type MeasuredCase = (usize, String);
 
-fn case_key<T>(listed: &ListedResult<T>) -> MeasuredCase {
-    (listed.measurement, listed.case.id())
+fn case_key<T>(result: &ListedResult<T>) -> MeasuredCase {
+    (result.measurement, result.case.id())
 }
 
 /// Counts the results per measurement and case.
-fn count_by_case<T>(listed: &[ListedResult<T>], places: &[usize]) -> HashMap<MeasuredCase, usize> {
+fn count_by_case<T>(listed: &[ListedResult<T>], indices: &[usize]) -> HashMap<MeasuredCase, usize> {
     let mut counts = HashMap::new();
-    for &at in places {
-        *counts.entry(case_key(&listed[at])).or_default() += 1;
+    for &index in indices {
+        *counts.entry(case_key(&listed[index])).or_default() += 1;
     }
     counts
 }
 
 /// Returns the details that differ between results of one measurement.
-fn distinguishing_details<T>(listed: &[ListedResult<T>], places: &[usize]) -> Vec<String> {
+fn distinguishing_details<T>(listed: &[ListedResult<T>], indices: &[usize]) -> Vec<String> {
     let mut keys: Vec<&str> = Vec::new();
-    for (key, _) in places.iter().flat_map(|&at| &listed[at].details) {
-        let is_taken = places
+    for (key, _) in indices.iter().flat_map(|&index| &listed[index].details) {
+        let is_taken = indices
             .iter()
-            .any(|&at| listed[at].case.value(key).is_some());
+            .any(|&index| listed[index].case.value(key).is_some());
         if !keys.contains(&key.as_str()) && !is_taken && Case::refuses_name(key).is_none() {
             keys.push(key);
         }
     }
     let differs = |key: &str| {
-        let mut seen: HashMap<usize, HashSet<Option<&str>>> = HashMap::new();
-        for &at in places {
-            let found = listed[at].details.iter().find(|(known, _)| known == key);
+        let mut values_by_measurement: HashMap<usize, HashSet<Option<&str>>> = HashMap::new();
+        for &index in indices {
+            let found = listed[index].details.iter().find(|(name, _)| name == key);
             let value = found.map(|(_, value)| value.as_str());
-            seen.entry(listed[at].measurement)
+            values_by_measurement
+                .entry(listed[index].measurement)
                 .or_default()
                 .insert(value);
         }
-        seen.values().any(|values| values.len() > 1)
+        values_by_measurement
+            .values()
+            .any(|values| values.len() > 1)
     };
     keys.into_iter()
         .filter(|key| differs(key))
@@ -135,24 +142,24 @@ fn distinguishing_details<T>(listed: &[ListedResult<T>], places: &[usize]) -> Ve
         .collect()
 }
 
-fn ambiguous_results_warning(same: &[(String, Vec<usize>)]) -> Option<String> {
-    let (name, places) = same.first()?;
-    if same.len() == 1 {
+fn ambiguous_results_warning(ambiguous: &[(String, Vec<usize>)]) -> Option<String> {
+    let (name, indices) = ambiguous.first()?;
+    if ambiguous.len() == 1 {
         return Some(format!(
             "{} results are called '{name}', and nothing in the file tells them apart; they were left out",
-            places.len()
+            indices.len()
         ));
     }
-    let names: Vec<String> = same
+    let names: Vec<String> = ambiguous
         .iter()
         .take(MAX_NAMES_IN_WARNING)
         .map(|(name, _)| format!("'{name}'"))
         .collect();
-    let more = match same.len().saturating_sub(MAX_NAMES_IN_WARNING) {
+    let more = match ambiguous.len().saturating_sub(MAX_NAMES_IN_WARNING) {
         0 => String::new(),
         more => format!(" and {more} more names"),
     };
-    let count: usize = same.iter().map(|(_, places)| places.len()).sum();
+    let count: usize = ambiguous.iter().map(|(_, indices)| indices.len()).sum();
     Some(format!(
         "{count} results share their names, and nothing in the file tells them apart; they were left out: {}{more}",
         names.join(", ")
@@ -181,8 +188,11 @@ mod tests {
 
     fn distinguish(listed: Vec<ListedResult<()>>) -> (Vec<String>, Vec<String>) {
         let mut remarks = Vec::new();
-        let kept = distinguish_results(listed, &mut remarks).unwrap();
-        (kept.iter().map(|one| one.case.id()).collect(), remarks)
+        let results = distinguish_results(listed, &mut remarks).unwrap();
+        (
+            results.iter().map(|result| result.case.id()).collect(),
+            remarks,
+        )
     }
 
     #[test]

@@ -41,19 +41,19 @@ pub fn read_pytest_benchmark(
     let parsed = json::parse(bytes)?;
     let root = JsonNode::from_root(&parsed);
     let mut left_out = DroppedEntries::default();
-    let mut found = Vec::new();
+    let mut results = Vec::new();
     for node in root.require("benchmarks")?.elements()? {
         let read = pytest_benchmark::read_benchmark(&node);
         let Some(reported) = left_out.ok_or_count(read) else {
             continue;
         };
         let name = node.text_of("fullname")?.unwrap_or_default();
-        found.push(ReportedResult {
+        results.push(ReportedResult {
             case: Some(Case::new(name, Vec::new())),
             ..reported
         });
     }
-    let remark = left_out.into_warning(found.is_empty())?;
+    let remark = left_out.into_warning(results.is_empty())?;
     warnings.extend(remark.map(|remark| format!("'{label}': {remark}")));
     let machine = root.get("machine_info");
     let text =
@@ -75,7 +75,7 @@ pub fn read_pytest_benchmark(
     let began = root
         .text_of("datetime")?
         .and_then(super::point_table::parse_time);
-    build_session(label, found, environment, began, warnings)
+    build_session(label, results, environment, began, warnings)
 }
 
 /// Reads vitest JSON. Adds messages for the user to `warnings`.
@@ -104,19 +104,19 @@ fn build_session(
     started_unix_ms: Option<i64>,
     warnings: &mut Vec<String>,
 ) -> Result<Session> {
-    let listed = reported.into_iter().map(|mut one| ListedResult {
+    let results = reported.into_iter().map(|mut result| ListedResult {
         measurement: 0,
-        case: (one.case.take())
-            .unwrap_or_else(|| Case::new(one.name.take().unwrap_or_default(), Vec::new())),
+        case: (result.case.take())
+            .unwrap_or_else(|| Case::new(result.name.take().unwrap_or_default(), Vec::new())),
         metric: String::new(),
-        details: std::mem::take(&mut one.details),
-        content: one,
+        details: std::mem::take(&mut result.details),
+        content: result,
     });
     let mut remarks = Vec::new();
-    let listed = distinguish_results(listed.collect(), &mut remarks)?;
+    let results = distinguish_results(results.collect(), &mut remarks)?;
     warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
     let mut imported = SessionBuilder::default();
-    for ListedResult { case, content, .. } in listed {
+    for ListedResult { case, content, .. } in results {
         if let Some(cause) = content.cause {
             imported.add_failure(&case, cause, String::new());
             continue;

@@ -6,7 +6,7 @@ use speedwell_model::{Metric, Run};
 use std::collections::{HashMap, HashSet};
 
 /// Maximum length of a line in bytes; longer lines are rejected.
-const LONGEST_LINE: usize = 16 << 20;
+const MAX_LINE_BYTES: usize = 16 << 20;
 
 /// Expected slots of a parcel: for each slot the index of its case, its block and its variant.
 #[derive(Debug, Clone, Default)]
@@ -48,13 +48,13 @@ pub enum SpoolItem {
 pub struct SpoolReader {
     slots: ParcelSlots,
     /// Start of a line whose end has not arrived yet.
-    rest: Vec<u8>,
+    partial_line: Vec<u8>,
     is_too_long: bool,
     has_header: bool,
     shared: InternedNames,
-    /// All metrics reported so far; the first `earlier` of them precede the open block.
+    /// All metrics reported so far; the first `earlier_metrics` of them precede the open block.
     metrics: Vec<(i64, Metric)>,
-    earlier: usize,
+    earlier_metrics: usize,
     crc: crc32fast::Hasher,
     block: SpoolBlock,
     /// First error in the open block.
@@ -71,12 +71,12 @@ impl SpoolReader {
     pub fn new(slots: ParcelSlots) -> SpoolReader {
         SpoolReader {
             slots,
-            rest: Vec::new(),
+            partial_line: Vec::new(),
             is_too_long: false,
             has_header: false,
             shared: InternedNames::default(),
             metrics: Vec::new(),
-            earlier: 0,
+            earlier_metrics: 0,
             crc: crc32fast::Hasher::new(),
             block: SpoolBlock::default(),
             fault: None,
@@ -90,14 +90,14 @@ impl SpoolReader {
     pub fn decode(&mut self, bytes: &[u8]) -> Vec<SpoolItem> {
         let mut found = Vec::new();
         for piece in bytes.split_inclusive(|&byte| byte == b'\n') {
-            if self.rest.len() + piece.len() > LONGEST_LINE {
+            if self.partial_line.len() + piece.len() > MAX_LINE_BYTES {
                 self.is_too_long = true;
-                self.rest.clear();
+                self.partial_line.clear();
             } else {
-                self.rest.extend_from_slice(piece);
+                self.partial_line.extend_from_slice(piece);
             }
             if piece.ends_with(b"\n") {
-                let line = std::mem::take(&mut self.rest);
+                let line = std::mem::take(&mut self.partial_line);
                 if std::mem::take(&mut self.is_too_long) {
                     self.fault = Some("a line is too long".to_owned());
                 } else {
@@ -122,8 +122,8 @@ impl SpoolReader {
             SpoolLine::Decided(line) => {
                 let is_sound = line == DecisionLine::new(line.job, line.after, line.saved);
                 if !is_sound || self.has_gap || self.fault.is_some() {
-                    let why = "a decision is left out: it is damaged, or a block before it is";
-                    return Some(SpoolItem::LeftOut(why.to_owned()));
+                    let reason = "a decision is left out: it is damaged, or a block before it is";
+                    return Some(SpoolItem::LeftOut(reason.to_owned()));
                 }
                 self.decisions += 1;
                 return Some(SpoolItem::Decided {
@@ -134,9 +134,9 @@ impl SpoolReader {
             }
             SpoolLine::Ended(ending) => {
                 let has_decisions = |decisions: u32| decisions == self.decisions;
-                let is_whole =
+                let is_intact =
                     ending.blocks == self.blocks && ending.decisions.is_none_or(has_decisions);
-                return Some(SpoolItem::Ended(ending, is_whole));
+                return Some(SpoolItem::Ended(ending, is_intact));
             }
             SpoolLine::BlockDone(end) => return Some(self.close_block(end)),
             SpoolLine::Run(line) => {
@@ -187,7 +187,7 @@ impl SpoolReader {
         }
         self.blocks += 1;
         block.metrics = self.block_metrics(&block.runs);
-        self.earlier = self.metrics.len();
+        self.earlier_metrics = self.metrics.len();
         SpoolItem::Block(block)
     }
 
@@ -195,10 +195,13 @@ impl SpoolReader {
     fn block_metrics(&self, runs: &[Run]) -> Vec<(i64, Metric)> {
         let samples = runs.iter().flat_map(|run| &run.samples);
         let names: HashSet<&str> = samples.map(|sample| &*sample.metric).collect();
-        let own = self.metrics.iter();
-        own.enumerate()
-            .filter(|(at, (_, metric))| *at >= self.earlier || names.contains(metric.name.as_str()))
-            .map(|(_, known)| known.clone())
+        let metrics = self.metrics.iter();
+        metrics
+            .enumerate()
+            .filter(|(index, (_, metric))| {
+                *index >= self.earlier_metrics || names.contains(metric.name.as_str())
+            })
+            .map(|(_, metric)| metric.clone())
             .collect()
     }
 }
@@ -206,17 +209,17 @@ impl SpoolReader {
 impl ParcelSlots {
     /// Returns why a block does not belong to the parcel, if it does not.
     fn block_fault(&self, block: &SpoolBlock) -> Option<String> {
-        let of_slot = |slot: u32| {
-            let known = self.0.get(&slot);
-            known.filter(|(job, number, _)| (*job, *number) == (block.job, block.block))
+        let find_slot = |slot: u32| {
+            let slot_facts = self.0.get(&slot);
+            slot_facts.filter(|(job, number, _)| (*job, *number) == (block.job, block.block))
         };
-        let foreign = |slot: u32| format!("slot {slot} does not belong to it");
-        if let Some(&slot) = block.slots.iter().find(|&&slot| of_slot(slot).is_none()) {
-            return Some(foreign(slot));
+        let foreign_slot_error = |slot: u32| format!("slot {slot} does not belong to it");
+        if let Some(&slot) = block.slots.iter().find(|&&slot| find_slot(slot).is_none()) {
+            return Some(foreign_slot_error(slot));
         }
         for run in &block.runs {
-            match of_slot(run.slot) {
-                None => return Some(foreign(run.slot)),
+            match find_slot(run.slot) {
+                None => return Some(foreign_slot_error(run.slot)),
                 Some((_, _, variant)) if *variant != *run.variant => {
                     return Some(format!(
                         "slot {} belongs to variant '{variant}', not '{}'",
@@ -233,7 +236,9 @@ impl ParcelSlots {
             }
         }
         let mut slots = block.failures.iter().filter_map(|failure| failure.slot);
-        slots.find(|&slot| of_slot(slot).is_none()).map(foreign)
+        slots
+            .find(|&slot| find_slot(slot).is_none())
+            .map(foreign_slot_error)
     }
 }
 
@@ -245,8 +250,8 @@ mod tests {
     use speedwell_model::{Session, SessionEvent, SessionMachine, SessionObserver};
 
     fn parcel_slots() -> ParcelSlots {
-        let of = |slot: u32| (slot, (3, 0, ["a", "b"][slot as usize % 2].to_owned()));
-        (4..6).map(of).collect()
+        let slot_facts = |slot: u32| (slot, (3, 0, ["a", "b"][slot as usize % 2].to_owned()));
+        (4..6).map(slot_facts).collect()
     }
 
     /// Reads the spool of [`spool_bytes`].
@@ -339,7 +344,7 @@ mod tests {
     fn a_block_that_is_taken_over_is_that_of_the_earlier_attempt() {
         let found = read_spool(|_| {});
         let block = |found: &[SpoolItem]| {
-            let blocks = found.iter().filter_map(|one| match one {
+            let blocks = found.iter().filter_map(|item| match item {
                 SpoolItem::Block(block) => Some(block.clone()),
                 _ => None,
             });
@@ -361,9 +366,9 @@ mod tests {
         let mut spool = SpoolWriter::create(&path, header, jobs, None).unwrap();
         spool.copy_block(0, first).unwrap();
         spool.end_spool(None).unwrap();
-        let again = SpoolReader::new(parcel_slots()).decode(&std::fs::read(&path).unwrap());
-        assert_eq!(block(&again), std::slice::from_ref(first));
-        assert!(matches!(again.last(), Some(SpoolItem::Ended(_, true))));
+        let items = SpoolReader::new(parcel_slots()).decode(&std::fs::read(&path).unwrap());
+        assert_eq!(block(&items), std::slice::from_ref(first));
+        assert!(matches!(items.last(), Some(SpoolItem::Ended(_, true))));
     }
 
     #[test]
@@ -384,9 +389,16 @@ mod tests {
     #[test]
     fn an_attempt_whose_decision_is_damaged_is_not_whole() {
         let text = spool_bytes(|_| {});
-        let at = (text.windows(9).rposition(|word| word == b"\"decided\"")).unwrap();
-        let saved = text[at..].iter().position(|&byte| byte == b'2').unwrap();
-        for (place, byte) in [(at + 1, b'x'), (at + saved, b'3'), (at - 1, b'[')] {
+        let position = (text.windows(9).rposition(|word| word == b"\"decided\"")).unwrap();
+        let saved = text[position..]
+            .iter()
+            .position(|&byte| byte == b'2')
+            .unwrap();
+        for (place, byte) in [
+            (position + 1, b'x'),
+            (position + saved, b'3'),
+            (position - 1, b'['),
+        ] {
             let mut damaged = text.clone();
             damaged[place] = byte;
             let found = SpoolReader::new(parcel_slots()).decode(&damaged);
@@ -406,7 +418,7 @@ mod tests {
         let end = b"{\"block_done\":{\"job\":3,\"block\":0,\"runs\":0,\"crc\":0}}\n";
         let found = reader.decode(end);
         assert!(matches!(&found[..], [SpoolItem::LeftOut(_)]), "{found:?}");
-        let long = vec![b'x'; LONGEST_LINE + 5];
-        assert!(reader.decode(&long).is_empty() && reader.rest.len() <= LONGEST_LINE);
+        let long = vec![b'x'; MAX_LINE_BYTES + 5];
+        assert!(reader.decode(&long).is_empty() && reader.partial_line.len() <= MAX_LINE_BYTES);
     }
 }

@@ -40,10 +40,10 @@ pub struct SpoolWriter {
     blocks: u32,
     decisions: u32,
     /// The last block of each case, by label.
-    last: HashMap<String, u32>,
+    last_blocks: HashMap<String, u32>,
     /// Last started slot, and the number of metrics first reported in it.
     slot: u32,
-    reported: i64,
+    reported_metrics: i64,
 }
 
 impl SpoolWriter {
@@ -74,9 +74,9 @@ impl SpoolWriter {
             runs: 0,
             blocks: 0,
             decisions: 0,
-            last: HashMap::new(),
+            last_blocks: HashMap::new(),
             slot: 0,
-            reported: 0,
+            reported_metrics: 0,
         };
         spool.buffer_line(&SpoolLine::Spool(Box::new(header)))?;
         spool.flush_lines()?;
@@ -107,11 +107,11 @@ impl SpoolWriter {
         let text = serde_json::to_string(&ending)?;
         self.write_line(&SpoolLine::Ended(ending))?;
         self.sync_to_disk()?;
-        let beside = self.path.with_extension("jsonl.ending");
-        let ended = self.path.with_extension("jsonl.ended");
-        fs::write(&beside, text)
-            .and_then(|()| fs::rename(&beside, &ended))
-            .with_context(|| format!("cannot write '{}'", ended.display()))
+        let temporary = self.path.with_extension("jsonl.ending");
+        let target = self.path.with_extension("jsonl.ended");
+        fs::write(&temporary, text)
+            .and_then(|()| fs::rename(&temporary, &target))
+            .with_context(|| format!("cannot write '{}'", target.display()))
     }
 
     /// Copies a block that an earlier attempt closed. `job` is the index of its case in this
@@ -172,19 +172,19 @@ impl SpoolWriter {
                 .context("cannot send the spool to its reader")?;
         }
         let path = &self.path;
-        let kept = self.file.sync_data();
-        kept.with_context(|| format!("cannot sync the spool '{}' to disk", path.display()))
+        let synced = self.file.sync_data();
+        synced.with_context(|| format!("cannot sync the spool '{}' to disk", path.display()))
     }
 
     fn close_block(&mut self, job: usize, block: u32) -> anyhow::Result<()> {
-        let (place, label) = &self.jobs[job];
+        let (plan_index, label) = &self.jobs[job];
         let end = BlockTrailer {
-            job: *place,
+            job: *plan_index,
             block,
             runs: self.runs,
             crc: std::mem::take(&mut self.crc).finalize(),
         };
-        self.last.insert(label.clone(), block);
+        self.last_blocks.insert(label.clone(), block);
         self.write_line(&SpoolLine::BlockDone(end))?;
         self.runs = 0;
         self.blocks += 1;
@@ -198,11 +198,11 @@ impl SessionObserver for SpoolWriter {
             // A slot may start again after later slots of its block.
             SessionEvent::RunStarted { slot, .. } if *slot > self.slot => {
                 self.slot = *slot;
-                self.reported = 0;
+                self.reported_metrics = 0;
             }
             SessionEvent::Declared(metric) => {
-                let first = (i64::from(self.slot) << 16) | self.reported;
-                self.reported += 1;
+                let first = (i64::from(self.slot) << 16) | self.reported_metrics;
+                self.reported_metrics += 1;
                 self.buffer_line(&SpoolLine::Metric(SpoolMetric {
                     first,
                     metric: Cow::Borrowed(metric),
@@ -221,8 +221,12 @@ impl SessionObserver for SpoolWriter {
             }
             SessionEvent::BlockDone { job, block } => self.close_block(*job, *block)?,
             SessionEvent::CaseDecided { label, saved } => {
-                if let Some((job, _)) = self.jobs.iter().find(|(_, own)| own == label) {
-                    let after = self.last.get(*label).copied();
+                if let Some((job, _)) = self
+                    .jobs
+                    .iter()
+                    .find(|(_, known_label)| known_label == label)
+                {
+                    let after = self.last_blocks.get(*label).copied();
                     self.write_line(&SpoolLine::Decided(DecisionLine::new(*job, after, *saved)))?;
                     self.decisions += 1;
                 }

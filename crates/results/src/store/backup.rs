@@ -107,7 +107,7 @@ pub struct BackupLines<R> {
     number: usize,
     version: u64,
     /// Projects and sessions read so far.
-    found: [usize; 2],
+    counts: [usize; 2],
     has_ended: bool,
 }
 
@@ -122,7 +122,7 @@ impl<R: BufRead> BackupLines<R> {
             next: None,
             number: 0,
             version: 0,
-            found: [0; 2],
+            counts: [0; 2],
             has_ended: false,
         };
         lines.advance_line()?;
@@ -171,18 +171,26 @@ impl<R: BufRead> BackupLines<R> {
     pub fn next_project(&mut self) -> anyhow::Result<Option<(String, bool)>> {
         let Some(text) = self.next.as_deref() else {
             let is_whole = self.has_ended || !self.has_end();
-            ensure!(is_whole, "{}", self.cut("its last line is missing"));
+            ensure!(
+                is_whole,
+                "{}",
+                self.incomplete_message("its last line is missing")
+            );
             return Ok(None);
         };
         match serde_json::from_str(text) {
             Ok(BackupLine::Project { name, is_public }) => {
-                self.found[0] += 1;
+                self.counts[0] += 1;
                 self.advance_line()?;
                 Ok(Some((name, is_public)))
             }
             Ok(BackupLine::End { projects, sessions }) => {
                 let counted = format!("its last line counts {projects} and {sessions}");
-                ensure!([projects, sessions] == self.found, "{}", self.cut(&counted));
+                ensure!(
+                    [projects, sessions] == self.counts,
+                    "{}",
+                    self.incomplete_message(&counted)
+                );
                 self.advance_line()?;
                 ensure!(
                     self.next.is_none(),
@@ -196,10 +204,10 @@ impl<R: BufRead> BackupLines<R> {
         }
     }
 
-    fn cut(&self, why: &str) -> String {
-        let [projects, sessions] = self.found;
+    fn incomplete_message(&self, reason: &str) -> String {
+        let [projects, sessions] = self.counts;
         format!(
-            "the backup is incomplete: {projects} projects and {sessions} sessions were read, and {why}\n\
+            "the backup is incomplete: {projects} projects and {sessions} sessions were read, and {reason}\n\
              hint: copy the file again, or write another with 'speedwell serve backup'"
         )
     }
@@ -264,7 +272,7 @@ impl Store {
     ) -> anyhow::Result<usize> {
         let name = name.to_owned();
         write_line(out, &BackupLine::Project { name, is_public })?;
-        let written = self
+        let count = self
             .database
             .transaction(TransactionPurpose::Reading, |file| {
                 rows::write_rows(file, &mut |table, values| {
@@ -273,10 +281,10 @@ impl Store {
                 })?;
                 self.write_branch_lines(out)?;
                 let sql = sql!("SELECT number, state FROM session ORDER BY number");
-                let all: Vec<(i64, String)> =
+                let sessions: Vec<(i64, String)> =
                     file.query(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)))?;
-                let mut written = 0;
-                for (number, state) in all {
+                let mut count = 0;
+                for (number, state) in sessions {
                     if parse_state(&state)? == SessionState::Running
                         && self.has_live_recorder(number)?
                     {
@@ -287,12 +295,12 @@ impl Store {
                     // plan.
                     let session = SessionByCases::new(self, number)?;
                     session.into_ended().write_lines(out)?;
-                    written += 1;
+                    count += 1;
                 }
                 self.write_changes(out)?;
-                Ok(written)
+                Ok(count)
             });
-        written.map_err(|error| self.to_user_error(error))
+        count.map_err(|error| self.to_user_error(error))
     }
 
     fn write_branch_lines(&self, out: &mut dyn Write) -> anyhow::Result<()> {
@@ -349,14 +357,14 @@ impl Store {
         let sql =
             sql!("SELECT case_id, variant, metric, unit, better FROM series WHERE number = $1");
         let read = self.query_first(sql, sql_params![number], |row| {
-            let texts = [
+            let key = [
                 row.get(0)?,
                 row.get(1)?,
                 row.get(2)?,
                 row.get(3)?,
                 row.get(4)?,
             ];
-            Ok(texts)
+            Ok(key)
         })?;
         let [case, variant, name, unit, better]: [String; 5] =
             read.with_context(|| format!("series {number} does not exist"))?;
@@ -379,18 +387,18 @@ impl Store {
     ) -> anyhow::Result<RestoreSummary> {
         self.transact(|file| {
             let mut restoring = RestoreState::default();
-            lines.for_each_item(&mut |part| restoring.apply_item(file, part))?;
-            Ok(restoring.done)
+            lines.for_each_item(&mut |item| restoring.apply_item(file, item))?;
+            Ok(restoring.summary)
         })
     }
 }
 
 fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata> {
-    let pushed = sql!(
+    let upload = sql!(
         "SELECT digest, lines, bytes, token, at_unix_ms FROM upload
          WHERE session = $1 AND digest IS NOT NULL"
     );
-    let pushed = file.query_first(pushed, sql_params![number], |row| {
+    let upload = file.query_first(upload, sql_params![number], |row| {
         let digest: Vec<u8> = row.get(0)?;
         Ok(UploadRecord {
             sha256: digest.iter().map(|byte| format!("{byte:02x}")).collect(),
@@ -404,15 +412,15 @@ fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata
         "SELECT case_id, metric, builds, sd FROM layout_spread WHERE session = $1
          ORDER BY case_id COLLATE {{binary}}, metric COLLATE {{binary}}"
     );
-    let owed =
+    let pending_uploads =
         sql!("SELECT url, state FROM outbox WHERE session = $1 ORDER BY url COLLATE {{binary}}");
     Ok(SessionMetadata {
         number,
-        pushed,
+        pushed: upload,
         layout_spread: file.query(spread, sql_params![number], |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
         })?,
-        owed: file.query(owed, sql_params![number], |row| {
+        owed: file.query(pending_uploads, sql_params![number], |row| {
             Ok((row.get(0)?, row.get(1)?))
         })?,
     })
@@ -421,20 +429,20 @@ fn read_metadata(file: &Database, number: i64) -> anyhow::Result<SessionMetadata
 /// Item of a project's lines.
 enum BackupItem {
     /// A line outside sessions.
-    Beside(Box<BackupLine>),
+    OtherLine(Box<BackupLine>),
     /// Start of a session, with its header.
-    Begins(Box<Session>),
+    SessionStart(Box<Session>),
     /// A line of the current session.
-    Says(Box<ParsedLine>),
+    SessionLine(Box<ParsedLine>),
     /// End of the session.
-    Ends,
+    SessionEnd,
 }
 
 impl<R: BufRead> BackupLines<R> {
     /// Reads the rest of a backup without restoring it.
     ///
     /// # Errors
-    /// As for [`Store::restore_project`], as far as the lines are at fault.
+    /// Fails like [`Store::restore_project`] if a line is invalid.
     pub fn validate(mut self) -> anyhow::Result<()> {
         while self.next_project()?.is_some() {
             self.for_each_item(&mut |_| Ok(()))?;
@@ -453,7 +461,7 @@ impl<R: BufRead> BackupLines<R> {
                 self.read_session(take)
             } else {
                 self.read_other_line()
-                    .and_then(|line| take(BackupItem::Beside(Box::new(line))))
+                    .and_then(|line| take(BackupItem::OtherLine(Box::new(line))))
             };
             part.with_context(|| format!("line {number}"))?;
         }
@@ -480,25 +488,25 @@ impl<R: BufRead> BackupLines<R> {
         &mut self,
         take: &mut dyn FnMut(BackupItem) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
-        let mut turn = StreamingReader::default();
+        let mut reader = StreamingReader::default();
         let text = self.next_in_project().unwrap_or_default();
-        let header = turn.read_line(text, 1).context("line 1")?.header;
-        take(BackupItem::Begins(
+        let header = reader.read_line(text, 1).context("line 1")?.header;
+        take(BackupItem::SessionStart(
             header.context("the header of a session is missing")?,
         ))?;
         self.advance_line()?;
         let mut number = 1;
         while let Some(text) = self.next_in_session() {
             number += 1;
-            let parsed = turn
+            let parsed = reader
                 .read_line(text, number)
                 .with_context(|| format!("line {number}"))?;
-            take(BackupItem::Says(Box::new(parsed)))?;
+            take(BackupItem::SessionLine(Box::new(parsed)))?;
             self.advance_line()?;
         }
-        turn.check_complete()?;
-        self.found[1] += 1;
-        take(BackupItem::Ends)
+        reader.check_complete()?;
+        self.counts[1] += 1;
+        take(BackupItem::SessionEnd)
     }
 }
 
@@ -515,29 +523,29 @@ impl SessionMetadata {
 
 #[derive(Default)]
 struct RestoreState {
-    done: RestoreSummary,
+    summary: RestoreSummary,
     /// Metadata of the session that follows.
     stored: SessionMetadata,
     /// The session being restored; `None` also while one is skipped.
-    entering: Option<(Box<Session>, SessionInserter)>,
+    open_session: Option<(Box<Session>, SessionInserter)>,
 }
 
 impl RestoreState {
-    fn apply_item(&mut self, file: &Database, part: BackupItem) -> anyhow::Result<()> {
-        match part {
-            BackupItem::Beside(line) => self.restore_other_line(file, *line),
-            BackupItem::Begins(header) => self.begin_session(file, header),
-            BackupItem::Says(said) => match &mut self.entering {
-                Some((_, entering)) => entering.insert_item(file, *said),
+    fn apply_item(&mut self, file: &Database, item: BackupItem) -> anyhow::Result<()> {
+        match item {
+            BackupItem::OtherLine(line) => self.restore_other_line(file, *line),
+            BackupItem::SessionStart(header) => self.begin_session(file, header),
+            BackupItem::SessionLine(line) => match &mut self.open_session {
+                Some((_, inserter)) => inserter.insert_item(file, *line),
                 None => Ok(()),
             },
-            BackupItem::Ends => {
+            BackupItem::SessionEnd => {
                 let stored = std::mem::take(&mut self.stored);
-                let Some((header, entering)) = self.entering.take() else {
+                let Some((header, inserter)) = self.open_session.take() else {
                     return Ok(());
                 };
-                let number = entering.finish_insert(file)?;
-                self.done.sessions += 1;
+                let number = inserter.finish_insert(file)?;
+                self.summary.sessions += 1;
                 restore_metadata(file, &header, number, &stored)
             }
         }
@@ -566,13 +574,13 @@ impl RestoreState {
         let is_deleted =
             file.query_first(deleted, sql_params![&header.id], |row| row.get::<i64>(0))?;
         if is_known || is_deleted.is_some() {
-            self.done.known += usize::from(is_known);
-            self.done.deleted += usize::from(!is_known);
+            self.summary.known += usize::from(is_known);
+            self.summary.deleted += usize::from(!is_known);
             return Ok(());
         }
         skip_numbers(file, &header, self.stored.number)?;
-        let entering = SessionInserter::begin_insert(file, &header)?;
-        self.entering = Some((header, entering));
+        let inserter = SessionInserter::begin_insert(file, &header)?;
+        self.open_session = Some((header, inserter));
         Ok(())
     }
 }
@@ -620,16 +628,16 @@ fn restore_metadata(
     Ok(())
 }
 
-/// Burns the numbers before `wanted`, so that a session keeps the number users know. A number is
+/// Burns the numbers before `number`, so that a session keeps the number users know. A number is
 /// never assigned twice.
-fn skip_numbers(file: &Database, session: &Session, wanted: i64) -> anyhow::Result<()> {
+fn skip_numbers(file: &Database, session: &Session, number: i64) -> anyhow::Result<()> {
     let sql = sql!("SELECT coalesce(max(number), 0) FROM session");
     let newest: i64 = file.query_value(sql, sql_params![])?;
-    if wanted - newest > MAX_NUMBER_GAP {
+    if number - newest > MAX_NUMBER_GAP {
         return Ok(());
     }
     let mut last = newest;
-    while last + 1 < wanted {
+    while last + 1 < number {
         last = file.query_value(
             sql!(
                 "INSERT INTO session (id, started_unix_ms, state, command, design, variants,
@@ -692,10 +700,10 @@ fn restore_change(
         Some(id) => find_number_by_id(file, &id)?,
         None => None,
     };
-    let wanted = std::mem::take(&mut change.number);
+    let old_number = std::mem::take(&mut change.number);
     loop {
         let number = insert_change(file, series, branch, &change)?;
-        if number >= wanted || wanted - number > MAX_NUMBER_GAP {
+        if number >= old_number || old_number - number > MAX_NUMBER_GAP {
             return Ok(());
         }
         file.execute(

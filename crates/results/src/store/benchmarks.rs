@@ -7,7 +7,7 @@ use super::Store;
 use super::browse::read_count;
 use super::database::{Error, SqlRow, SqlStatement, sql, sql_params};
 
-/// Sessions of a benchmark are counted up to this number, which means "more".
+/// Counting sessions stops here: a count that reaches the limit means "more than a thousand".
 const COUNT_LIMIT: i64 = 1_001;
 
 /// A benchmark with at least one run.
@@ -97,7 +97,7 @@ fn benchmarks_statement() -> &'static SqlStatement {
     )
 }
 
-/// All cases of a benchmark, likewise.
+/// All cases of a benchmark, with the same limit on counting.
 fn cases_statement() -> &'static SqlStatement {
     sql!(
         "SELECT id, CAST(sum(sessions) AS BIGINT), max(newest), CAST(sum(runs) AS BIGINT)
@@ -114,10 +114,10 @@ fn cases_statement() -> &'static SqlStatement {
     )
 }
 
-/// Reads a number of sessions; `None` at the limit.
-fn read_limited_count(row: SqlRow<'_>, at: usize) -> Result<Option<usize>, Error> {
-    let known = read_count(row, at)?;
-    Ok((known < COUNT_LIMIT as usize).then_some(known))
+/// Reads a number of sessions; `None` if counting stopped at the limit.
+fn read_limited_count(row: SqlRow<'_>, column: usize) -> Result<Option<usize>, Error> {
+    let count = read_count(row, column)?;
+    Ok((count < COUNT_LIMIT as usize).then_some(count))
 }
 
 #[cfg(test)]
@@ -131,9 +131,9 @@ mod tests {
     /// Returns the SQLite steps needed for the queries of the benchmark pages.
     fn page_steps(store: &Store) -> i32 {
         let file = store.database.sqlite().unwrap();
-        let all = file.count_vm_steps(benchmarks_statement(), sql_params![COUNT_LIMIT]);
+        let steps = file.count_vm_steps(benchmarks_statement(), sql_params![COUNT_LIMIT]);
         let cases = file.count_vm_steps(cases_statement(), sql_params![COUNT_LIMIT, "g/fill"]);
-        all.unwrap() + cases.unwrap()
+        steps.unwrap() + cases.unwrap()
     }
 
     #[test]
@@ -165,8 +165,8 @@ mod tests {
 
     #[test]
     fn a_benchmark_is_of_the_sessions_that_have_a_run_of_it() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             for (id, case) in [
                 ("a", "g/fill n=1"),
                 ("b", "g/fill n=2"),
@@ -181,8 +181,16 @@ mod tests {
                 store.insert_session(&session).unwrap();
             }
             let listed = |store: &Store| -> Vec<(String, usize, Option<usize>, i64)> {
-                let all = store.list_benchmarks().unwrap().into_iter();
-                all.map(|one| (one.name, one.cases, one.sessions, one.newest))
+                let benchmarks = store.list_benchmarks().unwrap().into_iter();
+                benchmarks
+                    .map(|benchmark| {
+                        (
+                            benchmark.name,
+                            benchmark.cases,
+                            benchmark.sessions,
+                            benchmark.newest,
+                        )
+                    })
                     .collect()
             };
             let fill =

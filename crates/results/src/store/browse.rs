@@ -42,7 +42,7 @@ impl Store {
     /// Opens the results file at `path` for viewing: the connection rejects writes.
     ///
     /// # Errors
-    /// As for [`Store::open_to_read`].
+    /// Fails like [`Store::open_to_read`].
     pub fn open_to_view(path: &Path) -> anyhow::Result<Store> {
         let store = Store::open_to_read(path)?;
         let refused = store.database.set_read_only();
@@ -54,21 +54,21 @@ impl Store {
     /// immediately.
     ///
     /// # Errors
-    /// As for [`Store::open_to_read`].
+    /// Fails like [`Store::open_to_read`].
     pub fn open_to_watch(path: &Path) -> anyhow::Result<Store> {
         let store = Store::open_to_view(path)?;
-        let listening = store.database.subscribe();
-        listening.map_err(|error| store.explain_error(error))?;
+        let result = store.database.subscribe();
+        result.map_err(|error| store.explain_error(error))?;
         Ok(store)
     }
 
-    /// Waits up to `most` for a change, or until [`Store::data_version`] should be polled again.
+    /// Waits up to `timeout` for a change, or until [`Store::data_version`] should be polled again.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn wait_for_change(&self, most: Duration) -> anyhow::Result<()> {
-        let waited = self.database.wait_for_change(most);
-        waited.map_err(|error| self.explain_error(error))
+    pub fn wait_for_change(&self, timeout: Duration) -> anyhow::Result<()> {
+        let result = self.database.wait_for_change(timeout);
+        result.map_err(|error| self.explain_error(error))
     }
 
     /// Returns a number that changes whenever another connection changes the database.
@@ -80,16 +80,16 @@ impl Store {
         version.map_err(|error| self.explain_error(error))
     }
 
-    /// Returns up to `most` sessions, newest first.
+    /// Returns up to `max_count` sessions, newest first.
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
     pub fn select_sessions(
         &self,
         filter: &SessionFilter,
-        most: usize,
+        max_count: usize,
     ) -> anyhow::Result<Vec<SessionOverview>> {
-        self.overviews_newest_first(&self.selected_numbers(filter, most)?)
+        self.overviews_newest_first(&self.selected_numbers(filter, max_count)?)
     }
 
     fn overviews_newest_first(&self, numbers: &[i64]) -> anyhow::Result<Vec<SessionOverview>> {
@@ -98,17 +98,17 @@ impl Store {
         Ok(found)
     }
 
-    /// Returns up to `most` sessions that are being measured or whose process was killed, newest
+    /// Returns up to `max_count` sessions that are being measured or whose process was killed, newest
     /// first.
     ///
     /// # Errors
     /// Fails on database errors, or if the database holds data that this version cannot read.
-    pub fn running_sessions(&self, most: usize) -> anyhow::Result<Vec<SessionOverview>> {
+    pub fn running_sessions(&self, max_count: usize) -> anyhow::Result<Vec<SessionOverview>> {
         let sql = sql!(
             "SELECT number FROM session WHERE state = 'running' ORDER BY number DESC LIMIT $1"
         );
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        let numbers: Vec<i64> = self.query_rows(sql, sql_params![most], |row| row.get(0))?;
+        let max_count = i64::try_from(max_count).unwrap_or(i64::MAX);
+        let numbers: Vec<i64> = self.query_rows(sql, sql_params![max_count], |row| row.get(0))?;
         self.overviews_newest_first(&numbers)
     }
 
@@ -131,9 +131,9 @@ impl Store {
         page: u32,
     ) -> anyhow::Result<Vec<SessionOverview>> {
         let [size, page] = [size, page].map(|count| count as usize);
-        let before = size.saturating_mul(page);
-        let numbers = self.selected_numbers(filter, before.saturating_add(size))?;
-        self.overviews(numbers.get(before..).unwrap_or_default())
+        let offset = size.saturating_mul(page);
+        let numbers = self.selected_numbers(filter, offset.saturating_add(size))?;
+        self.overviews(numbers.get(offset..).unwrap_or_default())
     }
 
     /// Returns the number of matching sessions.
@@ -153,12 +153,12 @@ impl Store {
         let cases: Vec<(i64, String)> = self.query_rows(all_cases, sql_params![], |row| {
             Ok((row.get::<i64>(0)?, row.get::<String>(1)?))
         })?;
-        let wanted: Vec<i64> = cases
+        let case_numbers: Vec<i64> = cases
             .iter()
             .filter(|(_, id)| is_wanted(id))
             .map(|(number, _)| *number)
             .collect();
-        let numbers = serde_json::to_string(&wanted)?;
+        let numbers = serde_json::to_string(&case_numbers)?;
         let sessions = sql!(
             "SELECT DISTINCT session FROM session_case
              WHERE benchmark_case IN {{numbers:1}} ORDER BY session"
@@ -194,9 +194,9 @@ impl Store {
                     (SELECT machine FROM session_machine WHERE session = $1)"
         );
         let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
-        let own: Option<(Option<String>, Option<i64>)> =
+        let session: Option<(Option<String>, Option<i64>)> =
             self.query_first(sql, sql_params![number], read)?;
-        let (branch, machine) = own.unwrap_or_default();
+        let (branch, machine) = session.unwrap_or_default();
         let [before, after] = match (&branch, machine) {
             (Some(_), _) => [
                 sql!(
@@ -237,13 +237,13 @@ impl Store {
                 ),
             ],
         };
-        let given: &[SqlParam<'_>] = match &branch {
+        let params: &[SqlParam<'_>] = match &branch {
             Some(branch) => sql_params![branch, number, machine],
             None => sql_params![number, machine],
         };
         Ok([
-            self.query_first(before, given, |row| row.get(0))?,
-            self.query_first(after, given, |row| row.get(0))?,
+            self.query_first(before, params, |row| row.get(0))?,
+            self.query_first(after, params, |row| row.get(0))?,
         ])
     }
 
@@ -370,7 +370,7 @@ impl Store {
     pub fn revisions_with_prefix(
         &self,
         beginning: &str,
-        most: usize,
+        max_count: usize,
     ) -> anyhow::Result<Vec<String>> {
         if is_commit_prefix(beginning) {
             let sql = sql!(
@@ -379,7 +379,7 @@ impl Store {
                  GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $3"
             );
             let end = commit_range_end(beginning);
-            return self.query_rows(sql, sql_params![beginning, &end, most as i64], |row| {
+            return self.query_rows(sql, sql_params![beginning, &end, max_count as i64], |row| {
                 row.get(0)
             });
         }
@@ -387,7 +387,9 @@ impl Store {
             "SELECT revision FROM origin WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1
              GROUP BY revision ORDER BY max(session) DESC, revision COLLATE {{binary}} LIMIT $2"
         );
-        self.query_rows(sql, sql_params![beginning, most as i64], |row| row.get(0))
+        self.query_rows(sql, sql_params![beginning, max_count as i64], |row| {
+            row.get(0)
+        })
     }
 
     /// Returns the number of runs that a session has so far.
@@ -403,18 +405,18 @@ impl Store {
     }
 }
 
-/// Reads a machine from the columns id, name, label and class, starting at column `at`.
-pub(super) fn read_machine(row: SqlRow<'_>, at: usize) -> Result<Machine, Error> {
+/// Reads a machine from the columns id, name, label and class, starting at `column`.
+pub(super) fn read_machine(row: SqlRow<'_>, column: usize) -> Result<Machine, Error> {
     Ok(Machine {
-        id: row.get(at)?,
-        name: row.get(at + 1)?,
-        label: row.get(at + 2)?,
-        class: row.get(at + 3)?,
+        id: row.get(column)?,
+        name: row.get(column + 1)?,
+        label: row.get(column + 2)?,
+        class: row.get(column + 3)?,
     })
 }
 
-pub(super) fn read_count(row: SqlRow<'_>, at: usize) -> Result<usize, Error> {
-    row.get::<i64>(at).map(|count| count.max(0) as usize)
+pub(super) fn read_count(row: SqlRow<'_>, column: usize) -> Result<usize, Error> {
+    row.get::<i64>(column).map(|count| count.max(0) as usize)
 }
 
 #[cfg(test)]
@@ -424,11 +426,11 @@ mod tests {
 
     #[test]
     fn a_change_is_noticed_and_one_elsewhere_is_none() {
-        for place in test_backends() {
-            let mut writer = place.open();
+        for backend in test_backends() {
+            let mut writer = backend.open();
             let elsewhere = writer.add_project("other").unwrap();
             let mut elsewhere = Store::open(&writer.project_path(&elsewhere).unwrap()).unwrap();
-            let watcher = Store::open_to_watch(&place.path()).unwrap();
+            let watcher = Store::open_to_watch(&backend.path()).unwrap();
             let before = watcher.data_version().unwrap();
             elsewhere.insert_session(&imported_session("x")).unwrap();
             assert_eq!(watcher.data_version().unwrap(), before, "other tables");
@@ -438,7 +440,7 @@ mod tests {
             // A waiting connection is notified and returns early.
             let writing = std::thread::scope(|scope| {
                 let wait = scope.spawn(|| {
-                    let path = place.path();
+                    let path = backend.path();
                     let waiter = Store::open_to_watch(&path).unwrap();
                     let before = waiter.data_version().unwrap();
                     for _ in 0..400 {
@@ -467,9 +469,9 @@ mod tests {
 
     #[test]
     fn whoever_looks_cannot_change_the_file() {
-        for place in test_backends() {
-            let mut writer = place.open();
-            let mut viewer = Store::open_to_view(&place.path()).unwrap();
+        for backend in test_backends() {
+            let mut writer = backend.open();
+            let mut viewer = Store::open_to_view(&backend.path()).unwrap();
             let before = viewer.data_version().unwrap();
             let refused = viewer.insert_session(&imported_session("x")).unwrap_err();
             assert!(

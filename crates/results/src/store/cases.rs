@@ -27,7 +27,7 @@ pub struct SessionByCases<'s> {
     header: Session,
     cases: Vec<StoredRuns>,
     has_loads: bool,
-    at_once: usize,
+    min_runs_per_part: usize,
 }
 
 /// Location of the runs of a case.
@@ -47,8 +47,8 @@ impl Store {
     /// Fails on database errors.
     pub fn count_runs(&self, number: i64) -> anyhow::Result<usize> {
         let sql = sql!("SELECT runs FROM session_case WHERE session = $1");
-        let of_cases: Vec<i64> = self.query_rows(sql, sql_params![number], |row| row.get(0))?;
-        Ok(of_cases.into_iter().sum::<i64>() as usize)
+        let counts: Vec<i64> = self.query_rows(sql, sql_params![number], |row| row.get(0))?;
+        Ok(counts.into_iter().sum::<i64>() as usize)
     }
 
     /// Calls `work` with a consistent snapshot of a session whose runs are not all loaded at once.
@@ -60,11 +60,11 @@ impl Store {
         number: i64,
         work: impl FnOnce(&mut SessionByCases<'_>) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let done = self.database.transaction(TransactionPurpose::Reading, |_| {
+        let result = self.database.transaction(TransactionPurpose::Reading, |_| {
             let mut session = SessionByCases::new(self, number)?;
             work(&mut session)
         });
-        done.map_err(|error| self.to_user_error(error))
+        result.map_err(|error| self.to_user_error(error))
     }
 }
 
@@ -92,7 +92,7 @@ impl<'s> SessionByCases<'s> {
             header: store.load_header_and_failures(number)?,
             cases: load_cases(&store.database, number)?,
             has_loads: load.is_some(),
-            at_once: MIN_RUNS_PER_PART,
+            min_runs_per_part: MIN_RUNS_PER_PART,
         })
     }
 
@@ -136,7 +136,7 @@ impl<'s> SessionByCases<'s> {
 
     /// Sets the minimum number of runs per part, 5,000 by default.
     pub fn set_part_size(&mut self, runs: usize) {
-        self.at_once = runs;
+        self.min_runs_per_part = runs;
     }
 
     /// Returns whether the session is too large to load as a whole.
@@ -154,7 +154,7 @@ impl<'s> SessionByCases<'s> {
         for stored in &self.cases {
             runs.extend(self.case_runs(stored, &mut reader)?);
         }
-        runs.sort_by_key(|(place, _)| *place);
+        runs.sort_by_key(|(index, _)| *index);
         Ok(Session {
             runs: runs.into_iter().map(|(_, run)| run).collect(),
             ..self.header.clone()
@@ -171,13 +171,13 @@ impl<'s> SessionByCases<'s> {
         visit: &mut dyn FnMut(&Run) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
-        let wanted: HashSet<String> = self.cases.iter().map(|own| own.case.id()).collect();
+        let case_ids: HashSet<String> = self.cases.iter().map(|stored| stored.case.id()).collect();
         // Runs of a case share it, so compare by address.
-        let mut known: HashMap<*const Case, bool> = HashMap::new();
+        let mut is_included: HashMap<*const Case, bool> = HashMap::new();
         reader.for_each_run(self.number, &mut |run| {
-            let is_wanted = known
+            let is_wanted = is_included
                 .entry(Arc::as_ptr(&run.case))
-                .or_insert_with(|| wanted.contains(&run.case.id()));
+                .or_insert_with(|| case_ids.contains(&run.case.id()));
             if *is_wanted { visit(&run) } else { Ok(()) }
         })
     }
@@ -200,8 +200,8 @@ impl<'s> SessionByCases<'s> {
     ) -> anyhow::Result<Vec<(i64, Run)>> {
         let mut runs = Vec::new();
         for &number in &stored.numbers {
-            let own = reader.case_runs(self.number, number);
-            runs.extend(own.with_context(|| {
+            let case_runs = reader.case_runs(self.number, number);
+            runs.extend(case_runs.with_context(|| {
                 let case = stored.case.id();
                 format!(
                     "cannot read the runs of '{case}' in session @{}",
@@ -237,16 +237,16 @@ impl<'s> SessionByCases<'s> {
     pub fn for_each_part(&self, visit: &mut dyn FnMut(&Session)) -> anyhow::Result<()> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let mut part = self.header.clone();
-        for (at, stored) in self.cases.iter().enumerate() {
+        for (index, stored) in self.cases.iter().enumerate() {
             let mut runs = self.case_runs(stored, &mut reader)?;
             if stored.numbers.len() > 1 {
                 runs.sort_by_key(|(_, run)| run.slot);
             }
-            let behind = part.runs.len();
+            let old_count = part.runs.len();
             part.runs.extend(runs.into_iter().map(|(_, run)| run));
-            self.check_variants(&part.runs[behind..])?;
-            let is_last = at + 1 == self.cases.len();
-            if part.runs.len() >= self.at_once || is_last {
+            self.check_variants(&part.runs[old_count..])?;
+            let is_last = index + 1 == self.cases.len();
+            if part.runs.len() >= self.min_runs_per_part || is_last {
                 visit(&part);
                 part.runs.clear();
             }
@@ -270,11 +270,11 @@ fn load_cases(file: &Database, session: i64) -> anyhow::Result<Vec<StoredRuns>> 
         let number = row.get(0)?;
         let case = Case::new(row.get::<String>(1)?, parse_json(row.text(2)?)?);
         let runs = row.get::<i64>(3)? as usize;
-        let place = *by_id.entry(case.id()).or_insert(found.len());
-        match found.get_mut(place) {
-            Some(known) => {
-                known.numbers.push(number);
-                known.runs += runs;
+        let index = *by_id.entry(case.id()).or_insert(found.len());
+        match found.get_mut(index) {
+            Some(stored) => {
+                stored.numbers.push(number);
+                stored.runs += runs;
             }
             None => found.push(StoredRuns {
                 case,
@@ -325,8 +325,8 @@ mod tests {
     #[test]
     fn chosen_cases_are_read_as_the_whole_session_has_them() {
         let (store, number, session) = stored_session();
-        for wanted in ["", "a", "b"] {
-            let is_wanted = |case: &Case| wanted.is_empty() || case.benchmark == wanted;
+        for case_name in ["", "a", "b"] {
+            let is_wanted = |case: &Case| case_name.is_empty() || case.benchmark == case_name;
             let read = store.with_session_by_cases(number, |stored| {
                 stored.retain_cases(is_wanted, |_| true);
                 let mut runs = Vec::new();
@@ -337,14 +337,14 @@ mod tests {
                 Ok((stored.load_whole()?, runs))
             });
             let (whole, runs) = read.unwrap();
-            let mut all = store.load_session(number).unwrap();
-            all.runs.retain(|run| is_wanted(&run.case));
-            assert_eq!(whole, all);
-            assert_eq!(runs, all.runs);
+            let mut expected = store.load_session(number).unwrap();
+            expected.runs.retain(|run| is_wanted(&run.case));
+            assert_eq!(whole, expected);
+            assert_eq!(runs, expected.runs);
             let (mut in_turn, mut together) = (Vec::new(), Vec::new());
-            if wanted.is_empty() {
+            if case_name.is_empty() {
                 store.write_lines(number, &mut in_turn).unwrap();
-                json_lines::write(&all, &mut together).unwrap();
+                json_lines::write(&expected, &mut together).unwrap();
             }
             assert_eq!(in_turn, together);
             assert!(!runs.is_empty() && runs.len() <= session.runs.len());

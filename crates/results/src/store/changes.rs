@@ -90,15 +90,15 @@ impl Store {
                 sql!("DELETE FROM change WHERE series = $1 AND branch = $2"),
                 sql_params![series, branch],
             )?;
-            let mut kept = Vec::new();
+            let mut numbers = Vec::new();
             for change in changes {
                 let number = insert_change(file, series, branch, change)?;
-                kept.push(RecordedChange {
+                numbers.push(RecordedChange {
                     number,
                     ..change.clone()
                 });
             }
-            Ok(kept)
+            Ok(numbers)
         })
     }
 
@@ -236,7 +236,7 @@ pub(super) fn insert_change(
     let after: i64 = file.query_value(revision, sql_params![PROJECT, &change.after])?;
     let state = change.state.to_string();
     let judgement = change.judgement.to_string();
-    let given: &[SqlParam<'_>; 16] = sql_params![
+    let params: &[SqlParam<'_>; 16] = sql_params![
         series,
         branch,
         before,
@@ -262,7 +262,7 @@ pub(super) fn insert_change(
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
                  RETURNING number"
             ),
-            given,
+            params,
         )
     } else {
         file.query_value(
@@ -272,14 +272,17 @@ pub(super) fn insert_change(
                  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
                  RETURNING number"
             ),
-            &given[..15],
+            &params[..15],
         )
     }
 }
 
 fn read_change(row: SqlRow<'_>) -> Result<StoredChange, Error> {
     let ratio: f64 = row.get(5)?;
-    let end = |at| row.get::<Option<f64>>(at).map(|end| end.unwrap_or(ratio));
+    let end = |column| {
+        row.get::<Option<f64>>(column)
+            .map(|end| end.unwrap_or(ratio))
+    };
     Ok(StoredChange {
         series: row.get(14)?,
         branch: row.get(15)?,

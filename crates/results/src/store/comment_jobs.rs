@@ -44,13 +44,15 @@ impl CommentState {
     ];
 
     fn name(self) -> &'static str {
-        let known = CommentState::NAMES.iter().find(|(state, _)| *state == self);
-        known.map_or("waiting", |(_, name)| name)
+        let named_state = CommentState::NAMES.iter().find(|(state, _)| *state == self);
+        named_state.map_or("waiting", |(_, name)| name)
     }
 
     fn from_name(name: &str) -> CommentState {
-        let known = CommentState::NAMES.iter().find(|(_, known)| *known == name);
-        known.map_or(CommentState::Waiting, |(state, _)| *state)
+        let named_state = CommentState::NAMES
+            .iter()
+            .find(|(_, state_name)| *state_name == name);
+        named_state.map_or(CommentState::Waiting, |(state, _)| *state)
     }
 }
 
@@ -109,11 +111,11 @@ impl Store {
                     sql_params![FORGE],
                 )?,
             };
-            let again = sql!(
+            let retry_sql = sql!(
                 "UPDATE comment_job SET state = 'waiting', attempts = 0, next_unix_ms = 0
                  WHERE state = 'refused'"
             );
-            file.execute(again, sql_params![])?;
+            file.execute(retry_sql, sql_params![])?;
             Ok(())
         })
     }
@@ -308,14 +310,14 @@ mod tests {
 
     #[test]
     fn a_pushed_session_owes_a_comment_where_that_is_wished_and_one_server_says_it() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             push_session(&mut store, &sample_session("a", "r1"), 1);
             assert_eq!(store.comment_job("12").unwrap(), None, "nobody wished it");
             store.set_forge(Some(&sample_setting())).unwrap();
             assert_eq!(store.forge_setting().unwrap(), Some(sample_setting()));
             push_session(&mut store, &sample_session("b", "r2"), 2);
-            let mut other = place.open();
+            let mut other = backend.open();
             let job = store.claim_comment(10).unwrap().unwrap();
             assert_eq!((job.session, &*job.revision), (Some(2), "r2"));
             assert_eq!(other.claim_comment(10).unwrap(), None, "it is claimed");
@@ -332,8 +334,8 @@ mod tests {
 
     #[test]
     fn what_comes_while_something_is_said_is_said_afterwards() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             store.set_forge(Some(&sample_setting())).unwrap();
             let pending = sample_session("a", "r1").origin.unwrap();
             store.queue_pending_comment(&pending, 1).unwrap();

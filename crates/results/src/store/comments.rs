@@ -74,8 +74,8 @@ mod tests {
 
     #[test]
     fn what_was_said_before_stays_known() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             let first = PostedComment {
                 forge: "gitea".into(),
                 repository: "o/n".into(),

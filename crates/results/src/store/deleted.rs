@@ -45,11 +45,11 @@ impl Store {
         self.write_lines(number, &mut encoder)?;
         let packed = encoder.finish()?;
         self.transact(|file| {
-            let gone = file.execute(
+            let deleted = file.execute(
                 sql!("DELETE FROM session WHERE number = $1"),
                 sql_params![number],
             )?;
-            ensure!(gone == 1, "session @{number} does not exist");
+            ensure!(deleted == 1, "session @{number} does not exist");
             file.execute(
                 sql!(
                     "INSERT INTO deleted (id, number, who, why, at_unix_ms, lines)

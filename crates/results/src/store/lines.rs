@@ -34,9 +34,9 @@ impl Store {
             let mut insert = file.prepare(sql!(
                 "INSERT INTO line (project, branch, position, revision) VALUES ($1, $2, $3, $4)"
             ))?;
-            for (place, revision) in (i64::from(position)..).zip(revisions) {
+            for (row_position, revision) in (i64::from(position)..).zip(revisions) {
                 let number = upsert_revision(file, revision)?;
-                insert.execute(sql_params![PROJECT, branch, place, number])?;
+                insert.execute(sql_params![PROJECT, branch, row_position, number])?;
             }
             Ok(())
         })
@@ -49,11 +49,11 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn store_measured_order(&mut self, name: &str, branch: Option<&str>) -> anyhow::Result<()> {
-        let of_sessions = sql!("SELECT sessions, numbers FROM summarised");
+        let sessions_sql = sql!("SELECT sessions, numbers FROM summarised");
         let read = |row: SqlRow<'_>| Ok((row.get(0)?, row.get(1)?));
-        let now: Option<(i64, i64)> = self.query_first(of_sessions, sql_params![], read)?;
-        let of_line = sql!("SELECT sessions, numbers FROM line_mark WHERE branch = $1");
-        if self.query_first(of_line, sql_params![name], read)? == now {
+        let current: Option<(i64, i64)> = self.query_first(sessions_sql, sql_params![], read)?;
+        let line_sql = sql!("SELECT sessions, numbers FROM line_mark WHERE branch = $1");
+        if self.query_first(line_sql, sql_params![name], read)? == current {
             return Ok(());
         }
         let revisions = self.revisions_in_measured_order(branch)?;
@@ -62,7 +62,7 @@ impl Store {
             return Ok(());
         }
         self.store_line(name, 0, &revisions)?;
-        let (sessions, numbers) = now.unwrap_or_default();
+        let (sessions, numbers) = current.unwrap_or_default();
         self.transact(|file| {
             let sql = sql!(
                 "INSERT INTO line_mark (branch, sessions, numbers) VALUES ($1, $2, $3)
@@ -117,14 +117,14 @@ impl Store {
         if lines.is_empty() {
             return Ok(None);
         }
-        let behind = sql!(
+        let later_sql = sql!(
             "SELECT id FROM line JOIN revision ON number = revision
              WHERE line.project = $1 AND branch = $2 AND position > $3 ORDER BY position"
         );
         let mut found = Vec::new();
         for (branch, position) in lines {
-            let given = sql_params![PROJECT, &branch, position];
-            let ids: Vec<String> = self.query_rows(behind, given, |row| row.get(0))?;
+            let params = sql_params![PROJECT, &branch, position];
+            let ids: Vec<String> = self.query_rows(later_sql, params, |row| row.get(0))?;
             found.extend(ids);
         }
         Ok(Some(found))
@@ -145,7 +145,7 @@ impl Store {
         );
         let mut found = Vec::new();
         for id in ids {
-            let known = self.query_first(sql, sql_params![PROJECT, branch, id], |row| {
+            let marker = self.query_first(sql, sql_params![PROJECT, branch, id], |row| {
                 Ok(RevisionMarker {
                     position: row.get(0)?,
                     committed_unix_ms: row.get(1)?,
@@ -153,7 +153,7 @@ impl Store {
                     session: None,
                 })
             })?;
-            found.extend(known);
+            found.extend(marker);
         }
         found.sort_by_key(|landmark| landmark.position);
         Ok(found)
@@ -285,8 +285,8 @@ mod tests {
 
     #[test]
     fn a_line_grows_at_its_end_and_is_replaced_from_any_place() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             let line = |ids: &[&str]| -> Vec<Revision> {
                 ids.iter()
                     .map(|id| revision(id, &format!("tree of {id}")))
@@ -307,8 +307,8 @@ mod tests {
 
     #[test]
     fn a_revision_with_the_files_of_one_on_the_line_stands_there_unless_two_have_them() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             let line = [revision("a", "1"), revision("b", "2"), revision("c", "1")];
             store.store_line("main", 0, &line).unwrap();
             store
@@ -327,9 +327,9 @@ mod tests {
                 "'a' was reverted to by 'c'"
             );
             assert_eq!(position_of_number(&store, "main", 6), None);
-            let known = store.place_revision("main", 4).unwrap().unwrap().revision;
+            let revision = store.place_revision("main", 4).unwrap().unwrap().revision;
             assert_eq!(
-                (&*known.id, &known.parents[..]),
+                (&*revision.id, &revision.parents[..]),
                 ("b2", &["p".to_owned()][..])
             );
         }
@@ -351,26 +351,29 @@ mod tests {
     /// The maintained tables agree with the rows of the sessions.
     #[test]
     fn which_sessions_have_no_points_yet_follows_whatever_happens_to_them() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             for id in ["a", "b", "c", "d"] {
                 store.insert_session(&imported_session(id)).unwrap();
             }
-            let kept = |store: &Store| -> (i64, i64) {
+            let row_counts = |store: &Store| -> (i64, i64) {
                 let sql = sql!("SELECT sessions, numbers FROM summarised");
                 let row =
                     store.query_first(sql, sql_params![], |row| Ok((row.get(0)?, row.get(1)?)));
                 row.unwrap().unwrap()
             };
             let missing = |store: &Store| store.find_sessions_without_points().unwrap();
-            assert_eq!((missing(&store), kept(&store)), (vec![4, 3, 2, 1], (0, 0)));
+            assert_eq!(
+                (missing(&store), row_counts(&store)),
+                (vec![4, 3, 2, 1], (0, 0))
+            );
             for number in [1, 2, 4, 4] {
                 store.store_points(number, &empty_points()).unwrap();
             }
-            assert_eq!((missing(&store), kept(&store)), (vec![3], (3, 7)));
+            assert_eq!((missing(&store), row_counts(&store)), (vec![3], (3, 7)));
             store.delete_untracked(4).unwrap();
             store.delete_untracked(3).unwrap();
-            assert_eq!((missing(&store), kept(&store)), (vec![], (2, 3)));
+            assert_eq!((missing(&store), row_counts(&store)), (vec![], (2, 3)));
             // A session that is still being measured gets its points when it is complete.
             let mut recorder = store.begin_recording(&imported_session("e"), "{}").unwrap();
             let over = SessionEvent::Finished { interrupted: false };
@@ -382,8 +385,8 @@ mod tests {
 
     #[test]
     fn points_of_no_session_leave_nothing_behind() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             let missing = store.store_points(1, &empty_points()).unwrap_err();
             assert!(
                 missing.to_string().contains("cannot use the results"),

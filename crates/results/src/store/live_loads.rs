@@ -57,18 +57,18 @@ impl Store {
     /// Fails on database errors.
     pub fn begin_load(&mut self, progress: &LoadProgress, now_unix_ms: i64) -> anyhow::Result<i64> {
         let text = serde_json::to_string(progress)?;
-        let gone: Vec<i64> = self
+        let ended_loads: Vec<i64> = self
             .all_loads()?
             .into_iter()
             .filter(|(_, is_gone)| *is_gone)
             .map(|(load, _)| load.number)
             .collect();
-        let gone = serde_json::to_string(&gone)?;
-        let own = ProcessIdentity::current_process();
+        let ended_loads = serde_json::to_string(&ended_loads)?;
+        let process = ProcessIdentity::current_process();
         self.transact(|file| {
             file.execute(
                 sql!("DELETE FROM live_load WHERE number IN {{numbers:1}}"),
-                sql_params![&gone],
+                sql_params![&ended_loads],
             )?;
             Ok(file.query_value(
                 sql!(
@@ -77,11 +77,11 @@ impl Store {
                      VALUES ($1, $2, $3, $4, $5, $6, $6, $7) RETURNING number"
                 ),
                 sql_params![
-                    &own.machine,
-                    &own.boot,
-                    &own.numbering,
-                    own.pid,
-                    own.started_ticks,
+                    &process.machine,
+                    &process.boot,
+                    &process.numbering,
+                    process.pid,
+                    process.started_ticks,
                     now_unix_ms,
                     &text,
                 ],
@@ -126,8 +126,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn list_live_loads(&self) -> anyhow::Result<Vec<LiveLoad>> {
-        let all = self.all_loads()?.into_iter();
-        Ok(all
+        let loads = self.all_loads()?.into_iter();
+        Ok(loads
             .filter(|(_, is_gone)| !is_gone)
             .map(|(load, _)| load)
             .collect())
@@ -173,8 +173,8 @@ mod tests {
 
     #[test]
     fn a_load_is_seen_while_it_lasts_and_no_longer_than_its_process() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             let mut progress = LoadProgress {
                 command: vec!["load".into(), "http://localhost/".into()],
                 load: 1,
@@ -185,11 +185,11 @@ mod tests {
             progress.elapsed_ms = 1_000;
             progress.rates.push(1234.5);
             store.update_load(number, &progress, 1_005).unwrap();
-            let viewer = Store::open_to_view(&place.path()).unwrap();
-            let seen = viewer.list_live_loads().unwrap();
-            assert_eq!(seen.len(), 1);
-            assert_eq!((seen[0].begun_unix_ms, seen[0].at_unix_ms), (5, 1_005));
-            assert_eq!(seen[0].progress, progress);
+            let viewer = Store::open_to_view(&backend.path()).unwrap();
+            let loads = viewer.list_live_loads().unwrap();
+            assert_eq!(loads.len(), 1);
+            assert_eq!((loads[0].begun_unix_ms, loads[0].at_unix_ms), (5, 1_005));
+            assert_eq!(loads[0].progress, progress);
             // Simulate a row whose process was killed.
             store
                 .database

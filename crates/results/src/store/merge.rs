@@ -79,12 +79,15 @@ const PARCEL_STATE_NAMES: [(ParcelState, &str); 5] = [
 impl ParcelState {
     /// Returns the stored name.
     pub fn name(self) -> &'static str {
-        let known = PARCEL_STATE_NAMES.iter().find(|(state, _)| *state == self);
-        known.map_or("lost", |(_, name)| name)
+        let named_state = PARCEL_STATE_NAMES.iter().find(|(state, _)| *state == self);
+        named_state.map_or("lost", |(_, name)| name)
     }
 
     fn from_name(name: &str) -> anyhow::Result<ParcelState> {
-        match PARCEL_STATE_NAMES.iter().find(|(_, known)| *known == name) {
+        match PARCEL_STATE_NAMES
+            .iter()
+            .find(|(_, state_name)| *state_name == name)
+        {
             Some((state, _)) => Ok(*state),
             None => bail!("unknown parcel state '{name}'"),
         }
@@ -101,7 +104,7 @@ impl Store {
     /// Inserts a session that other machines will measure: its plan, its machines and the parcels.
     ///
     /// # Errors
-    /// As for [`Store::begin_recording`].
+    /// Fails like [`Store::begin_recording`].
     pub fn begin_merging(
         &mut self,
         session: &Session,
@@ -111,8 +114,8 @@ impl Store {
         let mut merger = SessionMerger {
             recorder: self.begin_recording(session, plan)?,
         };
-        for (place, parcel) in (0..).zip(parcels) {
-            merger.set_parcel(place, parcel)?;
+        for (index, parcel) in (0..).zip(parcels) {
+            merger.set_parcel(index, parcel)?;
         }
         Ok(merger)
     }
@@ -120,7 +123,7 @@ impl Store {
     /// Continues merging a session.
     ///
     /// # Errors
-    /// As for [`Store::resume_recording`].
+    /// Fails like [`Store::resume_recording`].
     pub fn resume_merging(&mut self, number: i64) -> anyhow::Result<SessionMerger<'_>> {
         Ok(SessionMerger {
             recorder: self.resume_recording(number)?,
@@ -210,7 +213,7 @@ impl SessionMerger<'_> {
         block: &SpoolBlock,
     ) -> anyhow::Result<MergeOutcome> {
         self.recorder.write_with(|writer, file| {
-            let entered = file.execute(
+            let inserted = file.execute(
                 sql!(
                     "INSERT INTO block_origin (session, job, block, machine, parcel, attempt)
                      VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
@@ -224,14 +227,14 @@ impl SessionMerger<'_> {
                     origin.attempt,
                 ],
             )?;
-            if entered == 1 {
+            if inserted == 1 {
                 insert_block(writer, file, origin.machine, block)?;
                 return Ok(MergeOutcome::New);
             }
-            let known = find_origin(writer, file, block.job, block.block)?;
-            Ok(match known {
-                Some(known) if known == origin => MergeOutcome::Known,
-                Some(known) => MergeOutcome::Refused(known),
+            let existing = find_origin(writer, file, block.job, block.block)?;
+            Ok(match existing {
+                Some(existing) if existing == origin => MergeOutcome::Known,
+                Some(existing) => MergeOutcome::Refused(existing),
                 None => bail!("block {} of case {} was deleted", block.block, block.job),
             })
         })
@@ -251,10 +254,10 @@ impl SessionMerger<'_> {
         saved: usize,
     ) -> anyhow::Result<bool> {
         if let Some(after) = after {
-            let known = self
+            let existing = self
                 .recorder
                 .write_with(|writer, file| find_origin(writer, file, job, after))?;
-            if known != Some(origin) {
+            if existing != Some(origin) {
                 return Ok(false);
             }
         }
@@ -266,7 +269,7 @@ impl SessionMerger<'_> {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn set_parcel(&mut self, place: u32, parcel: &StoredParcel) -> anyhow::Result<()> {
+    pub fn set_parcel(&mut self, index: u32, parcel: &StoredParcel) -> anyhow::Result<()> {
         let jobs = serde_json::to_string(&parcel.jobs)?;
         self.recorder.write_with(|writer, file| {
             file.execute(
@@ -281,7 +284,7 @@ impl SessionMerger<'_> {
                 ),
                 sql_params![
                     writer.session(),
-                    place,
+                    index,
                     parcel.machine,
                     &jobs,
                     parcel.stratum,
@@ -301,21 +304,21 @@ impl SessionMerger<'_> {
     /// Fails on database errors.
     pub fn set_machine(
         &mut self,
-        place: u32,
+        index: u32,
         machine: &SessionMachine,
         is_only: bool,
     ) -> anyhow::Result<()> {
         self.recorder.write_with(|writer, file| {
-            writer.upsert_machine(file, place, machine)?;
+            writer.upsert_machine(file, index, machine)?;
             if !is_only {
                 return Ok(());
             }
-            let known = sql!("SELECT environment FROM session WHERE number = $1");
-            let known: String = file.query_value(known, sql_params![writer.session()])?;
-            let known: Environment = parse_json(&known)?;
+            let sql = sql!("SELECT environment FROM session WHERE number = $1");
+            let json: String = file.query_value(sql, sql_params![writer.session()])?;
+            let stored: Environment = parse_json(&json)?;
             let environment = Environment {
-                programs: known.programs,
-                machine: known.machine,
+                programs: stored.programs,
+                machine: stored.machine,
                 ..machine.environment.clone()
             };
             file.execute(
@@ -439,8 +442,8 @@ mod tests {
         let mut blocks: Vec<SpoolBlock> = Vec::new();
         for (slot, run) in (0..).zip(&session.runs) {
             let (job, block) = (u32::from(run.case.id() == "g/y"), run.block);
-            let is_own = |known: &&mut SpoolBlock| (known.job, known.block) == (job, block);
-            if blocks.iter_mut().find(is_own).is_none() {
+            let is_same = |other: &&mut SpoolBlock| (other.job, other.block) == (job, block);
+            if blocks.iter_mut().find(is_same).is_none() {
                 blocks.push(SpoolBlock {
                     job,
                     block,
@@ -448,7 +451,7 @@ mod tests {
                     ..SpoolBlock::default()
                 });
             }
-            let Some(own) = blocks.iter_mut().find(is_own) else {
+            let Some(own) = blocks.iter_mut().find(is_same) else {
                 continue;
             };
             own.slots.push(slot);
@@ -482,9 +485,9 @@ mod tests {
 
     #[test]
     fn a_block_is_there_once_whoever_sends_it() {
-        for place in test_backends() {
+        for backend in test_backends() {
             let (begun, blocks) = two_machine_session();
-            let mut store = place.open();
+            let mut store = backend.open();
             let mut merger = store.begin_merging(&begun, "{}", &[]).unwrap();
             for block in blocks.iter().rev() {
                 assert_eq!(
@@ -493,15 +496,15 @@ mod tests {
                 );
             }
             let first = &blocks[0];
-            let again = merger.merge_block(block_origin(first, 0), first).unwrap();
-            assert_eq!(again, MergeOutcome::Known);
+            let outcome = merger.merge_block(block_origin(first, 0), first).unwrap();
+            assert_eq!(outcome, MergeOutcome::Known);
             let double = merger.merge_block(block_origin(first, 1), first).unwrap();
             assert_eq!(double, MergeOutcome::Refused(block_origin(first, 0)));
             // A decision based on the blocks of a rejected attempt does not apply to the merged
             // ones.
             let decide = |merger: &mut SessionMerger<'_>, attempt| {
-                let of = block_origin(first, attempt);
-                merger.record_decision(of, (first.job, Some(first.block)), "g/x", 4)
+                let origin = block_origin(first, attempt);
+                merger.record_decision(origin, (first.job, Some(first.block)), "g/x", 4)
             };
             assert!(!decide(&mut merger, 1).unwrap());
             assert!(decide(&mut merger, 0).unwrap());
@@ -515,8 +518,8 @@ mod tests {
                 "in the order of the plan"
             );
             let machines = |job: &str| {
-                let own = session.runs.iter().filter(|run| run.case.id() == job);
-                own.map(|run| run.machine).collect::<Vec<_>>()
+                let runs = session.runs.iter().filter(|run| run.case.id() == job);
+                runs.map(|run| run.machine).collect::<Vec<_>>()
             };
             assert_eq!(machines("g/y"), [Some(1); 8]);
             assert_eq!(store.finished_slots(number).unwrap().len(), 16);
@@ -543,7 +546,7 @@ mod tests {
 
     #[test]
     fn metrics_are_in_the_order_in_which_one_machine_would_have_reported_them() {
-        for place in test_backends() {
+        for backend in test_backends() {
             let (begun, mut blocks) = two_machine_session();
             let size = Metric::new("size", "B", MetricDirection::Lower);
             for block in blocks.iter_mut().filter(|block| block.job == 1) {
@@ -566,7 +569,7 @@ mod tests {
             first
                 .metrics
                 .insert(0, (0, Metric::new("early", "s", MetricDirection::Lower)));
-            let mut store = place.open();
+            let mut store = backend.open();
             let mut merger = store.begin_merging(&begun, "{}", &[]).unwrap();
             for block in blocks.iter().rev() {
                 merger.merge_block(block_origin(block, 0), block).unwrap();
@@ -586,9 +589,9 @@ mod tests {
 
     #[test]
     fn what_was_set_aside_stays_and_is_not_seen() {
-        for place in test_backends() {
+        for backend in test_backends() {
             let (begun, blocks) = two_machine_session();
-            let mut store = place.open();
+            let mut store = backend.open();
             let parcel = StoredParcel {
                 machine: 1,
                 jobs: vec![0, 1],

@@ -1,9 +1,9 @@
 //! Stores sessions in a SQLite file or a PostgreSQL database, during and after measurement.
 //!
 //! Decides where the file is, what its tables look like and when data counts as stored: a slot of
-//! the plan is stored as a whole once its `SlotsDone` was observed, whatever happens to the process
-//! afterwards. Independent of where runs come from and how they are analyzed. Start with [`Store`],
-//! then [`SessionRecorder`]; the tables are in `schema.rs`.
+//! the plan is stored as a whole once its `SlotsDone` event has been observed, whatever happens to
+//! the process afterwards. Knows neither where runs come from nor how they are analyzed. Start with
+//! [`Store`], then [`SessionRecorder`]; the tables are in `schema.rs`.
 
 use anyhow::{Context, anyhow};
 use database::{Database, Error, SqliteConnection};
@@ -116,7 +116,11 @@ fn locate(explicit: Option<&Path>, from: &Path, data_home: Option<PathBuf>) -> P
     }
     // A relative path has no ancestors to search; without a current folder it stays relative.
     let from = absolute(from).unwrap_or_else(|_| from.to_owned());
-    let is_root = |folder: &&Path| ROOT_MARKERS.iter().any(|mark| folder.join(mark).exists());
+    let is_root = |folder: &&Path| {
+        ROOT_MARKERS
+            .iter()
+            .any(|marker| folder.join(marker).exists())
+    };
     match (from.ancestors().find(is_root), data_home) {
         (Some(root), _) => root.join(FOLDER).join("results.db"),
         (None, Some(home)) => home.join("speedwell").join("results.db"),
@@ -193,8 +197,8 @@ impl Store {
     /// # Errors
     /// Fails on database errors.
     pub fn wait_for_disk(&self) -> anyhow::Result<()> {
-        let done = self.database.wait_for_disk();
-        done.map_err(|error| self.explain_error(error))
+        let result = self.database.wait_for_disk();
+        result.map_err(|error| self.explain_error(error))
     }
 
     /// Creates a store in memory, lost when the process exits (`--no-save`).
@@ -209,9 +213,9 @@ impl Store {
         })
     }
 
-    pub(super) fn open_with_timeout(path: &Path, patience: Duration) -> anyhow::Result<Store> {
+    pub(super) fn open_with_timeout(path: &Path, timeout: Duration) -> anyhow::Result<Store> {
         create_parent(path)?;
-        SqliteConnection::open(path, patience)
+        SqliteConnection::open(path, timeout)
             .map(|file| Store {
                 database: Database::Sqlite(file),
                 path: path.to_owned(),
@@ -230,10 +234,10 @@ impl Store {
 
     /// Converts a database error into a message for the user, for `map_err`.
     pub(in crate::store) fn explain_error(&self, error: Error) -> anyhow::Error {
-        let trouble = error.kind();
+        let kind = error.kind();
         error.explain_error().context(StoreError {
-            trouble,
-            words: match Store::server_address(&self.path) {
+            kind,
+            message: match Store::server_address(&self.path) {
                 Some(address) => format!(
                     "cannot use the results database '{}'",
                     redact_address(address)
@@ -246,28 +250,30 @@ impl Store {
 
 /// The store could not be used. [`StoreErrorKind::from_error`] finds this in an error.
 #[derive(Debug, thiserror::Error)]
-#[error("{words}")]
+#[error("{message}")]
 struct StoreError {
-    trouble: StoreErrorKind,
-    words: String,
+    kind: StoreErrorKind,
+    message: String,
 }
 
 impl StoreErrorKind {
     /// Returns whether a retry may help after this error of a store.
     pub fn from_error(error: &anyhow::Error) -> StoreErrorKind {
         let unusable = error.downcast_ref::<StoreError>();
-        unusable.map_or(StoreErrorKind::Permanent, |unusable| unusable.trouble)
+        unusable.map_or(StoreErrorKind::Permanent, |unusable| unusable.kind)
     }
 }
 
 /// Returns an address without its password and options, for messages.
 fn redact_address(address: &str) -> String {
-    let address = address.split_once('?').map_or(address, |(place, _)| place);
+    let address = address
+        .split_once('?')
+        .map_or(address, |(target, _)| target);
     match address.split_once("://") {
-        Some((kind, rest)) => match rest.rsplit_once('@') {
-            Some((login, place)) => {
+        Some((kind, remainder)) => match remainder.rsplit_once('@') {
+            Some((login, target)) => {
                 let user = login.split(':').next().unwrap_or_default();
-                format!("{kind}://{user}@{place}")
+                format!("{kind}://{user}@{target}")
             }
             None => address.to_owned(),
         },
@@ -373,11 +379,11 @@ mod tests {
         let path = home.path().join("notes.txt");
         let text = "These are my notes about benchmarks.\n".repeat(50);
         fs::write(&path, &text).unwrap();
-        let words = error_text(Store::open(&path));
-        assert!(words.contains(&path.display().to_string()), "{words}");
+        let message = error_text(Store::open(&path));
+        assert!(message.contains(&path.display().to_string()), "{message}");
         assert!(
-            words.contains("is not a database") && words.contains("hint: "),
-            "{words}"
+            message.contains("is not a database") && message.contains("hint: "),
+            "{message}"
         );
         assert_eq!(fs::read_to_string(&path).unwrap(), text);
     }
@@ -390,11 +396,11 @@ mod tests {
 
     #[test]
     fn a_folder_that_cannot_be_made_is_named() {
-        let words = error_text(Store::open(Path::new("/proc/nowhere/results.db")));
+        let message = error_text(Store::open(Path::new("/proc/nowhere/results.db")));
         assert!(
-            words.starts_with("cannot create the folder '/proc/nowhere'"),
-            "{words}"
+            message.starts_with("cannot create the folder '/proc/nowhere'"),
+            "{message}"
         );
-        assert!(words.contains("--db FILE"), "{words}");
+        assert!(message.contains("--db FILE"), "{message}");
     }
 }

@@ -30,9 +30,9 @@ impl UploadState {
     }
 
     fn from_name(name: &str) -> UploadState {
-        let all = [UploadState::Refused, UploadState::Sent];
-        let known = all.into_iter().find(|state| state.name() == name);
-        known.unwrap_or(UploadState::Waiting)
+        let states = [UploadState::Refused, UploadState::Sent];
+        let named_state = states.into_iter().find(|state| state.name() == name);
+        named_state.unwrap_or(UploadState::Waiting)
     }
 }
 
@@ -144,15 +144,15 @@ impl Store {
     }
 
     /// Claims the next upload that is due. The claim expires after a minute. A session that can be
-    /// resumed is claimed only if it is listed in `wanted.sessions`.
+    /// resumed is claimed only if it is listed in `selection.sessions`.
     ///
     /// # Errors
     /// Fails on database errors.
     pub fn claim_upload(
         &mut self,
-        wanted: &UploadSelection<'_>,
+        selection: &UploadSelection<'_>,
     ) -> anyhow::Result<Option<OutboxEntry>> {
-        let numbers = serde_json::to_string(wanted.sessions)?;
+        let numbers = serde_json::to_string(selection.sessions)?;
         self.transact(|file| {
             // A time too far in the future was set before the clock was set back.
             let found: Option<(i64, String)> = file.query_first(
@@ -169,11 +169,11 @@ impl Store {
                      ORDER BY attempts, outbox.session, url COLLATE {{binary}} LIMIT 1"
                 ),
                 sql_params![
-                    wanted.now_unix_ms,
-                    wanted.now_unix_ms + 2 * MAX_DELAY_MS,
-                    wanted.now_unix_ms + 2 * CLAIM_MS,
+                    selection.now_unix_ms,
+                    selection.now_unix_ms + 2 * MAX_DELAY_MS,
+                    selection.now_unix_ms + 2 * CLAIM_MS,
                     &numbers,
-                    wanted.url
+                    selection.url
                 ],
                 |row| Ok((row.get(0)?, row.get(1)?)),
             )?;
@@ -184,7 +184,7 @@ impl Store {
                 sql!(
                     "UPDATE outbox SET claimed_until_unix_ms = $1 WHERE session = $2 AND url = $3"
                 ),
-                sql_params![wanted.now_unix_ms + CLAIM_MS, session, &url],
+                sql_params![selection.now_unix_ms + CLAIM_MS, session, &url],
             )?;
             Ok(file.query_first(
                 sql!(

@@ -26,7 +26,7 @@ const WORDS_PER_POINT: usize = 9;
 #[derive(Debug, Default)]
 pub struct SearchCache {
     packs: Vec<PointPack>,
-    walks: Vec<(i64, Vec<Vec<u8>>)>,
+    detector_states: Vec<(i64, Vec<Vec<u8>>)>,
 }
 
 /// The packed points of a series up to one of its sessions.
@@ -41,16 +41,16 @@ struct PointPack {
 
 impl SearchCache {
     /// Adds the detector states of a series with this number of points, one for each work.
-    pub fn add_detector_states(&mut self, series: i64, points: usize, walks: Vec<Vec<u8>>) {
+    pub fn add_detector_states(&mut self, series: i64, points: usize, states: Vec<Vec<u8>>) {
         if points >= MIN_CACHED_POINTS {
-            self.walks.push((series, walks));
+            self.detector_states.push((series, states));
         }
     }
 
     /// Packs the points of a series: all of them, as returned by [`Store::load_points`].
-    pub fn pack_points(&mut self, course: &SeriesPoints) {
-        let points = &course.points;
-        if points.len() < MIN_CACHED_POINTS || LOOSE_SHARE_DIVISOR * course.loose < points.len() {
+    pub fn pack_points(&mut self, series: &SeriesPoints) {
+        let points = &series.points;
+        if points.len() < MIN_CACHED_POINTS || LOOSE_SHARE_DIVISOR * series.loose < points.len() {
             return;
         }
         if let (Some(last), Some(packed)) = (points.last(), encode_points(points)) {
@@ -83,11 +83,15 @@ impl Store {
         Ok(self.load_newest_points(series, usize::MAX)?.points)
     }
 
-    /// Returns up to `most` points of a series, from the latest sessions.
+    /// Returns up to `max_points` points of a series, from the latest sessions.
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn load_newest_points(&self, series: i64, most: usize) -> anyhow::Result<SeriesPoints> {
+    pub fn load_newest_points(
+        &self,
+        series: i64,
+        max_points: usize,
+    ) -> anyhow::Result<SeriesPoints> {
         let sql = sql!("SELECT packed FROM point_pack WHERE series = $1");
         let read = |row: SqlRow<'_>| {
             Ok(row
@@ -98,22 +102,23 @@ impl Store {
             self.query_first(sql, sql_params![series], read)?;
         let mut points = packed.flatten().unwrap_or_default();
         let after = points.last().map(|last| (last.at_unix_ms, last.session));
-        let (at, session) = after.unwrap_or((i64::MIN, i64::MIN));
+        let (at_unix_ms, session) = after.unwrap_or((i64::MIN, i64::MIN));
         let sql = sql!(
             "SELECT at_unix_ms, session, revision, machine, value, low, high, runs, spread, kind,
                     dirty, work
              FROM point WHERE series = $1 AND (at_unix_ms, session) > ($2, $3)
              ORDER BY at_unix_ms DESC, session DESC, place DESC LIMIT $4"
         );
-        let limit = i64::try_from(most).unwrap_or(i64::MAX);
-        let mut loose: Vec<StoredPoint> =
-            self.query_rows(sql, sql_params![series, at, session, limit], |row| {
-                read_point(series, &row)
-            })?;
+        let limit = i64::try_from(max_points).unwrap_or(i64::MAX);
+        let mut loose: Vec<StoredPoint> = self.query_rows(
+            sql,
+            sql_params![series, at_unix_ms, session, limit],
+            |row| read_point(series, &row),
+        )?;
         loose.reverse();
         let count = loose.len();
         points.append(&mut loose);
-        points.drain(..points.len().saturating_sub(most));
+        points.drain(..points.len().saturating_sub(max_points));
         Ok(SeriesPoints {
             points,
             loose: count,
@@ -138,25 +143,28 @@ impl Store {
         branch: &str,
         searched: &SearchCache,
     ) -> anyhow::Result<()> {
-        let SearchCache { packs, walks } = searched;
-        if packs.is_empty() && walks.is_empty() {
+        let SearchCache {
+            packs,
+            detector_states,
+        } = searched;
+        if packs.is_empty() && detector_states.is_empty() {
             return Ok(());
         }
         self.transact(|file| {
             for pack in packs {
                 store_pack(file, pack)?;
             }
-            for (series, states) in walks {
+            for (series, states) in detector_states {
                 file.execute(
                     sql!("DELETE FROM walk WHERE series = $1 AND branch = $2"),
                     sql_params![*series, branch],
                 )?;
-                for (place, state) in (0_u32..).zip(states) {
+                for (index, state) in (0_u32..).zip(states) {
                     file.execute(
                         sql!(
                             "INSERT INTO walk (series, branch, place, state) VALUES ($1, $2, $3, $4)"
                         ),
-                        sql_params![*series, branch, place, state],
+                        sql_params![*series, branch, index, state],
                     )?;
                 }
             }
@@ -204,8 +212,8 @@ fn encode_points(points: &[StoredPoint]) -> Option<Vec<u8>> {
     for stored in points {
         let point = &stored.point;
         let work = match point.work.as_deref() {
-            Some(work) => match works.iter().position(|known| *known == work) {
-                Some(place) => place + 1,
+            Some(work) => match works.iter().position(|name| *name == work) {
+                Some(index) => index + 1,
                 None => {
                     works.push(work);
                     works.len()
@@ -221,8 +229,8 @@ fn encode_points(points: &[StoredPoint]) -> Option<Vec<u8>> {
             stored.revision.unwrap_or(NO_REVISION) as u64,
             stored.machine as u64,
             point.value.to_bits(),
-            number(point.interval.map(|ends| ends.0)),
-            number(point.interval.map(|ends| ends.1)),
+            number(point.interval.map(|bounds| bounds.0)),
+            number(point.interval.map(|bounds| bounds.1)),
             number(point.spread),
             u64::from(point.runs)
                 | (kind as u64) << 32
@@ -264,7 +272,7 @@ fn decode_points(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
     };
     let unpacked = points.iter().map(|words| {
         let [
-            at,
+            at_unix_ms,
             session,
             revision,
             machine,
@@ -272,27 +280,27 @@ fn decode_points(series: i64, mut packed: &[u8]) -> Option<Vec<StoredPoint>> {
             low,
             high,
             spread,
-            small,
+            bit_fields,
         ] = words.map(u64::from_le_bytes);
         let number = |bits: u64| (bits != NO_NUMBER).then(|| f64::from_bits(bits));
-        let kind = PointKind::NAMES.get((small >> 32 & 0xff) as usize)?.0;
-        let work = match (small >> 48) as usize {
+        let kind = PointKind::NAMES.get((bit_fields >> 32 & 0xff) as usize)?.0;
+        let work = match (bit_fields >> 48) as usize {
             0 => None,
-            place => Some((*works.get(place - 1)?).to_owned()),
+            work_number => Some((*works.get(work_number - 1)?).to_owned()),
         };
         Some(StoredPoint {
             series,
-            at_unix_ms: at as i64,
+            at_unix_ms: at_unix_ms as i64,
             session: session as i64,
             revision: Some(revision as i64).filter(|number| *number != NO_REVISION),
             machine: machine as i64,
             point: HistoryPoint {
                 value: f64::from_bits(value),
                 interval: number(low).zip(number(high)),
-                runs: small as u32,
+                runs: bit_fields as u32,
                 spread: number(spread),
                 kind,
-                is_dirty: small >> 40 & 1 == 1,
+                is_dirty: bit_fields >> 40 & 1 == 1,
                 work,
             },
         })
@@ -356,9 +364,9 @@ mod tests {
     #[test]
     fn a_session_dated_in_the_future_is_not_the_newest_for_ever() {
         const YEAR_2100: i64 = 4_102_444_800_000;
-        for place in test_backends() {
-            let mut store = place.open();
-            let wrong = store_session(&mut store, YEAR_2100);
+        for backend in test_backends() {
+            let mut store = backend.open();
+            let session = store_session(&mut store, YEAR_2100);
             pack_all_points(&mut store);
             let next = store_session(&mut store, speedwell_process::unix_time_ms());
             let mut sessions: Vec<i64> = store
@@ -370,12 +378,12 @@ mod tests {
             sessions.dedup();
             assert_eq!(
                 sessions,
-                [wrong, next],
+                [session, next],
                 "the next one is read, and is newer"
             );
-            assert_eq!(store.sessions_in_future(9).unwrap(), [wrong]);
+            assert_eq!(store.sessions_in_future(9).unwrap(), [session]);
             assert_eq!(
-                store.load_session(wrong).unwrap().started_unix_ms,
+                store.load_session(session).unwrap().started_unix_ms,
                 YEAR_2100
             );
         }
@@ -399,8 +407,8 @@ mod tests {
 
     #[test]
     fn packed_points_are_those_that_were_stored() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             for at in (10..400).step_by(10) {
                 store_session(&mut store, at);
             }
@@ -421,8 +429,8 @@ mod tests {
 
     #[test]
     fn a_pack_goes_with_the_first_of_its_points_that_changes() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             let sessions: Vec<i64> = (10..400)
                 .step_by(10)
                 .map(|at| store_session(&mut store, at))
@@ -443,8 +451,8 @@ mod tests {
 
     #[test]
     fn points_that_changed_while_they_were_searched_are_not_packed() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             for at in (10..400).step_by(10) {
                 store_session(&mut store, at);
             }
@@ -458,8 +466,8 @@ mod tests {
 
     #[test]
     fn bytes_that_are_no_pack_are_not_read_as_one() {
-        let whole = encode_points(&[]).unwrap();
-        assert_eq!(decode_points(1, &whole).unwrap(), []);
+        let packed = encode_points(&[]).unwrap();
+        assert_eq!(decode_points(1, &packed).unwrap(), []);
         for torn in [
             &[][..],
             &[1, 0, 0, 0],

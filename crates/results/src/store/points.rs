@@ -79,48 +79,52 @@ impl Store {
         self.query_rows(sql, sql_params![], |row| row.get(0))
     }
 
-    /// Numbers of sessions that are dated in the future, at most `most`.
+    /// Returns the numbers of sessions that are dated in the future, at most `max_count`.
     ///
     /// # Errors
     /// Fails on I/O errors.
-    pub fn sessions_in_future(&self, most: i64) -> anyhow::Result<Vec<i64>> {
+    pub fn sessions_in_future(&self, max_count: i64) -> anyhow::Result<Vec<i64>> {
         let sql = sql!(
             "SELECT number FROM session WHERE started_unix_ms >= $1 ORDER BY started_unix_ms LIMIT $2"
         );
         let from = unix_time_ms().saturating_add(MAX_AHEAD_MS + 1);
-        self.query_rows(sql, sql_params![from, most], |row| row.get(0))
+        self.query_rows(sql, sql_params![from, max_count], |row| row.get(0))
     }
 
     /// Stores the points of a session.
     ///
     /// # Errors
     /// Fails if there is no such session, or on database errors.
-    pub fn store_points(&mut self, session: i64, of: &SessionPoints) -> anyhow::Result<()> {
+    pub fn store_points(&mut self, session: i64, points: &SessionPoints) -> anyhow::Result<()> {
         self.transact(|file| {
             let recorded: i64 = file.query_value(
                 sql!("SELECT started_unix_ms FROM session WHERE number = $1"),
                 sql_params![session],
             )?;
             let started = credible_start(recorded, unix_time_ms());
-            let machine = upsert_machine(file, &of.machine, started)?;
+            let machine = upsert_machine(file, &points.machine, started)?;
             file.execute(
                 sql!(
                     "INSERT INTO session_machine (session, machine, surroundings)
                      VALUES ($1, $2, $3) ON CONFLICT (session) DO UPDATE SET
                          machine = excluded.machine, surroundings = excluded.surroundings"
                 ),
-                sql_params![session, machine, &serde_json::to_string(&of.circumstances)?],
+                sql_params![
+                    session,
+                    machine,
+                    &serde_json::to_string(&points.circumstances)?
+                ],
             )?;
             file.execute(
                 sql!("DELETE FROM point WHERE session = $1"),
                 sql_params![session],
             )?;
-            let placed = locate_points(file, &of.points)?;
-            let rows: Vec<[SqlParam<'_>; 14]> = of
+            let locations = locate_points(file, &points.points)?;
+            let rows: Vec<[SqlParam<'_>; 14]> = points
                 .points
                 .iter()
-                .zip(&placed)
-                .map(|(found, placed)| point_row((session, started, machine), found, placed))
+                .zip(&locations)
+                .map(|(found, location)| point_row((session, started, machine), found, location))
                 .collect();
             file.insert(
                 sql!(
@@ -177,14 +181,14 @@ impl Store {
         };
         let failed: Vec<(RevisionMarker, String, String)> =
             self.query_rows(sql, sql_params![PROJECT, branch], read)?;
-        let mut all = Vec::new();
+        let mut failures = Vec::new();
         for (landmark, detail, design) in failed {
             let design: DesignKeys = parse_json(&design)?;
             if !matches!(design.purpose.as_deref(), Some("confirm" | "bisect")) {
-                all.push((landmark, parse_json(&detail)?));
+                failures.push((landmark, parse_json(&detail)?));
             }
         }
-        Ok(LineFailures { all })
+        Ok(LineFailures { failures })
     }
 
     /// Returns revisions that failed to build during a backfill, with the build command and the
@@ -201,13 +205,15 @@ impl Store {
              WHERE design LIKE '%backfill%' ORDER BY session.number, failure.place"
         );
         let read = |row: SqlRow<'_>| {
-            let texts = [row.get(1)?, row.get(3)?, row.get(4)?];
-            Ok((row.get(0)?, row.get(2)?, texts))
+            let columns = [row.get(1)?, row.get(3)?, row.get(4)?];
+            Ok((row.get(0)?, row.get(2)?, columns))
         };
         let failed: Vec<(String, i64, [String; 3])> = self.query_rows(sql, sql_params![], read)?;
         let mut found: Vec<(String, String, i64)> = Vec::new();
         for (revision, session, [variants, design, detail]) in failed {
-            let is_known = found.last().is_some_and(|(_, _, known)| *known == session);
+            let is_known = found
+                .last()
+                .is_some_and(|(_, _, last_session)| *last_session == session);
             let design: DesignKeys = parse_json(&design)?;
             let failure: FailureKeys = parse_json(&detail)?;
             if !is_known
@@ -234,10 +240,9 @@ impl Store {
             let better: String = row.get(5)?;
             Ok((row.get(0)?, key, better, row.get::<i64>(6)? == 0))
         };
-        type Known = (i64, (String, String, String, String), String, bool);
-        let known: Vec<Known> = self.query_rows(sql, sql_params![PROJECT], read)?;
-        known
-            .into_iter()
+        type SeriesColumns = (i64, (String, String, String, String), String, bool);
+        let rows: Vec<SeriesColumns> = self.query_rows(sql, sql_params![PROJECT], read)?;
+        rows.into_iter()
             .map(
                 |(number, (case, variant, name, unit), better, is_primary)| {
                     let better = parse_direction(&better, &name)?;
@@ -318,8 +323,8 @@ impl Store {
                  ORDER BY session DESC LIMIT 1000) AS newest
              ORDER BY surroundings"
         );
-        let texts: Vec<String> = self.query_rows(sql, sql_params![machine], |row| row.get(0))?;
-        texts.iter().map(|text| parse_json(text)).collect()
+        let jsons: Vec<String> = self.query_rows(sql, sql_params![machine], |row| row.get(0))?;
+        jsons.iter().map(|text| parse_json(text)).collect()
     }
 }
 
@@ -348,21 +353,23 @@ pub(super) fn read_point(series: i64, row: &SqlRow<'_>) -> Result<StoredPoint, E
 /// Parses a point kind. An unknown kind of a later version maps to one that change detection
 /// ignores.
 fn parse_point_kind(name: &str) -> PointKind {
-    let known = PointKind::NAMES.iter().find(|(_, known)| *known == name);
-    known.map_or(PointKind::Confirm, |(kind, _)| *kind)
+    let named_kind = PointKind::NAMES
+        .iter()
+        .find(|(_, kind_name)| *kind_name == name);
+    named_kind.map_or(PointKind::Confirm, |(kind, _)| *kind)
 }
 
 /// Failures of the sessions on a line, in line order.
 #[derive(Debug, Clone, Default)]
 pub struct LineFailures {
-    all: Vec<(RevisionMarker, FailureKeys)>,
+    failures: Vec<(RevisionMarker, FailureKeys)>,
 }
 
 impl LineFailures {
     /// Returns the sessions in which a case of a variant failed.
     pub fn of_case(&self, case: &str, variant: &str) -> Vec<RevisionMarker> {
         let mut failed: Vec<RevisionMarker> = self
-            .all
+            .failures
             .iter()
             .filter(|(_, keys)| keys.concerns(case, variant))
             .map(|(marker, _)| marker.clone())
@@ -409,55 +416,55 @@ struct PointLocation {
     series: i64,
     revision: Option<i64>,
     /// Index in its series: a session with several revisions of one thing has several points there.
-    place: i64,
+    index: i64,
 }
 
 /// Inserts the series and revisions of points. A revision that occurs repeatedly is inserted once.
 fn locate_points(file: &Database, points: &[SessionPoint]) -> anyhow::Result<Vec<PointLocation>> {
-    let mut places: HashMap<i64, i64> = HashMap::new();
+    let mut next_indices: HashMap<i64, i64> = HashMap::new();
     let mut revisions: HashMap<&str, (&Revision, i64)> = HashMap::new();
-    let mut placed = Vec::with_capacity(points.len());
+    let mut locations = Vec::with_capacity(points.len());
     for found in points {
         let series = upsert_series(file, &found.series, found.place)?;
-        let mut kept = None;
+        let mut revision_number = None;
         if let Some(revision) = &found.revision {
-            let known = revisions.get(&*revision.id);
-            let number = match known.filter(|(known, _)| *known == revision) {
+            let existing = revisions.get(&*revision.id);
+            let number = match existing.filter(|(existing, _)| *existing == revision) {
                 Some((_, number)) => *number,
                 None => upsert_revision(file, revision)?,
             };
             revisions.insert(&revision.id, (revision, number));
-            kept = Some(number);
+            revision_number = Some(number);
         }
-        let place = *(places.entry(series))
-            .and_modify(|place| *place += 1)
+        let index = *(next_indices.entry(series))
+            .and_modify(|index| *index += 1)
             .or_insert(0);
-        placed.push(PointLocation {
+        locations.push(PointLocation {
             series,
-            revision: kept,
-            place,
+            revision: revision_number,
+            index,
         });
     }
-    Ok(placed)
+    Ok(locations)
 }
 
 /// Returns the row of a point, given the number, start and machine of its session.
 fn point_row<'p>(
-    (session, at, machine): (i64, i64, i64),
+    (session, started_unix_ms, machine): (i64, i64, i64),
     found: &'p SessionPoint,
-    placed: &PointLocation,
+    location: &PointLocation,
 ) -> [SqlParam<'p>; 14] {
     let point = &found.point;
     *sql_params![
-        placed.series,
-        at,
+        location.series,
+        started_unix_ms,
         session,
-        placed.place,
-        placed.revision,
+        location.index,
+        location.revision,
         machine,
         point.value,
-        point.interval.map(|ends| ends.0),
-        point.interval.map(|ends| ends.1),
+        point.interval.map(|bounds| bounds.0),
+        point.interval.map(|bounds| bounds.1),
         point.runs,
         point.spread,
         point.kind.name(),
@@ -467,18 +474,18 @@ fn point_row<'p>(
 }
 
 /// Updates first: on PostgreSQL, an upsert that conflicts consumes a number and leaves a gap.
-fn upsert_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Error> {
-    let known = file.query_first(
+fn upsert_machine(file: &Database, machine: &Machine, session_start_ms: i64) -> Result<i64, Error> {
+    let number = file.query_first(
         sql!(
             "UPDATE machine SET
                  first_unix_ms = CASE WHEN $1 < first_unix_ms THEN $1 ELSE first_unix_ms END,
                  last_unix_ms = CASE WHEN $1 > last_unix_ms THEN $1 ELSE last_unix_ms END
              WHERE id = $2 RETURNING number"
         ),
-        sql_params![at, &machine.id],
+        sql_params![session_start_ms, &machine.id],
         |row| row.get(0),
     )?;
-    if let Some(number) = known {
+    if let Some(number) = number {
         return Ok(number);
     }
     file.query_value(
@@ -493,14 +500,18 @@ fn upsert_machine(file: &Database, machine: &Machine, at: i64) -> Result<i64, Er
             &machine.name,
             &machine.label,
             &machine.class,
-            at
+            session_start_ms
         ],
     )
 }
 
-/// Returns the number of a series, inserting it if needed; `place` is the index of its metric.
-/// Looks it up first, which is cheaper.
-pub(super) fn upsert_series(file: &Database, key: &SeriesKey, place: usize) -> Result<i64, Error> {
+/// Returns the number of a series, inserting it if needed; `metric_index` is the index of its
+/// metric. Looks it up first, which is cheaper.
+pub(super) fn upsert_series(
+    file: &Database,
+    key: &SeriesKey,
+    metric_index: usize,
+) -> Result<i64, Error> {
     let row = sql_params![
         PROJECT,
         &key.case,
@@ -508,9 +519,9 @@ pub(super) fn upsert_series(file: &Database, key: &SeriesKey, place: usize) -> R
         &key.metric.name,
         &key.metric.unit,
         direction_name(key.metric.better),
-        place as i64,
+        metric_index as i64,
     ];
-    let known = file.query_first(
+    let number = file.query_first(
         sql!(
             "SELECT number FROM series WHERE project = $1 AND case_id = $2 AND variant = $3
              AND metric = $4 AND unit = $5 AND better = $6 AND place <= $7"
@@ -518,7 +529,7 @@ pub(super) fn upsert_series(file: &Database, key: &SeriesKey, place: usize) -> R
         row,
         |row| row.get(0),
     )?;
-    if let Some(number) = known {
+    if let Some(number) = number {
         return Ok(number);
     }
     file.query_value(
@@ -537,7 +548,7 @@ pub(super) fn upsert_series(file: &Database, key: &SeriesKey, place: usize) -> R
 /// Returns the number of a revision, inserting it if needed. Fills in missing facts and never drops
 /// known ones.
 pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::Result<i64> {
-    let known = file.query_first(
+    let number = file.query_first(
         sql!(
             "SELECT number FROM revision WHERE project = $1 AND id = $2
              AND (tree IS NOT NULL OR CAST($3 AS TEXT) IS NULL)
@@ -551,7 +562,7 @@ pub(super) fn upsert_revision(file: &Database, revision: &Revision) -> anyhow::R
         ],
         |row| row.get(0),
     )?;
-    if let Some(number) = known {
+    if let Some(number) = number {
         return Ok(number);
     }
     let parents = (!revision.parents.is_empty()).then(|| serde_json::to_string(&revision.parents));

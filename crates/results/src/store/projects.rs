@@ -31,8 +31,8 @@ const RESERVED_NAMES: [&str; 7] = [
 /// Returns why `name` cannot be a project name; `None` if it can.
 pub fn project_name_problem(name: &str) -> Option<&'static str> {
     let is_letter = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    let begins_well = name.bytes().next().is_some_and(is_letter);
-    if !begins_well
+    let begins_with_letter = name.bytes().next().is_some_and(is_letter);
+    if !begins_with_letter
         || name.len() > MAX_NAME_LENGTH
         || !name.bytes().all(|b| is_letter(b) || b == b'-')
     {
@@ -72,8 +72,8 @@ impl Store {
     /// # Errors
     /// Fails if the name is invalid, the tables cannot be created, or on database errors.
     pub fn add_project(&mut self, name: &str) -> anyhow::Result<StoredProject> {
-        if let Some(why) = project_name_problem(name) {
-            anyhow::bail!("invalid project name '{name}': {why}");
+        if let Some(problem) = project_name_problem(name) {
+            anyhow::bail!("invalid project name '{name}': {problem}");
         }
         self.transact(|file| {
             file.execute(
@@ -85,8 +85,8 @@ impl Store {
         let project = self
             .find_project(name)?
             .context("the project was removed")?;
-        let made = self.database.make_schema(project.number);
-        made.map_err(|error| self.explain_error(error))?;
+        let result = self.database.make_schema(project.number);
+        result.map_err(|error| self.explain_error(error))?;
         Store::open(&self.project_path(&project)?)?;
         Ok(project)
     }
@@ -143,7 +143,7 @@ fn project_file(path: &Path, name: &str) -> PathBuf {
 /// counts.
 fn address_of_schema(address: &str, schema: &str) -> String {
     let option = format!("-csearch_path%3D{schema}");
-    let Some((place, options)) = address.split_once('?') else {
+    let Some((base, options)) = address.split_once('?') else {
         return format!("{address}?options={option}");
     };
     let mut has_options = false;
@@ -161,7 +161,7 @@ fn address_of_schema(address: &str, schema: &str) -> String {
     if !has_options {
         parts.push(format!("options={option}"));
     }
-    format!("{place}?{}", parts.join("&"))
+    format!("{base}?{}", parts.join("&"))
 }
 
 #[cfg(test)]
@@ -174,8 +174,8 @@ mod tests {
 
     #[test]
     fn what_is_in_one_project_is_not_in_another() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             let core = store.add_project("core").unwrap();
             let other = store.add_project("other").unwrap();
             assert_eq!(store.add_project("core").unwrap(), core, "it was here");

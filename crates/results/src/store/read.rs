@@ -32,7 +32,7 @@ impl Store {
     /// Loads a session without its runs; there may be millions.
     ///
     /// # Errors
-    /// As for [`Store::load_session`].
+    /// Fails like [`Store::load_session`].
     pub fn load_session_without_runs(&self, number: i64) -> anyhow::Result<Session> {
         let read = self.database.transaction(TransactionPurpose::Reading, |_| {
             self.load_header_and_failures(number)
@@ -43,7 +43,7 @@ impl Store {
     /// Loads the runs of some slots of a session, in order of execution.
     ///
     /// # Errors
-    /// As for [`Store::load_session`].
+    /// Fails like [`Store::load_session`].
     pub fn load_slot_runs(&self, number: i64, slots: &BTreeSet<u32>) -> anyhow::Result<Vec<Run>> {
         let read = self
             .database
@@ -148,10 +148,10 @@ impl Store {
     pub(super) fn query_first<T>(
         &self,
         statement: &'static SqlStatement,
-        given: &[SqlParam<'_>],
+        params: &[SqlParam<'_>],
         read: impl FnOnce(SqlRow<'_>) -> Result<T, Error>,
     ) -> anyhow::Result<Option<T>> {
-        let first = self.database.query_first(statement, given, read);
+        let first = self.database.query_first(statement, params, read);
         first.map_err(|error| self.explain_error(error))
     }
 
@@ -159,10 +159,10 @@ impl Store {
     pub(super) fn query_rows<T, C: FromIterator<T>>(
         &self,
         statement: &'static SqlStatement,
-        given: &[SqlParam<'_>],
+        params: &[SqlParam<'_>],
         read: impl FnMut(SqlRow<'_>) -> Result<T, Error>,
     ) -> anyhow::Result<C> {
-        let rows = self.database.query(statement, given, read);
+        let rows = self.database.query(statement, params, read);
         rows.map_err(|error| self.explain_error(error))
     }
 
@@ -173,18 +173,18 @@ impl Store {
              FROM session WHERE number = $1"
         );
         let found = self.query_first(sql, sql_params![number], |row| {
-            let text = |at| row.get::<String>(at);
+            let text = |column| row.get::<String>(column);
             Ok((
                 text(0)?,
                 row.get::<i64>(1)?,
                 [text(2)?, text(3)?, text(4)?, text(5)?, text(6)?],
             ))
         })?;
-        let texts_of_it = found.ok_or_else(|| anyhow!("session @{number} does not exist"))?;
+        let columns = found.ok_or_else(|| anyhow!("session @{number} does not exist"))?;
         let sql = sql!("SELECT detail FROM origin WHERE session = $1");
         let origin: Option<String> =
             self.query_first(sql, sql_params![number], |row| row.get(0))?;
-        let (id, started_unix_ms, [state, command, design, variants, environment]) = texts_of_it;
+        let (id, started_unix_ms, [state, command, design, variants, environment]) = columns;
         Ok(Session {
             id,
             number: Some(number),
@@ -339,8 +339,8 @@ impl<'a> RunReader<'a> {
         self.read_runs(
             [runs, samples],
             sql_params![session, case],
-            &mut |place, run| {
-                found.push((place, run));
+            &mut |row_index, run| {
+                found.push((row_index, run));
                 Ok(())
             },
         )?;
@@ -380,28 +380,30 @@ impl<'a> RunReader<'a> {
     fn read_runs(
         &mut self,
         [runs, samples]: [&'static SqlStatement; 2],
-        given: &[SqlParam<'_>],
+        params: &[SqlParam<'_>],
         visit: &mut dyn FnMut(i64, Run) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let file = self.names.file;
         let mut samples_statement = file.prepare(samples)?;
-        let mut sample_rows = samples_statement.query(given)?;
+        let mut sample_rows = samples_statement.query(params)?;
         let mut sample_row = sample_rows.next()?;
         let mut statement = file.prepare(runs)?;
-        let mut rows = statement.query(given)?;
+        let mut rows = statement.query(params)?;
         while let Some(row) = rows.next()? {
-            let place: i64 = row.get(0)?;
-            while let Some(sample) =
-                sample_row.filter(|sample| sample.get(0).is_ok_and(|of: i64| of <= place))
-            {
+            let row_index: i64 = row.get(0)?;
+            while let Some(sample) = sample_row.filter(|sample| {
+                sample
+                    .get(0)
+                    .is_ok_and(|sample_row_index: i64| sample_row_index <= row_index)
+            }) {
                 // Skip the samples of runs that were set aside.
-                if sample.get::<i64>(0)? == place {
+                if sample.get::<i64>(0)? == row_index {
                     unpack_samples(&sample, &self.metrics, &mut self.unpacking)?;
                 }
                 sample_row = sample_rows.next()?;
             }
             visit(
-                place,
+                row_index,
                 read_run(&row, &mut self.names, self.unpacking.take_samples())?,
             )?;
         }
@@ -432,11 +434,11 @@ fn unpack_samples(
     metrics: &[Arc<str>],
     into: &mut SampleUnpacker,
 ) -> anyhow::Result<()> {
-    let place: i64 = row.get(1)?;
-    let metric = usize::try_from(place)
+    let metric_index: i64 = row.get(1)?;
+    let metric = usize::try_from(metric_index)
         .ok()
-        .and_then(|place| metrics.get(place))
-        .ok_or_else(|| anyhow!("samples of an unknown metric {place}"))?;
+        .and_then(|metric_index| metrics.get(metric_index))
+        .ok_or_else(|| anyhow!("samples of an unknown metric {metric_index}"))?;
     let stored = StoredArrays {
         readings: row.bytes_or_null(2)?.unwrap_or_default(),
         elapsed_ns: row.bytes_or_null(3)?,
@@ -452,9 +454,9 @@ fn read_run(
     names: &mut RunNames<'_>,
     samples: Vec<Sample>,
 ) -> anyhow::Result<Run> {
-    let unsigned = |at: usize| row.get::<i64>(at).map(i64::cast_unsigned);
-    let known = |at: usize| {
-        let count = row.get::<Option<i64>>(at);
+    let unsigned = |column: usize| row.get::<i64>(column).map(i64::cast_unsigned);
+    let optional_count = |column: usize| {
+        let count = row.get::<Option<i64>>(column);
         count.map(|count| count.map(i64::cast_unsigned))
     };
     let usage = match row.get::<Option<i64>>(7)? {
@@ -464,10 +466,10 @@ fn read_run(
             system_ns: unsigned(8)?,
             max_rss_bytes: unsigned(9)?,
             involuntary_switches: unsigned(10)?,
-            voluntary_switches: known(14)?,
-            minor_faults: known(15)?,
-            major_faults: known(16)?,
-            migrations: known(17)?,
+            voluntary_switches: optional_count(14)?,
+            minor_faults: optional_count(15)?,
+            major_faults: optional_count(16)?,
+            migrations: optional_count(17)?,
         }),
     };
     let notes = row.text_or_null(11)?;
@@ -520,8 +522,8 @@ impl<'a> RunNames<'a> {
     }
 
     fn intern_variant(&mut self, name: &str) -> Arc<str> {
-        if let Some(known) = self.variants.iter().find(|known| &***known == name) {
-            return known.clone();
+        if let Some(interned) = self.variants.iter().find(|interned| &***interned == name) {
+            return interned.clone();
         }
         let name: Arc<str> = name.into();
         self.variants.push(name.clone());

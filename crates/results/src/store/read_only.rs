@@ -23,7 +23,7 @@ impl Store {
     /// copy; any other is opened as by [`Store::open`].
     ///
     /// # Errors
-    /// As for [`Store::open`]; the file cannot be read.
+    /// Fails like [`Store::open`], or if the file cannot be read.
     pub fn open_to_read(path: &Path) -> anyhow::Result<Store> {
         if Store::server_address(path).is_some() || is_writable(path) {
             return Store::open(path);
@@ -36,7 +36,7 @@ impl Store {
     /// file, in a temporary copy.
     ///
     /// # Errors
-    /// As for [`Store::open_to_read`].
+    /// Fails like [`Store::open_to_read`].
     pub fn open_to_derive(path: &Path) -> anyhow::Result<Store> {
         if Store::server_address(path).is_some() || is_writable(path) {
             return Store::open(path);
@@ -47,7 +47,7 @@ impl Store {
     /// Opens a temporary copy even if the file is writable: its disk may be full.
     ///
     /// # Errors
-    /// As for [`Store::open_to_read`]; or `path` is not a file.
+    /// Fails like [`Store::open_to_read`], or if `path` is not a file.
     pub fn open_copy_to_derive(path: &Path) -> anyhow::Result<Store> {
         let copy = || {
             let copy = copy_consistently(path)?;
@@ -85,12 +85,12 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
     // With a writer's files next to it, SQLite can read the database. Without pending changes in
     // the log, treat it as immutable (<https://sqlite.org/wal.html#read_only_databases>).
     let has_changes = fs::metadata(sibling_path(path, "-wal")).is_ok_and(|data| data.len() > 0);
-    let forms: &[&str] = if has_changes {
+    let uri_parameters: &[&str] = if has_changes {
         &["mode=ro"]
     } else {
         &["mode=ro", "immutable=1"]
     };
-    for form in forms {
+    for form in uri_parameters {
         if let Ok(file) = SqliteConnection::open_read_only(path, form)
             && let Ok(kind) = file.database_owner()
         {
@@ -125,7 +125,7 @@ fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
         })
     };
     for _ in 0..COPY_ATTEMPTS {
-        let before = state();
+        let old_state = state();
         let scratch = ScratchFolder::new()?;
         for (file, name) in &files {
             if file.exists() {
@@ -136,7 +136,7 @@ fn copy_consistently(path: &Path) -> anyhow::Result<ScratchFolder> {
                 fs::set_permissions(scratch.path(name), rights)?;
             }
         }
-        if state() == before {
+        if state() == old_state {
             return Ok(scratch);
         }
     }

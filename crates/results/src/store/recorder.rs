@@ -120,8 +120,8 @@ impl Store {
         &mut self,
         work: impl FnOnce(&Database) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
-        let done = self.database.transaction(TransactionPurpose::Writing, work);
-        done.map_err(|error| self.to_user_error(error))
+        let result = self.database.transaction(TransactionPurpose::Writing, work);
+        result.map_err(|error| self.to_user_error(error))
     }
 }
 
@@ -183,7 +183,7 @@ impl SessionRecorder<'_> {
         self.open_slots.entry(slot).or_default().push(entry);
     }
 
-    fn close_slots(&mut self, slots: &[u32], done: bool) -> anyhow::Result<()> {
+    fn close_slots(&mut self, slots: &[u32], is_done: bool) -> anyhow::Result<()> {
         let closed: Vec<(u32, Vec<SlotEntry>)> = slots
             .iter()
             .map(|slot| {
@@ -195,22 +195,22 @@ impl SessionRecorder<'_> {
             for (slot, entries) in &closed {
                 for entry in entries {
                     match entry {
-                        SlotEntry::Run(run) => writer.insert_runs(file, &[run], done)?,
+                        SlotEntry::Run(run) => writer.insert_runs(file, &[run], is_done)?,
                         SlotEntry::Failure(failure) => {
-                            writer.insert_failure(file, failure, done)?
+                            writer.insert_failure(file, failure, is_done)?
                         }
                     }
                 }
-                if entries.is_empty() && done {
+                if entries.is_empty() && is_done {
                     writer.mark_empty_slot(file, *slot)?;
                 }
             }
             Ok(())
         })
         .with_context(|| {
-            let shown: Vec<String> = slots.iter().map(u32::to_string).collect();
+            let numbers: Vec<String> = slots.iter().map(u32::to_string).collect();
             let noun = if slots.len() == 1 { "slot" } else { "slots" };
-            format!("cannot store {noun} {}", shown.join(" and "))
+            format!("cannot store {noun} {}", numbers.join(" and "))
         })
     }
 
@@ -235,11 +235,11 @@ impl SessionRecorder<'_> {
         work: impl FnOnce(&mut SessionWriter, &Database) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         let writer = &mut self.writer;
-        let done = self.store.transact(|file| work(writer, file));
-        if done.is_err() {
+        let result = self.store.transact(|file| work(writer, file));
+        if result.is_err() {
             self.writer = SessionWriter::open(&self.store.database, self.writer.session())?;
         }
-        done
+        result
     }
 }
 

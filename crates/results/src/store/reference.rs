@@ -12,7 +12,7 @@ use std::str::FromStr;
 pub enum SessionReference {
     /// `@latest`: the session started or imported last.
     Latest,
-    /// `@prev`: the session before it.
+    /// `@prev`: the session before `@latest`.
     Previous,
     /// `@12`: the session with that number.
     Number(i64),
@@ -31,7 +31,7 @@ pub enum SessionReference {
 /// Minimum length of an id prefix.
 const MIN_ID_PREFIX: usize = 4;
 
-/// Why a text is not a session reference.
+/// Why a string is not a session reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ReferenceError {
     /// The `@` is missing.
@@ -111,8 +111,8 @@ fn tag_problem(name: &str) -> Option<&'static str> {
     if is_number(name) || ["latest", "prev", "base"].contains(&name) {
         return Some("the name is reserved");
     }
-    let separates = |c: char| c.is_whitespace() || c.is_control() || "@[]:,'\"".contains(c);
-    name.contains(separates)
+    let is_separator = |c: char| c.is_whitespace() || c.is_control() || "@[]:,'\"".contains(c);
+    name.contains(is_separator)
         .then_some("a tag must not contain blanks, quotes or @ [ ] : ,")
 }
 
@@ -205,9 +205,14 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn newest_revisions(&self, most: u32) -> anyhow::Result<Vec<(String, Option<String>)>> {
+    pub fn newest_revisions(
+        &self,
+        max_count: u32,
+    ) -> anyhow::Result<Vec<(String, Option<String>)>> {
         let sql = sql!("SELECT revision, tree FROM origin ORDER BY session DESC LIMIT $1");
-        self.query_rows(sql, sql_params![most], |row| Ok((row.get(0)?, row.get(1)?)))
+        self.query_rows(sql, sql_params![max_count], |row| {
+            Ok((row.get(0)?, row.get(1)?))
+        })
     }
 
     fn nth_latest(&self, nth: i64) -> anyhow::Result<Option<i64>> {
@@ -220,9 +225,9 @@ impl Store {
     fn query_number(
         &self,
         statement: &'static SqlStatement,
-        given: &[SqlParam<'_>],
+        params: &[SqlParam<'_>],
     ) -> anyhow::Result<Option<i64>> {
-        self.query_first(statement, given, |row| row.get(0))
+        self.query_first(statement, params, |row| row.get(0))
     }
 
     fn not_found_error(&self, reference: &SessionReference) -> anyhow::Result<anyhow::Error> {

@@ -12,7 +12,7 @@ pub struct RetentionRules<'a> {
     /// Keeps interrupted and empty sessions that started at or after this time, in milliseconds
     /// since the Unix epoch; `None` keeps all.
     pub failed_since: Option<i64>,
-    /// Likewise for the sessions of other branches.
+    /// Keeps sessions of other branches that started at or after this time; `None` keeps all.
     pub branches_since: Option<i64>,
     /// Branches whose sessions are always kept.
     pub main: &'a [String],

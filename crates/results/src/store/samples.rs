@@ -2,7 +2,7 @@
 //!
 //! Any program can read little-endian arrays (`numpy.frombuffer`, `struct.unpack`). Missing facts
 //! of a sample are marked in the array, and an array without any fact is omitted, because most
-//! harnesses report bare values.
+//! harnesses report values only.
 
 use speedwell_model::{Run, Sample};
 use std::sync::Arc;
@@ -28,38 +28,47 @@ pub(super) struct PackedSamples {
 /// Groups a run's samples by metric, in the order of their first samples.
 pub(super) fn pack_samples(run: &Run) -> Vec<(Arc<str>, PackedSamples)> {
     let mut metrics: Vec<(Arc<str>, Vec<usize>)> = Vec::new();
-    for (at, sample) in run.samples.iter().enumerate() {
+    for (position, sample) in run.samples.iter().enumerate() {
         match metrics
             .iter_mut()
             .find(|(metric, _)| *metric == sample.metric)
         {
-            Some((_, positions)) => positions.push(at),
-            None => metrics.push((sample.metric.clone(), vec![at])),
+            Some((_, positions)) => positions.push(position),
+            None => metrics.push((sample.metric.clone(), vec![position])),
         }
     }
     metrics
         .into_iter()
-        .map(|(metric, at)| (metric, pack_metric(&run.samples, &at)))
+        .map(|(metric, positions)| (metric, pack_metric(&run.samples, &positions)))
         .collect()
 }
 
-fn pack_metric(samples: &[Sample], at: &[usize]) -> PackedSamples {
-    let of = |bits: fn(&Sample) -> u64| -> Vec<u8> {
-        at.iter()
-            .flat_map(|&at| bits(&samples[at]).to_le_bytes())
+fn pack_metric(samples: &[Sample], positions: &[usize]) -> PackedSamples {
+    let encode = |bits: fn(&Sample) -> u64| -> Vec<u8> {
+        positions
+            .iter()
+            .flat_map(|&position| bits(&samples[position]).to_le_bytes())
             .collect()
     };
-    let told = |tells: fn(&Sample) -> bool| at.iter().any(|&at| tells(&samples[at]));
-    let in_front = at.iter().enumerate().all(|(expected, &at)| expected == at);
+    let has_any = |is_known: fn(&Sample) -> bool| {
+        positions
+            .iter()
+            .any(|&position| is_known(&samples[position]))
+    };
+    let is_contiguous = positions
+        .iter()
+        .enumerate()
+        .all(|(expected, &position)| expected == position);
     PackedSamples {
-        readings: of(|sample| sample.value.to_bits()),
-        elapsed_ns: told(|sample| sample.elapsed_ns.is_some())
-            .then(|| of(|sample| sample.elapsed_ns.unwrap_or(NO_ELAPSED))),
-        iterations: told(|sample| sample.iterations.is_some())
-            .then(|| of(|sample| sample.iterations.map_or(NO_ITERATIONS, f64::to_bits))),
-        positions: (!in_front).then(|| {
-            at.iter()
-                .flat_map(|&at| (at as u32).to_le_bytes())
+        readings: encode(|sample| sample.value.to_bits()),
+        elapsed_ns: has_any(|sample| sample.elapsed_ns.is_some())
+            .then(|| encode(|sample| sample.elapsed_ns.unwrap_or(NO_ELAPSED))),
+        iterations: has_any(|sample| sample.iterations.is_some())
+            .then(|| encode(|sample| sample.iterations.map_or(NO_ITERATIONS, f64::to_bits))),
+        positions: (!is_contiguous).then(|| {
+            positions
+                .iter()
+                .flat_map(|&position| (position as u32).to_le_bytes())
                 .collect()
         }),
     }
@@ -90,7 +99,7 @@ impl SampleUnpacker {
         let mut elapsed = stored.elapsed_ns.map(le_words);
         let mut iterations = stored.iterations.map(le_words);
         let mut positions = stored.positions.map(|bytes| bytes.as_chunks().0.iter());
-        for (at, value) in le_words(stored.readings).enumerate() {
+        for (index, value) in le_words(stored.readings).enumerate() {
             let stored_position = positions.as_mut().and_then(Iterator::next);
             let elapsed_ns = elapsed.as_mut().and_then(Iterator::next);
             let iteration_count = iterations.as_mut().and_then(Iterator::next);
@@ -102,7 +111,7 @@ impl SampleUnpacker {
                     .filter(|&count| count != NO_ITERATIONS)
                     .map(f64::from_bits),
             };
-            let position = stored_position.map_or(at as u32, |bytes| u32::from_le_bytes(*bytes));
+            let position = stored_position.map_or(index as u32, |bytes| u32::from_le_bytes(*bytes));
             self.samples.push((position, sample));
         }
         self.metrics += 1;

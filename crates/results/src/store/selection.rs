@@ -39,14 +39,14 @@ const INITIAL_BATCH: usize = 256;
 const MAX_BATCH: usize = 4096;
 
 impl Store {
-    /// Returns the numbers of up to `most` matching sessions, newest first.
+    /// Returns the numbers of up to `max_count` matching sessions, newest first.
     ///
     /// # Errors
     /// Fails on database errors.
     pub fn selected_numbers(
         &self,
         filter: &SessionFilter,
-        most: usize,
+        max_count: usize,
     ) -> anyhow::Result<Vec<i64>> {
         let before = filter.before.unwrap_or(i64::MAX);
         if let Some(numbers) = &filter.numbers {
@@ -56,28 +56,28 @@ impl Store {
             };
             let mut candidates: Vec<i64> =
                 numbers.iter().copied().filter(|n| *n < before).collect();
-            candidates.sort_unstable_by(|one, other| other.cmp(one));
+            candidates.sort_unstable_by(|first, second| second.cmp(first));
             let mut found = self.apply_filter(&candidates, &other_conditions)?;
-            found.truncate(most);
+            found.truncate(max_count);
             return Ok(found);
         }
-        let Some((leading, rest)) = split_leading(filter) else {
-            return self.newest_below(before, most);
+        let Some((leading, other_filters)) = split_leading(filter) else {
+            return self.newest_below(before, max_count);
         };
-        if rest == SessionFilter::default() {
-            return self.leading_matches(&leading, before, most);
+        if other_filters == SessionFilter::default() {
+            return self.leading_matches(&leading, before, max_count);
         }
         let (mut found, mut before, mut size) = (Vec::new(), before, INITIAL_BATCH);
         loop {
             let numbers = self.leading_matches(&leading, before, size)?;
-            found.extend(self.apply_filter(&numbers, &rest)?);
+            found.extend(self.apply_filter(&numbers, &other_filters)?);
             match numbers.last() {
-                Some(last) if numbers.len() == size && found.len() < most => before = *last,
+                Some(last) if numbers.len() == size && found.len() < max_count => before = *last,
                 _ => break,
             }
             size = (2 * size).min(MAX_BATCH);
         }
-        found.truncate(most);
+        found.truncate(max_count);
         Ok(found)
     }
 
@@ -86,9 +86,9 @@ impl Store {
         &self,
         leading: &LeadingFilter,
         before: i64,
-        most: usize,
+        limit: usize,
     ) -> anyhow::Result<Vec<i64>> {
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
         let (sql, value) = match leading {
             LeadingFilter::Pull(pull) => (
                 sql!(
@@ -98,7 +98,7 @@ impl Store {
                 SqlParam::from(pull),
             ),
             LeadingFilter::Revision(beginning) => {
-                return self.matches_by_revision(beginning, before, most);
+                return self.matches_by_revision(beginning, before, limit);
             }
             LeadingFilter::Tag(name) => (
                 sql!(
@@ -142,25 +142,27 @@ impl Store {
                 ),
                 SqlParam::from(name),
             ),
-            LeadingFilter::Since(unix_ms) => return self.matches_since(*unix_ms, before, most),
+            LeadingFilter::Since(unix_ms) => {
+                return self.matches_since(*unix_ms, before, limit);
+            }
         };
-        self.query_rows(sql, &[value, before.into(), most.into()], |row| row.get(0))
+        self.query_rows(sql, &[value, before.into(), limit.into()], |row| row.get(0))
     }
 
-    fn matches_since(&self, unix_ms: i64, before: i64, most: i64) -> anyhow::Result<Vec<i64>> {
+    fn matches_since(&self, unix_ms: i64, before: i64, limit: i64) -> anyhow::Result<Vec<i64>> {
         // Without the unary `+`, the database might scan all sessions by number to avoid sorting.
         let sql = sql!(
             "SELECT number FROM session WHERE started_unix_ms >= $1 AND +number < $2
              ORDER BY +number DESC LIMIT $3"
         );
-        self.query_rows(sql, sql_params![unix_ms, before, most], |row| row.get(0))
+        self.query_rows(sql, sql_params![unix_ms, before, limit], |row| row.get(0))
     }
 
     fn matches_by_revision(
         &self,
         beginning: &str,
         before: i64,
-        most: i64,
+        limit: i64,
     ) -> anyhow::Result<Vec<i64>> {
         // Without the unary `+`, the database might scan all sessions by number to avoid sorting.
         if is_commit_prefix(beginning) {
@@ -170,15 +172,15 @@ impl Store {
                  ORDER BY +session DESC LIMIT $4"
             );
             let end = commit_range_end(beginning);
-            let given = sql_params![beginning, &end, before, most];
-            return self.query_rows(sql, given, |row| row.get(0));
+            let params = sql_params![beginning, &end, before, limit];
+            return self.query_rows(sql, params, |row| row.get(0));
         }
         let sql = sql!(
             "SELECT session FROM origin
              WHERE substr(revision, 1, length(CAST($1 AS TEXT))) = $1 AND session < $2
              ORDER BY session DESC LIMIT $3"
         );
-        self.query_rows(sql, sql_params![beginning, before, most], |row| row.get(0))
+        self.query_rows(sql, sql_params![beginning, before, limit], |row| row.get(0))
     }
 
     /// Returns the given sessions that match the other filters, in the same order.
@@ -204,7 +206,7 @@ impl Store {
              AND number IN {{numbers:10}} ORDER BY number DESC"
         );
         let numbers = serde_json::to_string(numbers)?;
-        let given = sql_params![
+        let params = sql_params![
             &filter.branch,
             &filter.revision,
             &filter.state,
@@ -216,15 +218,15 @@ impl Store {
             &filter.pull,
             &numbers,
         ];
-        self.query_rows(sql, given, |row| row.get(0))
+        self.query_rows(sql, params, |row| row.get(0))
     }
 
     /// Returns the newest sessions below a number.
-    fn newest_below(&self, before: i64, most: usize) -> anyhow::Result<Vec<i64>> {
+    fn newest_below(&self, before: i64, limit: usize) -> anyhow::Result<Vec<i64>> {
         let sql =
             sql!("SELECT number FROM session WHERE number < $1 ORDER BY number DESC LIMIT $2");
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.query_rows(sql, sql_params![before, most], |row| row.get(0))
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        self.query_rows(sql, sql_params![before, limit], |row| row.get(0))
     }
 }
 
@@ -244,30 +246,30 @@ enum LeadingFilter {
 
 /// Splits off the indexed filter that is usually most selective; returns it and the others.
 fn split_leading(filter: &SessionFilter) -> Option<(LeadingFilter, SessionFilter)> {
-    let mut rest = SessionFilter {
+    let mut other_filters = SessionFilter {
         before: None,
         ..filter.clone()
     };
-    let leading = if let Some(pull) = rest.pull.take() {
+    let leading = if let Some(pull) = other_filters.pull.take() {
         LeadingFilter::Pull(pull)
-    } else if let Some(beginning) = rest.revision.take() {
+    } else if let Some(beginning) = other_filters.revision.take() {
         LeadingFilter::Revision(beginning)
-    } else if let Some(name) = rest.tag.take() {
+    } else if let Some(name) = other_filters.tag.take() {
         LeadingFilter::Tag(name)
-    } else if let Some(name) = rest.branch.take() {
+    } else if let Some(name) = other_filters.branch.take() {
         LeadingFilter::Branch(name)
-    } else if let Some(name) = rest.benchmark.take() {
+    } else if let Some(name) = other_filters.benchmark.take() {
         LeadingFilter::Benchmark(name)
-    } else if let Some(name) = rest.variant.take() {
+    } else if let Some(name) = other_filters.variant.take() {
         LeadingFilter::Variant(name)
-    } else if let Some(number) = rest.machine.take() {
+    } else if let Some(number) = other_filters.machine.take() {
         LeadingFilter::Machine(number)
-    } else if let Some(name) = rest.state.take() {
+    } else if let Some(name) = other_filters.state.take() {
         LeadingFilter::State(name)
     } else {
-        LeadingFilter::Since(rest.since_unix_ms.take()?)
+        LeadingFilter::Since(other_filters.since_unix_ms.take()?)
     };
-    Some((leading, rest))
+    Some((leading, other_filters))
 }
 
 /// Returns whether the ids with this prefix form a range of the index in every collation, as
@@ -289,8 +291,8 @@ mod tests {
 
     #[test]
     fn sessions_are_listed_a_part_at_a_time_the_newest_first() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             for id in ["a", "b", "c", "d", "e"] {
                 let mut session = imported_session(id);
                 if id == "c" {
@@ -326,8 +328,8 @@ mod tests {
     /// Every combination of filters finds its session among three hundred.
     #[test]
     fn every_combination_of_filters_lets_pass_what_each_of_them_does() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             let all: Vec<Session> = (0..300).map(session_at).collect();
             for (at, session) in all.iter().enumerate() {
                 let number = store.insert_session(session).unwrap();

@@ -68,10 +68,10 @@ impl SessionWriter {
             ],
         )?;
         let mut writer = SessionWriter::open(file, number)?;
-        for (place, tag) in session.tags.iter().enumerate() {
+        for (index, tag) in session.tags.iter().enumerate() {
             file.execute(
                 sql!("INSERT INTO tag (session, place, name) VALUES ($1, $2, $3)"),
-                sql_params![writer.session, place as i64, tag],
+                sql_params![writer.session, index as i64, tag],
             )?;
         }
         for metric in &session.metrics {
@@ -80,8 +80,8 @@ impl SessionWriter {
         if let Some(origin) = &session.origin {
             writer.insert_origin(file, origin)?;
         }
-        for (place, machine) in (0..).zip(&session.machines) {
-            writer.upsert_machine(file, place, machine)?;
+        for (index, machine) in (0..).zip(&session.machines) {
+            writer.upsert_machine(file, index, machine)?;
         }
         Ok(writer)
     }
@@ -108,7 +108,7 @@ impl SessionWriter {
     pub fn upsert_machine(
         &self,
         file: &Database,
-        place: u32,
+        index: u32,
         machine: &SessionMachine,
     ) -> anyhow::Result<()> {
         file.execute(
@@ -119,7 +119,7 @@ impl SessionWriter {
             ),
             sql_params![
                 self.session,
-                place,
+                index,
                 &machine.id,
                 &to_json("machine", machine)?
             ],
@@ -130,8 +130,8 @@ impl SessionWriter {
     /// Moves to the row indices of the block that starts at `slot`: blocks arrive in any order and
     /// are read in plan order.
     pub fn seek_to_slot(&mut self, slot: u32) {
-        let place = (i64::from(slot) + 1) << ROW_BITS_PER_SLOT;
-        (self.runs, self.failures) = (place, place);
+        let row_index = (i64::from(slot) + 1) << ROW_BITS_PER_SLOT;
+        (self.runs, self.failures) = (row_index, row_index);
     }
 
     /// Records where a metric was first reported. Blocks arrive in any order, and the first metric
@@ -160,8 +160,8 @@ impl SessionWriter {
             return Ok(());
         }
         // Move via unused indices, because no two metrics may share one.
-        let away = 1 << ROW_BITS_PER_SLOT;
-        for (&place, new) in ordered.iter().zip(away..) {
+        let first_unused = 1 << ROW_BITS_PER_SLOT;
+        for (&place, new) in ordered.iter().zip(first_unused..) {
             file.execute(
                 sql!("UPDATE metric SET place = $1 WHERE session = $2 AND place = $3"),
                 sql_params![new, self.session, place],
@@ -173,11 +173,11 @@ impl SessionWriter {
         }
         file.execute(
             sql!("UPDATE metric SET place = place - $1 WHERE session = $2"),
-            sql_params![away, self.session],
+            sql_params![first_unused, self.session],
         )?;
         file.execute(
             sql!("UPDATE sample SET metric = metric - $1 WHERE session = $2"),
-            sql_params![away, self.session],
+            sql_params![first_unused, self.session],
         )?;
         self.metrics.clear();
         Ok(())
@@ -217,13 +217,13 @@ impl SessionWriter {
     /// Fails if the session holds values of that name with another unit or direction: one series
     /// would mix quantities.
     pub fn declare_metric(&mut self, file: &Database, metric: &Metric) -> anyhow::Result<()> {
-        let known = file.query_first(
+        let existing = file.query_first(
             sql!("SELECT unit, better FROM metric WHERE session = $1 AND name = $2"),
             sql_params![self.session, &metric.name],
             |row| Ok((row.get::<String>(0)?, row.get::<String>(1)?)),
         )?;
         let better = direction_name(metric.better);
-        match known {
+        match existing {
             None => Ok(self.add_metric(file, metric).map(drop)?),
             Some((unit, _)) if unit.is_empty() => {
                 file.execute(
@@ -249,7 +249,7 @@ impl SessionWriter {
     }
 
     fn add_metric(&mut self, file: &Database, metric: &Metric) -> Result<i64, Error> {
-        let place = file.query_value(
+        let metric_index = file.query_value(
             sql!(
                 "INSERT INTO metric (session, place, name, unit, better)
                  SELECT CAST($1 AS BIGINT), coalesce(max(place) + 1, 0), CAST($2 AS TEXT),
@@ -263,25 +263,26 @@ impl SessionWriter {
                 direction_name(metric.better)
             ],
         )?;
-        self.metrics.insert(metric.name.as_str().into(), place);
-        Ok(place)
+        self.metrics
+            .insert(metric.name.as_str().into(), metric_index);
+        Ok(metric_index)
     }
 
     /// Returns the index of a metric. An undeclared metric has no unit, and more of it counts as
     /// better.
     fn metric_index(&mut self, file: &Database, name: &Arc<str>) -> Result<i64, Error> {
-        if let Some(&place) = self.metrics.get(name) {
-            return Ok(place);
+        if let Some(&index) = self.metrics.get(name) {
+            return Ok(index);
         }
-        let known = file.query_first(
+        let index = file.query_first(
             sql!("SELECT place FROM metric WHERE session = $1 AND name = $2"),
             sql_params![self.session, name],
             |row| row.get(0),
         )?;
-        match known {
-            Some(place) => {
-                self.metrics.insert(name.clone(), place);
-                Ok(place)
+        match index {
+            Some(index) => {
+                self.metrics.insert(name.clone(), index);
+                Ok(index)
             }
             None if &**name == Metric::THROUGHPUT => self.add_metric(file, &Metric::throughput()),
             None => self.add_metric(file, &Metric::new(&**name, "", MetricDirection::Higher)),
@@ -312,23 +313,23 @@ impl SessionWriter {
         Ok(number)
     }
 
-    /// Inserts runs with their samples. `done` marks their slot as complete.
+    /// Inserts runs with their samples. `is_done` marks their slot as complete.
     pub fn insert_runs(
         &mut self,
         file: &Database,
         runs: &[&Run],
-        done: bool,
+        is_done: bool,
     ) -> anyhow::Result<()> {
-        let texts: Vec<RunJson> = runs
+        let jsons: Vec<RunJson> = runs
             .iter()
             .map(|run| RunJson::from_run(run))
             .collect::<anyhow::Result<_>>()?;
         let mut rows = Vec::with_capacity(runs.len());
-        for (place, (run, texts)) in (self.runs..).zip(runs.iter().zip(&texts)) {
+        for (row_index, (run, json)) in (self.runs..).zip(runs.iter().zip(&jsons)) {
             let case = self.case_number(file, &run.case)?;
-            rows.push(self.run_row(place, case, run, texts, done));
+            rows.push(self.run_row(row_index, case, run, json, is_done));
         }
-        let entered = file.insert(
+        let inserted = file.insert(
             sql!(
                 "INSERT INTO run (session, place, benchmark_case, variant, slot, block,
                      started_unix_ms, wall_ns, user_ns, system_ns, max_rss_bytes,
@@ -338,13 +339,13 @@ impl SessionWriter {
             ),
             &rows,
         )?;
-        self.ensure_sole_recorder(entered == runs.len())?;
+        self.ensure_sole_recorder(inserted == runs.len())?;
         self.insert_samples(file, runs)?;
-        for (place, run) in (self.runs..).zip(runs) {
+        for (row_index, run) in (self.runs..).zip(runs) {
             if let Some(load) = &run.load {
                 file.execute(
                     sql!("INSERT INTO load (session, place, detail) VALUES ($1, $2, $3)"),
-                    sql_params![self.session, place, load],
+                    sql_params![self.session, row_index, load],
                 )?;
             }
         }
@@ -355,18 +356,18 @@ impl SessionWriter {
     /// Returns the row of a run, with the columns of [`SessionWriter::insert_runs`].
     fn run_row<'a>(
         &self,
-        place: i64,
+        row_index: i64,
         case: i64,
         run: &'a Run,
-        texts: &'a RunJson,
-        done: bool,
+        json: &'a RunJson,
+        is_done: bool,
     ) -> [SqlParam<'a>; 22] {
         let usage = run.usage.as_ref();
         let count =
-            |of: fn(&ResourceUsage) -> Option<u64>| usage.and_then(of).map(u64::cast_signed);
+            |field: fn(&ResourceUsage) -> Option<u64>| usage.and_then(field).map(u64::cast_signed);
         *sql_params![
             self.session,
-            place,
+            row_index,
             case,
             &run.variant,
             run.slot,
@@ -377,14 +378,14 @@ impl SessionWriter {
             count(|usage| Some(usage.system_ns)),
             count(|usage| Some(usage.max_rss_bytes)),
             count(|usage| Some(usage.involuntary_switches)),
-            &texts.notes,
-            done,
+            &json.notes,
+            is_done,
             run.build,
             count(|usage| usage.voluntary_switches),
             count(|usage| usage.minor_faults),
             count(|usage| usage.major_faults),
             count(|usage| usage.migrations),
-            &texts.surroundings,
+            &json.surroundings,
             &run.disturbed,
             run.machine,
         ]
@@ -392,17 +393,17 @@ impl SessionWriter {
 
     fn insert_samples(&mut self, file: &Database, runs: &[&Run]) -> anyhow::Result<()> {
         let mut packed = Vec::new();
-        for (place, run) in (self.runs..).zip(runs) {
+        for (row_index, run) in (self.runs..).zip(runs) {
             for (metric, samples) in samples::pack_samples(run) {
-                packed.push((place, self.metric_index(file, &metric)?, samples));
+                packed.push((row_index, self.metric_index(file, &metric)?, samples));
             }
         }
         let rows: Vec<[SqlParam<'_>; 7]> = packed
             .iter()
-            .map(|(place, metric, packed)| {
+            .map(|(row_index, metric, packed)| {
                 *sql_params![
                     self.session,
-                    *place,
+                    *row_index,
                     *metric,
                     &packed.readings,
                     &packed.elapsed_ns,
@@ -421,14 +422,14 @@ impl SessionWriter {
         Ok(())
     }
 
-    /// Inserts a failure; `done` as in [`SessionWriter::insert_runs`].
+    /// Inserts a failure; `is_done` is the same as in [`SessionWriter::insert_runs`].
     pub fn insert_failure(
         &mut self,
         file: &Database,
         failure: &StepFailure,
-        done: bool,
+        is_done: bool,
     ) -> anyhow::Result<()> {
-        let entered = file.execute(
+        let inserted = file.execute(
             sql!(
                 "INSERT INTO failure (session, place, slot, slot_done, skipped, detail)
                  VALUES ($1, $2, $3, $4, $5, $6) ON CONFLICT DO NOTHING"
@@ -437,12 +438,12 @@ impl SessionWriter {
                 self.session,
                 self.failures,
                 failure.slot,
-                done,
+                is_done,
                 failure.cause.is_skip(),
                 &to_json("failure", failure)?,
             ],
         )?;
-        self.ensure_sole_recorder(entered == 1)?;
+        self.ensure_sole_recorder(inserted == 1)?;
         self.failures += 1;
         Ok(())
     }
@@ -454,14 +455,14 @@ impl SessionWriter {
         file: &Database,
         failure: &StepFailure,
     ) -> anyhow::Result<()> {
-        let known: bool = file.query_value(
+        let exists: bool = file.query_value(
             sql!(
                 "SELECT EXISTS (SELECT 1 FROM failure
                  WHERE session = $1 AND slot IS NULL AND detail = $2)"
             ),
             sql_params![self.session, &to_json("failure", failure)?],
         )?;
-        if known {
+        if exists {
             Ok(())
         } else {
             self.insert_failure(file, failure, true)

@@ -84,11 +84,11 @@ impl Store {
     /// Fails if there is no such session, or on database errors.
     pub fn delete_untracked(&mut self, number: i64) -> anyhow::Result<()> {
         self.transact(|file| {
-            let gone = file.execute(
+            let deleted = file.execute(
                 sql!("DELETE FROM session WHERE number = $1"),
                 sql_params![number],
             )?;
-            ensure!(gone == 1, "session @{number} does not exist");
+            ensure!(deleted == 1, "session @{number} does not exist");
             Ok(())
         })
     }
@@ -126,12 +126,12 @@ impl SessionInserter {
     /// Inserts the header of a session: everything but runs, failures and profiles.
     pub fn begin_insert(file: &Database, header: &Session) -> anyhow::Result<SessionInserter> {
         let writer = SessionWriter::begin(file, header, header.state, None)?;
-        if let Some(found) = header.calibration {
-            let own = NoiseCalibration {
+        if let Some(calibration) = header.calibration {
+            let session_calibration = NoiseCalibration {
                 session: writer.session(),
-                ..found
+                ..calibration
             };
-            insert_calibration(file, &header.environment, &own)?;
+            insert_calibration(file, &header.environment, &session_calibration)?;
         }
         Ok(SessionInserter {
             writer,
@@ -140,15 +140,15 @@ impl SessionInserter {
     }
 
     /// Inserts the content of a line. Runs are buffered into batches.
-    pub fn insert_item(&mut self, file: &Database, said: ParsedLine) -> anyhow::Result<()> {
-        self.waiting.extend(said.run);
+    pub fn insert_item(&mut self, file: &Database, line: ParsedLine) -> anyhow::Result<()> {
+        self.waiting.extend(line.run);
         if self.waiting.len() >= RUN_BATCH_SIZE {
             self.flush_runs(file)?;
         }
-        if let Some(failure) = &said.failure {
+        if let Some(failure) = &line.failure {
             self.writer.insert_failure(file, failure, true)?;
         }
-        if let Some(recording) = &said.profile {
+        if let Some(recording) = &line.profile {
             self.writer.upsert_profile(file, recording)?;
         }
         Ok(())
@@ -173,7 +173,7 @@ impl SessionInserter {
 fn insert_calibration(
     file: &Database,
     machine: &Environment,
-    found: &NoiseCalibration,
+    calibration: &NoiseCalibration,
 ) -> Result<(), Error> {
     file.execute(
         sql!(
@@ -189,15 +189,15 @@ fn insert_calibration(
                  expected_high = excluded.expected_high"
         ),
         sql_params![
-            found.session,
+            calibration.session,
             &machine.host,
             &machine.cpu,
             machine.cpus,
-            found.started_unix_ms,
-            found.comparisons,
-            found.false_alarms,
-            found.expected_low,
-            found.expected_high,
+            calibration.started_unix_ms,
+            calibration.comparisons,
+            calibration.false_alarms,
+            calibration.expected_low,
+            calibration.expected_high,
         ],
     )?;
     Ok(())
@@ -269,16 +269,16 @@ impl Store {
                          GROUP BY benchmark) AS met)
              FROM session WHERE number IN {{numbers:1}} ORDER BY number"
         );
-        let listed = || -> anyhow::Result<Vec<SessionOverview>> {
+        let read_all = || -> anyhow::Result<Vec<SessionOverview>> {
             let mut statement = self.database.prepare(sql)?;
             let mut rows = statement.query(sql_params![&numbers])?;
-            let mut all = Vec::new();
+            let mut overviews = Vec::new();
             while let Some(row) = rows.next()? {
-                all.push(self.read_overview(row)?);
+                overviews.push(self.read_overview(row)?);
             }
-            Ok(all)
+            Ok(overviews)
         };
-        listed().map_err(|error| self.to_user_error(error))
+        read_all().map_err(|error| self.to_user_error(error))
     }
 
     /// Returns whether the recording process is known to have ended.
@@ -315,7 +315,7 @@ impl Store {
     }
 
     fn read_overview(&self, row: SqlRow<'_>) -> anyhow::Result<SessionOverview> {
-        let count = |at| row.get::<i64>(at).map(|count| count.max(0) as usize);
+        let count = |column| row.get::<i64>(column).map(|count| count.max(0) as usize);
         let number = row.get(0)?;
         let state = parse_state(row.text(3)?)?;
         let variants: Vec<Variant> = parse_json(row.text(5)?)?;
@@ -348,9 +348,9 @@ impl Store {
     pub fn store_calibration(
         &mut self,
         machine: &Environment,
-        found: &NoiseCalibration,
+        calibration: &NoiseCalibration,
     ) -> anyhow::Result<()> {
-        self.transact(|file| Ok(insert_calibration(file, machine, found)?))
+        self.transact(|file| Ok(insert_calibration(file, machine, calibration)?))
     }
 
     /// Returns the newest calibration of the machine; `None` if there is none or the machine has no

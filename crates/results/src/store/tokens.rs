@@ -35,13 +35,15 @@ impl TokenScope {
 
     /// Returns the name of the scope.
     pub fn name(self) -> &'static str {
-        let known = TokenScope::NAMES.iter().find(|(_, scope)| *scope == self);
-        known.map_or("", |(name, _)| name)
+        let named_scope = TokenScope::NAMES.iter().find(|(_, scope)| *scope == self);
+        named_scope.map_or("", |(name, _)| name)
     }
 
     fn from_name(name: &str) -> Option<TokenScope> {
-        let known = TokenScope::NAMES.iter().find(|(known, _)| *known == name);
-        known.map(|(_, scope)| *scope)
+        let named_scope = TokenScope::NAMES
+            .iter()
+            .find(|(scope_name, _)| *scope_name == name);
+        named_scope.map(|(_, scope)| *scope)
     }
 }
 
@@ -183,11 +185,11 @@ impl Store {
     /// # Errors
     /// Fails if there is no such token, or on database errors.
     pub fn revoke_tokens(&mut self, word: &str, unix_ms: i64) -> anyhow::Result<Vec<String>> {
-        let is_meant = |token: &StoredToken| {
+        let is_match = |token: &StoredToken| {
             token.revoked_unix_ms.is_none() && (token.id == word || token.name == word)
         };
         let mut tokens = self.list_tokens()?;
-        tokens.retain(is_meant);
+        tokens.retain(is_match);
         ensure!(
             !tokens.is_empty(),
             "no active token has the name or id '{word}'\nhint: speedwell serve token list"
@@ -249,12 +251,12 @@ impl Store {
     ///
     /// # Errors
     /// Fails on database errors.
-    pub fn latest_audit_entries(&self, most: usize) -> anyhow::Result<Vec<AuditEntry>> {
+    pub fn latest_audit_entries(&self, max_count: usize) -> anyhow::Result<Vec<AuditEntry>> {
         let sql = sql!(
             "SELECT at_unix_ms, who, token, address, project, what, subject, result
              FROM audit ORDER BY number DESC LIMIT $1"
         );
-        self.query_rows(sql, sql_params![most as i64], |row| {
+        self.query_rows(sql, sql_params![max_count as i64], |row| {
             Ok(AuditEntry {
                 at_unix_ms: row.get(0)?,
                 who: row.get(1)?,
@@ -322,8 +324,8 @@ mod tests {
 
     #[test]
     fn a_token_is_kept_found_and_ended_by_id_or_name() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             let token = StoredToken {
                 id: "abc".into(),
                 digest: vec![0, 255, 7],
@@ -351,18 +353,18 @@ mod tests {
             assert_eq!(used.used_unix_ms, Some(HOUR_MS));
             assert_eq!(store.revoke_tokens("ci", 77).unwrap(), ["abc"]);
             assert!(!store.list_tokens().unwrap()[0].is_valid(78));
-            let again = store.revoke_tokens("abc", 78).unwrap_err().to_string();
+            let error = store.revoke_tokens("abc", 78).unwrap_err().to_string();
             assert!(
-                again.contains("no active token has the name or id 'abc'"),
-                "{again}"
+                error.contains("no active token has the name or id 'abc'"),
+                "{error}"
             );
         }
     }
 
     #[test]
     fn the_audit_gives_the_newest_lines_first() {
-        for place in test_backends() {
-            let mut store = place.open();
+        for backend in test_backends() {
+            let mut store = backend.open();
             for what in ["push", "judge", "login"] {
                 let line = AuditEntry {
                     what: what.into(),

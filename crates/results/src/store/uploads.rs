@@ -39,8 +39,8 @@ impl SessionDigest {
     pub fn parse(text: &str) -> Option<SessionDigest> {
         let mut bytes = [0; 32];
         let is_hex = text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit());
-        for (at, byte) in bytes.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+        for (index, byte) in bytes.iter_mut().enumerate() {
+            *byte = u8::from_str_radix(text.get(2 * index..2 * index + 2)?, 16).ok()?;
         }
         is_hex.then_some(SessionDigest(bytes))
     }
@@ -166,15 +166,15 @@ impl Store {
         })
     }
 
-    /// Adds lines from index `at` on, where 0 is the header. Lines at any other index than the next
-    /// are ignored; returns the state, and false if ignored lines are not a known part.
+    /// Adds lines from index `first_line` on, where 0 is the header. Lines at any other index than
+    /// the next are ignored; returns the state, and false if ignored lines are not a known part.
     ///
     /// # Errors
     /// Fails if the upload was not started, or on database errors.
     pub fn add_lines(
         &mut self,
         id: &str,
-        at: u64,
+        first_line: u64,
         lines: &[u8],
         sender: &UploadSender<'_>,
     ) -> anyhow::Result<(UploadStatus, bool)> {
@@ -184,13 +184,13 @@ impl Store {
                 Some(other) => return Ok((other, true)),
                 None => anyhow::bail!("the upload of session '{id}' has not begun"),
             };
-            if at == so_far {
-                let lines = add_part(file, id, at, lines, sender)?;
+            if first_line == so_far {
+                let lines = add_part(file, id, first_line, lines, sender)?;
                 return Ok((UploadStatus::Arriving(lines), true));
             }
-            let known = find_part(file, id, at)?;
+            let existing = find_part(file, id, first_line)?;
             let is_known =
-                known.is_some_and(|(_, digest)| digest == SessionDigest::hash_lines(lines));
+                existing.is_some_and(|(_, digest)| digest == SessionDigest::hash_lines(lines));
             Ok((UploadStatus::Arriving(so_far), is_known))
         })
     }
@@ -232,7 +232,7 @@ impl Store {
             // Complete sessions never change, so reading before the transaction is safe.
             return self.compare_with_stored(number, digest);
         }
-        let taken = self.transact(|file| {
+        let outcome = self.transact(|file| {
             match find_status(file, &session.id)? {
                 Some(UploadStatus::Deleted) => return Ok(UploadStatus::Deleted),
                 Some(UploadStatus::Known(number)) => return Ok(UploadStatus::Known(number)),
@@ -263,7 +263,7 @@ impl Store {
             )?;
             Ok(UploadStatus::Stored(number))
         })?;
-        match taken {
+        match outcome {
             // Another sender was faster.
             UploadStatus::Known(number) => self.compare_with_stored(number, digest),
             other => Ok(other),
@@ -275,11 +275,11 @@ impl Store {
         number: i64,
         digest: SessionDigest,
     ) -> anyhow::Result<UploadStatus> {
-        let here = self.session_digest(number)?;
-        Ok(if here == digest {
+        let stored = self.session_digest(number)?;
+        Ok(if stored == digest {
             UploadStatus::Known(number)
         } else {
-            UploadStatus::Differs { here }
+            UploadStatus::Differs { here: stored }
         })
     }
 
@@ -371,7 +371,7 @@ fn find_part(file: &Database, id: &str, line: u64) -> Result<Option<(u64, Sessio
 fn add_part(
     file: &Database,
     id: &str,
-    at: u64,
+    first_line: u64,
     lines: &[u8],
     sender: &UploadSender<'_>,
 ) -> anyhow::Result<u64> {
@@ -390,7 +390,7 @@ fn add_part(
         ),
         sql_params![
             number,
-            at.cast_signed(),
+            first_line.cast_signed(),
             count.cast_signed(),
             &SessionDigest::hash_lines(lines).0.to_vec(),
             &lines.to_vec(),
@@ -408,7 +408,7 @@ fn add_part(
             number
         ],
     )?;
-    Ok(at + count)
+    Ok(first_line + count)
 }
 
 fn delete_incomplete(file: &Database, id: &str) -> Result<(), Error> {
@@ -417,8 +417,8 @@ fn delete_incomplete(file: &Database, id: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns the number of lines of a text, including an unterminated last line.
+/// Returns the number of lines in `text`, including an unterminated last line.
 pub fn count_lines(text: &[u8]) -> u64 {
-    let ends = memchr::memchr_iter(b'\n', text).count() as u64;
-    ends + u64::from(text.last().is_some_and(|last| *last != b'\n'))
+    let newlines = memchr::memchr_iter(b'\n', text).count() as u64;
+    newlines + u64::from(text.last().is_some_and(|last| *last != b'\n'))
 }

@@ -1,6 +1,6 @@
 //! The `context` of a file: machine, library, program.
 //!
-//! Decides which facts are worth comparing and which impair the figures. Independent of the rows.
+//! Decides which facts are worth comparing and which impair the figures; does not look at the rows.
 //! Start at [`read_environment`].
 
 use crate::foreign::json::JsonNode;

@@ -15,7 +15,7 @@ use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
 
-/// Text of a result file.
+/// Unparsed content of a result file.
 #[derive(Debug)]
 pub struct ResultFile {
     text: JsonText,
@@ -55,13 +55,13 @@ impl ResultFile {
     /// Fails if the text is not JSON, has another version, or lacks a list of benchmarks; the
     /// message says where.
     pub fn parse_entries(&self) -> Result<FileEntries<'_>> {
-        let no_list = "the key 'benchmarks' is missing";
-        ensure!(self.text.is_object(), no_list);
+        let message = "the key 'benchmarks' is missing";
+        ensure!(self.text.is_object(), message);
         let members: FileMembers<'_> = self.text.parse()?;
         let context = members.context.unwrap_or_default();
         check_version(&context)?;
         Ok(FileEntries {
-            entries: members.benchmarks.context(no_list)?,
+            entries: members.benchmarks.context(message)?,
             context,
         })
     }
@@ -95,7 +95,7 @@ pub struct GoogleBenchmarkEntry<'a> {
     pub repetition_index: Option<f64>,
     /// Wall time per iteration in `time_unit`; NaN if it is not a number, `None` if absent.
     pub real_time: Option<f64>,
-    /// CPU time per iteration, likewise.
+    /// CPU time per iteration in `time_unit`; NaN if it is not a number, `None` if absent.
     pub cpu_time: Option<f64>,
     /// `ns`, `us`, `ms` or `s`.
     pub time_unit: Option<Cow<'a, str>>,

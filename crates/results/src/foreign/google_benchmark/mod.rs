@@ -80,7 +80,7 @@ impl GoogleBenchmarkFile {
 
 /// Rejects a file of another version; accepts one without a version.
 fn check_version(context: &Value) -> Result<()> {
-    let version = JsonNode::from_place("context".to_owned(), context).get("json_schema_version");
+    let version = JsonNode::at_location("context".to_owned(), context).get("json_schema_version");
     if let Some(version) = version {
         ensure!(
             version.number()? == SCHEMA_VERSION,
@@ -94,10 +94,10 @@ fn check_version(context: &Value) -> Result<()> {
 fn parse_row((index, text): (usize, &&RawValue)) -> Result<GoogleBenchmarkRow> {
     serde_json::from_str(text.get()).map_err(|error| {
         // Line and column would refer to the row's text; its index is more useful.
-        let shown = error.to_string();
-        let message = shown
+        let message = error.to_string();
+        let message = message
             .rsplit_once(" at line ")
-            .map_or(&*shown, |(message, _)| message);
+            .map_or(&*message, |(message, _)| message);
         anyhow!("in 'benchmarks[{index}]': {message}")
     })
 }
@@ -126,7 +126,10 @@ const EVENT_SUFFIXES: [&str; 4] = ["cycles", "instructions", "misses", "faults"]
 /// Returns the metric of a time or counter. Counters have no unit, so only the name can tell the
 /// direction.
 pub fn metric_for_name(name: &str) -> Metric {
-    if let Some((_, unit, better)) = KNOWN_METRICS.iter().find(|(known, ..)| *known == name) {
+    if let Some((_, unit, better)) = KNOWN_METRICS
+        .iter()
+        .find(|(known_name, ..)| *known_name == name)
+    {
         return Metric::new(name, *unit, *better);
     }
     let lower = name.to_ascii_lowercase();

@@ -2,7 +2,7 @@
 //!
 //! Decides the meaning of a row and its figures, and which keys the library itself writes; any
 //! other number is a counter. A large file has hundreds of thousands of rows, so they are
-//! deserialized directly from the text. Independent of other rows.
+//! deserialized directly from the text. Each row is interpreted on its own.
 
 use crate::foreign::google_benchmark::{CPU_TIME, REAL_TIME};
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, Visitor};
@@ -270,44 +270,48 @@ impl<'de> RowKeys<'de> {
             None if self.big_o.is_none() => 1.0,
             _ => ns_per_unit(self.time_unit.as_ref().map(|text| &*text.0))?,
         };
-        let fit = self.fit_figures(factor);
-        let owned = |text: Option<BorrowedText<'de>>| text.map(|text| text.0.into_owned());
-        let name = owned(self.name).ok_or_else(|| E::custom("the key 'name' is missing"))?;
+        let fit_figures = self.fit_figures(factor);
+        let into_owned = |text: Option<BorrowedText<'de>>| text.map(|text| text.0.into_owned());
+        let name = into_owned(self.name).ok_or_else(|| E::custom("the key 'name' is missing"))?;
         let kind = match self.run_type.as_ref().map(|text| &*text.0) {
-            Some("aggregate") => RowKind::Aggregate(owned(self.aggregate_name).unwrap_or_default()),
+            Some("aggregate") => {
+                RowKind::Aggregate(into_owned(self.aggregate_name).unwrap_or_default())
+            }
             Some(_) => RowKind::Iteration,
             None => RowKind::Unspecified,
         };
-        let name = if fit.is_empty() {
+        let name = if fit_figures.is_empty() {
             name
         } else {
             // Old files have only the name of the row.
             strip_fit_suffix(&name).to_owned()
         };
-        let reason = |is_so: bool, message| is_so.then(|| owned(message).unwrap_or_default());
+        let reason = |is_so: bool, message| is_so.then(|| into_owned(message).unwrap_or_default());
         Ok(GoogleBenchmarkRow {
-            name: owned(self.run_name).unwrap_or(name),
+            name: into_owned(self.run_name).unwrap_or(name),
             kind,
             iterations: self.iterations,
             threads: self.threads.unwrap_or(1.0),
             real_ns: self.real_time.map(|time| time * factor),
             cpu_ns: self.cpu_time.map(|time| time * factor),
             counters: self.counters,
-            fit,
-            big_o: owned(self.big_o),
+            fit: fit_figures,
+            big_o: into_owned(self.big_o),
             place: (self.family_index.zip(self.per_family_instance_index))
                 .map(|(family, instance)| (family as u64, instance as u64)),
             error: reason(self.error_occurred, self.error_message),
             skipped: reason(self.skipped, self.skip_message),
-            label: owned(self.label).filter(|label| !label.is_empty()),
+            label: into_owned(self.label).filter(|label| !label.is_empty()),
         })
     }
 }
 
 /// Removes the suffix of a fit from the name of a family.
 fn strip_fit_suffix(name: &str) -> &str {
-    let mut ends = ["_BigO", "_RMS"].into_iter();
-    ends.find_map(|end| name.strip_suffix(end)).unwrap_or(name)
+    let mut suffixes = ["_BigO", "_RMS"].into_iter();
+    suffixes
+        .find_map(|end| name.strip_suffix(end))
+        .unwrap_or(name)
 }
 
 /// Reads the value of a key that must have one type or be null.

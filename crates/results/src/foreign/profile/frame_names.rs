@@ -72,10 +72,11 @@ impl FrameNames {
             return self.clone();
         }
         let folders = files.filter_map(|file| Some(Path::new(file).parent()?.to_path_buf()));
-        let common = folders.reduce(|one, other| {
-            one.components()
-                .zip(other.components())
-                .take_while(|(one, other)| one == other)
+        let common = folders.reduce(|first, second| {
+            first
+                .components()
+                .zip(second.components())
+                .take_while(|(first, second)| first == second)
                 .map(|(part, _)| part)
                 .collect()
         });
@@ -88,17 +89,17 @@ impl FrameNames {
 
     /// Shortens the name of a function. Idempotent.
     pub fn shorten_function<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        let mut short = Cow::Borrowed(name.trim());
+        let mut shortened = Cow::Borrowed(name.trim());
         for (pattern, instead) in PATTERNS.iter() {
-            if let Cow::Owned(changed) = pattern.replace_all(&short, *instead) {
-                short = Cow::Owned(changed);
+            if let Cow::Owned(changed) = pattern.replace_all(&shortened, *instead) {
+                shortened = Cow::Owned(changed);
             }
         }
         match &self.home {
-            Some(home) if short.contains(home.as_str()) => {
-                Cow::Owned(short.replacen(home.as_str(), "", 1))
+            Some(home) if shortened.contains(home.as_str()) => {
+                Cow::Owned(shortened.replacen(home.as_str(), "", 1))
             }
-            _ => short,
+            _ => shortened,
         }
     }
 
@@ -106,20 +107,22 @@ impl FrameNames {
     /// similar threads.
     pub fn shorten_thread(&self, name: &str) -> String {
         let name = name.trim();
-        let digits = |letter: char| letter.is_ascii_digit();
-        let front = match name.trim_start_matches(digits).strip_prefix('_') {
-            Some(rest) if name.starts_with(digits) => rest,
+        let is_digit = |character: char| character.is_ascii_digit();
+        let front = match name.trim_start_matches(is_digit).strip_prefix('_') {
+            Some(rest) if name.starts_with(is_digit) => rest,
             _ => name,
         };
-        let short = front.trim_end_matches(digits);
-        let short = match short.strip_suffix(['-', '_', '#', '/', ':', ' ']) {
-            Some(short) if short.len() < front.len() - 1 && front.ends_with(digits) => short,
+        let shortened = front.trim_end_matches(is_digit);
+        let shortened = match shortened.strip_suffix(['-', '_', '#', '/', ':', ' ']) {
+            Some(shortened) if shortened.len() < front.len() - 1 && front.ends_with(is_digit) => {
+                shortened
+            }
             _ => front,
         };
-        if short.is_empty() {
+        if shortened.is_empty() {
             name.to_owned()
         } else {
-            short.to_owned()
+            shortened.to_owned()
         }
     }
 }
@@ -162,7 +165,7 @@ mod tests {
 
     #[test]
     fn names_begin_in_the_folder_that_holds_all_files() {
-        let known = FrameNames::from_home(Path::new("/home/me"));
+        let names = FrameNames::from_home(Path::new("/home/me"));
         let of =
             |names: &FrameNames, files: &[&str]| names.or_infer_home(files.iter().copied()).home;
         let none = FrameNames::default();
@@ -173,7 +176,7 @@ mod tests {
         );
         assert_eq!(of(&none, &["/p/x.js", "/q/y.js"]), None);
         assert_eq!(of(&none, &[]), None);
-        assert_eq!(of(&known, &["/p/a/x.js"]).as_deref(), Some("/home/me/"));
+        assert_eq!(of(&names, &["/p/a/x.js"]).as_deref(), Some("/home/me/"));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! Detects the format by content: text of `perf script`, `.cpuprofile` of V8, or folded stacks, the
 //! format of B. Gregg's stackcollapse programs and their successors: one stack per line,
-//! `outermost;...;innermost WEIGHT`. Independent of how recordings are made. Start at
+//! `outermost;...;innermost WEIGHT`. Knows nothing about how recordings are made. Start at
 //! [`read_profile`]; [`FrameNames::shorten_function`] shortens the names of frames.
 
 use crate::foreign::{file_beginning, require_utf8};
@@ -55,7 +55,7 @@ fn beginning_lines(bytes: &[u8]) -> &[u8] {
     &start[..end.unwrap_or(start.len())]
 }
 
-/// Returns whether the beginning of a text is folded stacks: every line ends with a weight, and at
+/// Returns whether the beginning of a file is folded stacks: every line ends with a weight, and at
 /// least one is a stack with several frames.
 fn are_folded_stacks(beginning: &str) -> bool {
     let mut lines = content_lines(beginning).peekable();
@@ -88,15 +88,18 @@ fn read_folded(text: &str, names: &FrameNames) -> Result<StackProfile> {
 
 /// Returns the lines with content, with their numbers.
 fn content_lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
-    let numbered = text.lines().enumerate().map(|(at, line)| (at + 1, line));
+    let numbered = text
+        .lines()
+        .enumerate()
+        .map(|(index, line)| (index + 1, line));
     numbered.filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'))
 }
 
 /// Splits a line into stack and weight. Fractional weights, which some programs write, are rounded.
 fn split_stack_line(line: &str) -> Option<(&str, u64)> {
     let (stack, weight) = line.trim_end().rsplit_once(' ')?;
-    let whole = weight.parse().ok();
-    let weight = whole.or_else(|| {
+    let count = weight.parse().ok();
+    let weight = count.or_else(|| {
         let fraction: f64 = weight.parse().ok()?;
         (fraction.is_finite() && fraction >= 0.0).then(|| fraction.round() as u64)
     })?;

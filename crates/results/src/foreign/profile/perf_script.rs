@@ -26,7 +26,7 @@ static HEADER: LazyLock<Regex> = LazyLock::new(|| {
     .expect("the pattern is well formed")
 });
 
-/// Content of such a text.
+/// Content of `perf script` output.
 #[derive(Debug)]
 pub struct PerfScript {
     /// Its stacks.
@@ -35,7 +35,7 @@ pub struct PerfScript {
     pub processes: BTreeSet<i32>,
 }
 
-/// Returns whether the beginning of a text has this format: a sample's header, then a frame.
+/// Returns whether the beginning of a file has this format: a sample's header, then a frame.
 pub fn recognizes(beginning: &str) -> bool {
     let mut lines = beginning
         .lines()
@@ -45,7 +45,7 @@ pub fn recognizes(beginning: &str) -> bool {
         && below.is_some_and(|line| parse_frame(line).is_some())
 }
 
-/// Parses a text. Weights are what each sample represents: nanoseconds for clock events, else
+/// Parses the output. Weights are what each sample represents: nanoseconds for clock events, else
 /// events.
 ///
 /// # Errors
@@ -110,11 +110,11 @@ impl<'a> PerfReader<'a> {
                     .into_owned();
                 sample.frames.push(name);
             }
-        } else if let Some(found) = HEADER.captures(line) {
+        } else if let Some(header) = HEADER.captures(line) {
             self.end_sample();
-            let text = |at: usize| found.get(at).map_or("", |part| part.as_str());
+            let text = |group: usize| header.get(group).map_or("", |part| part.as_str());
             // A single number is the thread.
-            if found.get(3).is_some()
+            if header.get(3).is_some()
                 && let Ok(process) = text(2).parse()
             {
                 self.processes.insert(process);

@@ -24,7 +24,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let document = Document::parse(&text[begin..]).map_err(|error| {
         anyhow!("it is not well-formed XML: {error}\nhint: is the file cut short?")
     })?;
-    let mut found = Vec::new();
+    let mut results = Vec::new();
     for test in document
         .descendants()
         .filter(|node| node.has_tag_name("TestCase"))
@@ -37,7 +37,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         {
             let reported = read_benchmark(name, test, node)?;
             // The time of code that computes a wrong answer is not a result.
-            found.push(match &failure {
+            results.push(match &failure {
                 Some(cause) => ReportedResult {
                     case: reported.case,
                     cause: reported.cause.or_else(|| Some(cause.clone())),
@@ -47,7 +47,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
             });
         }
     }
-    Ok(found)
+    Ok(results)
 }
 
 fn read_benchmark(test: &str, parent: Node<'_, '_>, node: Node<'_, '_>) -> Result<ReportedResult> {
@@ -118,11 +118,11 @@ fn find_failed_assertion(test: Node<'_, '_>) -> Option<FailureCause> {
         )));
     }
     let tags = ["Exception", "FatalErrorCondition", "Failure"];
-    let thrown = test
+    let exception = test
         .descendants()
         .find(|node| tags.iter().any(|tag| node.has_tag_name(*tag)))?;
     Some(invalid_cause(
-        thrown.text().unwrap_or_default().trim().to_owned(),
+        exception.text().unwrap_or_default().trim().to_owned(),
     ))
 }
 
@@ -148,7 +148,7 @@ mod tests {
         let read = read(text.as_bytes()).unwrap();
         let ids: Vec<String> = read
             .iter()
-            .map(|one| one.case.as_ref().unwrap().id())
+            .map(|result| result.case.as_ref().unwrap().id())
             .collect();
         assert_eq!(ids, ["t/a <b>", "t/s/a <b>"]);
         assert_eq!(
@@ -167,25 +167,25 @@ mod tests {
         let threw =
             "<BenchmarkResults name=\"a\"><failed message=\"bad luck\"/></BenchmarkResults>";
         assert!(cause(threw).ends_with("the benchmark failed: bad luck"));
-        let wrong = "<Expression success=\"false\" line=\"17\"><Original> sum(3) == 4 </Original>\
+        let expression = "<Expression success=\"false\" line=\"17\"><Original> sum(3) == 4 </Original>\
                      <Expanded> 3 == 4 </Expanded></Expression>";
-        let told = cause(&format!("{ONE}{wrong}"));
-        let read = read(document(&format!("{ONE}{wrong}")).as_bytes()).unwrap();
+        let message = cause(&format!("{ONE}{expression}"));
+        let read = read(document(&format!("{ONE}{expression}")).as_bytes()).unwrap();
         assert!(read[0].samples.is_empty(), "{read:?}");
         assert!(
-            told.ends_with("assertion sum(3) == 4 failed: 3 == 4 (line 17)"),
-            "{told}"
+            message.ends_with("assertion sum(3) == 4 failed: 3 == 4 (line 17)"),
+            "{message}"
         );
     }
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let told = |text: &str| format!("{:#}", read(text.as_bytes()).unwrap_err());
-        assert!(told("usage\n").ends_with("the first line is 'usage'"));
+        let error_message = |text: &str| format!("{:#}", read(text.as_bytes()).unwrap_err());
+        assert!(error_message("usage\n").ends_with("the first line is 'usage'"));
         let text = document(ONE);
-        assert!(told(&text[..text.len() - 30]).contains("well-formed"));
-        assert!(told(&format!("{text}{text}")).contains("well-formed"));
-        let nan = told(&document(ONE.replace("1571", "nan").as_str()));
+        assert!(error_message(&text[..text.len() - 30]).contains("well-formed"));
+        assert!(error_message(&format!("{text}{text}")).contains("well-formed"));
+        let nan = error_message(&document(ONE.replace("1571", "nan").as_str()));
         assert!(
             nan.contains("'value' of the benchmark 't/a <b>' is 'nan'"),
             "{nan}"

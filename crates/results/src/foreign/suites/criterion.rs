@@ -30,11 +30,11 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         ensure!(
             count >= 1.0,
             "'{}' is {count}: expected at least 1",
-            iterations.place()
+            iterations.location()
         );
-        let each = time.number()? / count;
-        (reported.add_value(&nanoseconds_measure(), each, Some(count)))
-            .with_context(|| format!("'{}'", time.place()))?;
+        let per_iteration = time.number()? / count;
+        (reported.add_value(&nanoseconds_measure(), per_iteration, Some(count)))
+            .with_context(|| format!("'{}'", time.location()))?;
     }
     Ok(vec![reported])
 }
@@ -54,15 +54,15 @@ mod tests {
             (samples[1].iterations, samples[1].elapsed_ns),
             (Some(20.0), Some(90))
         );
-        let told = |text: &str| read(text).unwrap_err().to_string();
+        let error_message = |text: &str| read(text).unwrap_err().to_string();
         assert_eq!(
-            told(r#"{"iters":[1],"times":[]}"#),
+            error_message(r#"{"iters":[1],"times":[]}"#),
             "'iters' has 1 elements, but 'times' has 0"
         );
         assert_eq!(
-            told(r#"{"iters":[0],"times":[1]}"#),
+            error_message(r#"{"iters":[0],"times":[1]}"#),
             "'iters[0]' is 0: expected at least 1"
         );
-        assert_eq!(told("{}"), "the key 'iters' is missing");
+        assert_eq!(error_message("{}"), "the key 'iters' is missing");
     }
 }

@@ -2,12 +2,12 @@
 //! a name and times; or text with lines that match a pattern.
 //!
 //! A path consists of keys separated by dots; `[*]` after a key selects every element of its list.
-//! Independent of any framework. Start at [`ResultPaths::read`] and [`read_lines`].
+//! Knows nothing about particular frameworks. Start at [`ResultPaths::read`] and [`read_lines`].
 
 use super::{ReportedResult, first_line, shorten_line};
 use crate::foreign::json::{self, JsonNode};
 use crate::foreign::require_utf8;
-use crate::foreign::unit::UnitMeasure;
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Context, Result, bail};
 use regex::Regex;
 use serde_json::Value;
@@ -62,22 +62,22 @@ impl ResultPaths<'_> {
 }
 
 /// Returns the measure of a unit with an optional explicit direction.
-pub fn unit_measure(unit: &str, better: Option<MetricDirection>) -> UnitMeasure {
-    let mut measure = UnitMeasure::from_unit(unit);
+pub fn unit_measure(unit: &str, better: Option<MetricDirection>) -> MetricConversion {
+    let mut measure = MetricConversion::from_unit(unit);
     measure.metric.better = better.unwrap_or(measure.metric.better);
     measure
 }
 
 /// Returns the values at a path.
 fn follow_path<'a>(from: JsonNode<'a>, path: &str) -> Result<Vec<JsonNode<'a>>> {
-    let mut found = vec![from];
+    let mut nodes = vec![from];
     for step in path.split('.').filter(|step| !step.is_empty()) {
         let (key, takes_all) = match step.strip_suffix("[*]") {
             Some(key) => (key, true),
             None => (step, false),
         };
         let mut next = Vec::new();
-        for node in found {
+        for node in nodes {
             let node = if key.is_empty() {
                 node
             } else {
@@ -89,17 +89,17 @@ fn follow_path<'a>(from: JsonNode<'a>, path: &str) -> Result<Vec<JsonNode<'a>>> 
                 next.push(node);
             }
         }
-        found = next;
+        nodes = next;
     }
-    Ok(found)
+    Ok(nodes)
 }
 
 fn follow_to_single<'a>(from: &JsonNode<'a>, path: &str) -> Result<JsonNode<'a>> {
-    let mut found = follow_path(from.clone(), path)?;
-    match (found.pop(), found.is_empty()) {
+    let mut nodes = follow_path(from.clone(), path)?;
+    match (nodes.pop(), nodes.is_empty()) {
         (Some(only), true) => Ok(only),
-        (None, _) => bail!("no value at '{path}' in '{}'", from.place()),
-        (Some(_), false) => bail!("several values at '{path}' in '{}'", from.place()),
+        (None, _) => bail!("no value at '{path}' in '{}'", from.location()),
+        (Some(_), false) => bail!("several values at '{path}' in '{}'", from.location()),
     }
 }
 
@@ -117,34 +117,38 @@ pub fn read_lines(
     better: Option<MetricDirection>,
 ) -> Result<Vec<ReportedResult>> {
     let text = require_utf8(bytes)?;
-    let mut found: Vec<ReportedResult> = Vec::new();
-    for (line, at) in text.lines().zip(1..) {
+    let mut reported: Vec<ReportedResult> = Vec::new();
+    for (line, line_number) in text.lines().zip(1..) {
         let Some(groups) = pattern.captures(line) else {
             continue;
         };
         let group = |name: &str| groups.name(name).map(|group| group.as_str());
         let value = group("value").unwrap_or_default();
         // A thousand may be written 1,000.
-        let number: f64 = (value.replace(',', "").parse())
-            .ok()
-            .with_context(|| format!("line {at}: '{}' is not a number", shorten_line(value)))?;
+        let number: f64 = (value.replace(',', "").parse()).ok().with_context(|| {
+            format!(
+                "line {line_number}: '{}' is not a number",
+                shorten_line(value)
+            )
+        })?;
         let measure = unit_measure(group("unit").unwrap_or(unit), better);
         let name = group("name").map(str::to_owned);
-        let known = found.iter().position(|known| known.name == name);
-        let place = known.unwrap_or_else(|| {
-            found.push(ReportedResult::new(name));
-            found.len() - 1
+        let existing = reported.iter().position(|existing| existing.name == name);
+        let index = existing.unwrap_or_else(|| {
+            reported.push(ReportedResult::new(name));
+            reported.len() - 1
         });
-        (found[place].add_value(&measure, number, None)).with_context(|| format!("line {at}"))?;
+        (reported[index].add_value(&measure, number, None))
+            .with_context(|| format!("line {line_number}"))?;
     }
-    if found.is_empty() {
+    if reported.is_empty() {
         bail!(
             "no line matches '{}'; the first line is '{}'",
             pattern.as_str(),
             first_line(text)
         );
     }
-    Ok(found)
+    Ok(reported)
 }
 
 #[cfg(test)]
@@ -191,14 +195,22 @@ mod tests {
 
     #[test]
     fn what_is_not_at_its_path_is_named() {
-        let told = |text: &str| PATHS.read(text.as_bytes()).unwrap_err().to_string();
-        assert_eq!(told(r#"{"result": []}"#), "the key 'results' is missing");
-        assert_eq!(told(r#"{"results": 3}"#), "'results' is 3, not an array");
-        assert!(told(r#"{"results": [{"name": 3, "times": []}]}"#).contains("not a string"));
-        let nan = told(r#"{"results": [{"name": "a", "times": [NaN]}]}"#);
+        let error_message = |text: &str| PATHS.read(text.as_bytes()).unwrap_err().to_string();
+        assert_eq!(
+            error_message(r#"{"result": []}"#),
+            "the key 'results' is missing"
+        );
+        assert_eq!(
+            error_message(r#"{"results": 3}"#),
+            "'results' is 3, not an array"
+        );
+        assert!(
+            error_message(r#"{"results": [{"name": 3, "times": []}]}"#).contains("not a string")
+        );
+        let nan = error_message(r#"{"results": [{"name": "a", "times": [NaN]}]}"#);
         assert_eq!(nan, "'results[0].times[0]' is not a finite number");
-        assert!(told(r#"{"results": [{"#).contains("cut short"));
-        assert!(told(r#"{"results": []} {"results": []}"#).contains("trailing"));
+        assert!(error_message(r#"{"results": [{"#).contains("cut short"));
+        assert!(error_message(r#"{"results": []} {"results": []}"#).contains("trailing"));
     }
 }
 
@@ -214,8 +226,11 @@ mod line_tests {
         let values: Vec<f64> = found[0].samples.iter().map(|sample| sample.value).collect();
         assert_eq!(values, [1.5e6, 1.25e6]);
         assert_eq!(found[1].metrics[0].better, MetricDirection::Higher);
-        let told = read("\n  nothing here\n").unwrap_err().to_string();
-        assert!(told.ends_with("the first line is 'nothing here'"), "{told}");
+        let message = read("\n  nothing here\n").unwrap_err().to_string();
+        assert!(
+            message.ends_with("the first line is 'nothing here'"),
+            "{message}"
+        );
         assert!(read("a: 1.2.3 us").is_err());
     }
 }

@@ -5,7 +5,7 @@
 
 use super::{ReportedResult, shorten_line};
 use crate::foreign::require_utf8;
-use crate::foreign::unit::UnitMeasure;
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Context, Result};
 use speedwell_model::{Case, FailureCause, ParameterValue};
 
@@ -25,20 +25,20 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let mut rows: Vec<(usize, ReportedResult)> = Vec::new();
     let mut path: Vec<String> = Vec::new();
     let mut columns = None;
-    for (line, at) in require_utf8(bytes)?.lines().zip(1..) {
-        if let Some(found) = TreeColumns::from_header(line) {
-            columns = Some(found);
+    for (line, line_number) in require_utf8(bytes)?.lines().zip(1..) {
+        if let Some(header) = TreeColumns::from_header(line) {
+            columns = Some(header);
         }
-        let (depth, rest) = split_depth(line);
+        let (depth, tail) = split_depth(line);
         let (name, figures) = match &columns {
-            Some(columns) => columns.split_line(line, rest),
-            None => (rest.trim(), None),
+            Some(columns) => columns.split_line(line, tail),
+            None => (tail.trim(), None),
         };
         // Rows below a benchmark's row hold rates and allocations, and have no name.
         if name.is_empty() || depth > path.len() {
             continue;
         }
-        let first_cell = rest.split('│').next().unwrap_or_default();
+        let first_cell = tail.split('│').next().unwrap_or_default();
         let is_ignored = first_cell.trim_end().ends_with("(ignored)");
         path.truncate(depth);
         path.push(name.trim_end_matches("(ignored)").trim_end().to_owned());
@@ -53,7 +53,7 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         }
         if let Some(figures) = figures {
             add_median(&mut reported, &figures)
-                .with_context(|| format!("in line {at}, '{}'", shorten_line(line)))?;
+                .with_context(|| format!("in line {line_number}, '{}'", shorten_line(line)))?;
         }
         rows.push((depth, reported));
     }
@@ -68,18 +68,18 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
 /// selects them, not the name.
 fn case_of_path(path: &[String]) -> ReportedResult {
     let name = |path: &[String]| ReportedResult::new(Some(path.join("::")));
-    let Some((last, before)) = path.split_last() else {
+    let Some((last, parents)) = path.split_last() else {
         return name(path);
     };
     let count = last
         .strip_prefix("t=")
         .and_then(|count| count.parse::<u32>().ok());
     match count {
-        Some(count) if before.len() > 1 => {
+        Some(count) if parents.len() > 1 => {
             let threads = ("threads".to_owned(), ParameterValue::Number(count.into()));
             ReportedResult {
-                case: Some(Case::new(before.join("::"), vec![threads])),
-                ..name(before)
+                case: Some(Case::new(parents.join("::"), vec![threads])),
+                ..name(parents)
             }
         }
         _ => name(path),
@@ -93,12 +93,12 @@ fn is_case(reported: &ReportedResult) -> bool {
 
 /// Returns the depth of a line in the tree, and the rest of the line.
 fn split_depth(line: &str) -> (usize, &str) {
-    let (mut depth, mut rest) = (0, line);
-    while let Some(after) = BRANCHES.iter().find_map(|branch| rest.strip_prefix(branch)) {
+    let (mut depth, mut tail) = (0, line);
+    while let Some(after) = BRANCHES.iter().find_map(|branch| tail.strip_prefix(branch)) {
         depth += 1;
-        rest = after;
+        tail = after;
     }
-    (depth, rest)
+    (depth, tail)
 }
 
 /// Column layout of a table.
@@ -125,13 +125,13 @@ impl TreeColumns {
     fn split_line<'a>(
         &self,
         line: &'a str,
-        rest: &'a str,
+        tail: &'a str,
     ) -> (&'a str, Option<Vec<(String, &'a str)>>) {
         let end = line
             .char_indices()
             .nth(self.first)
             .map_or(line.len(), |(at, _)| at);
-        let begin = line.len() - rest.len();
+        let begin = line.len() - tail.len();
         let name = line.get(begin..end).unwrap_or_default().trim();
         let cells = line[end..].split('│').map(str::trim);
         let cells: Vec<(String, &str)> = self.names.iter().cloned().zip(cells).collect();
@@ -159,7 +159,7 @@ fn add_median(reported: &mut ReportedResult, figures: &[(String, &str)]) -> Resu
     let iterations = cell("iters")
         .and_then(|iterations| iterations.parse().ok())
         .filter(|iterations: &f64| iterations.is_finite());
-    reported.add_value(&UnitMeasure::from_unit(unit), number, iterations)?;
+    reported.add_value(&MetricConversion::from_unit(unit), number, iterations)?;
     reported.notes.push(MEDIAN_NOTE.to_owned());
     Ok(())
 }
@@ -225,10 +225,10 @@ tiny                fastest       │ slowest       │ median        │ mean  
         let trial = "tiny\n├─ both\n│  ╰─ 4\n│     ├─ t=1\n│     ╰─ t=16\n╰─ spread\n   ├─ t=1\n   ╰─ t=2\n";
         let read = read(trial.as_bytes()).unwrap();
         let cases: Vec<(&str, String)> = (read.iter())
-            .map(|one| {
+            .map(|result| {
                 (
-                    one.name.as_deref().unwrap(),
-                    one.case.as_ref().unwrap().id(),
+                    result.name.as_deref().unwrap(),
+                    result.case.as_ref().unwrap().id(),
                 )
             })
             .collect();
@@ -244,10 +244,10 @@ tiny                fastest       │ slowest       │ median        │ mean  
     #[test]
     fn a_figure_that_is_none_is_named_with_its_line() {
         let broken = TABLE.replace("31.25 ns", "x.25 ns");
-        let told = format!("{:#}", read(broken.as_bytes()).unwrap_err());
+        let message = format!("{:#}", read(broken.as_bytes()).unwrap_err());
         assert!(
-            told.contains("'x.25' is not a number") && told.contains("100 "),
-            "{told}"
+            message.contains("'x.25' is not a number") && message.contains("100 "),
+            "{message}"
         );
     }
 }

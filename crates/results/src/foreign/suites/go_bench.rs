@@ -34,7 +34,7 @@ struct GoProcessParser<'a> {
     directions: HashMap<&'a str, bool>,
     /// Whether indented lines explain the last entry.
     explains: bool,
-    /// Line logged just before: with `-test.v` it explains why the next benchmark stops.
+    /// The line logged last: with `-test.v` it explains why the next benchmark stops.
     logged: Option<&'a str>,
 }
 
@@ -76,8 +76,8 @@ impl<'a> GoProcessParser<'a> {
                 let reason = String::new();
                 self.push_stopped(name, FailureCause::Skipped { reason }, logged);
             }
-            GoBenchLine::Log(words) if explains => self.set_reason(words),
-            GoBenchLine::Log(words) => self.logged = Some(words),
+            GoBenchLine::Log(message) if explains => self.set_reason(message),
+            GoBenchLine::Log(message) => self.logged = Some(message),
             _ => {}
         }
     }
@@ -94,15 +94,15 @@ impl<'a> GoProcessParser<'a> {
     fn push_stopped(&mut self, name: &'a str, cause: FailureCause, logged: Option<&str>) {
         self.push_result(name, Err(cause));
         self.explains = logged.is_none();
-        if let Some(words) = logged {
-            self.set_reason(words);
+        if let Some(message) = logged {
+            self.set_reason(message);
         }
     }
 
-    fn set_reason(&mut self, words: &str) {
+    fn set_reason(&mut self, message: &str) {
         match self.entries.last_mut().map(|last| &mut last.outcome) {
-            Some(Err(FailureCause::Skipped { reason })) => *reason = words.to_owned(),
-            Some(Err(cause)) => *cause = failure_cause(&format!("failed: {words}")),
+            Some(Err(FailureCause::Skipped { reason })) => *reason = message.to_owned(),
+            Some(Err(cause)) => *cause = failure_cause(&format!("failed: {message}")),
             _ => {}
         }
     }
@@ -122,8 +122,8 @@ impl<'a> GoProcessParser<'a> {
                 }
                 Err(_) => processors.split_stopped_name(entry.name, entry.announced),
             };
-            let is_known = |known: &ReportedResult| known.name.as_deref() == Some(name);
-            let at = reported.iter().position(is_known).unwrap_or_else(|| {
+            let is_known = |existing: &ReportedResult| existing.name.as_deref() == Some(name);
+            let index = reported.iter().position(is_known).unwrap_or_else(|| {
                 let count = entry.outcome.is_ok().then_some(count);
                 reported.push(ReportedResult {
                     case: Some(case_from_name(entry.package, name, count)),
@@ -132,8 +132,8 @@ impl<'a> GoProcessParser<'a> {
                 reported.len() - 1
             });
             match entry.outcome {
-                Ok(figures) => add_figures(&mut reported[at], &figures, &self.directions),
-                Err(cause) => reported[at].cause = Some(cause),
+                Ok(figures) => add_figures(&mut reported[index], &figures, &self.directions),
+                Err(cause) => reported[index].cause = Some(cause),
             }
         }
         reported
@@ -202,7 +202,7 @@ mod tests {
         };
         let ids = |text: &str| -> Vec<String> {
             let read = read(text.as_bytes()).unwrap().into_iter();
-            read.map(|one| one.case.unwrap().id()).collect()
+            read.map(|result| result.case.unwrap().id()).collect()
         };
         for (suffix, processors) in [("", 1), ("-2", 2), ("-6", 6)] {
             let expected = ["gzip", "gzip-1", "gzip-6", "gzip-9"]

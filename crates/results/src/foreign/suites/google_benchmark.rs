@@ -23,7 +23,7 @@ const SAME_NAME_REASON: &str = "several benchmarks of the program have this name
 /// Fails if the bytes are not JSON of the library; the message names the location.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let file = GoogleBenchmarkFile::read(bytes)?;
-    let context = JsonNode::from_place("context".to_owned(), &file.context);
+    let context = JsonNode::at_location("context".to_owned(), &file.context);
     let remark = context::debug_build_warning(&context).map(|remark| to_sentence(&remark));
     let mut names: Vec<&str> = Vec::new();
     for row in &file.rows {
@@ -43,10 +43,11 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
 }
 
 fn read_benchmark(name: &str, file: &GoogleBenchmarkFile) -> Option<ReportedResult> {
-    let own = || file.rows.iter().filter(|row| row.name == name);
-    let mut rows: Vec<&GoogleBenchmarkRow> = own().filter(|row| !row.is_aggregate()).collect();
+    let named_rows = || file.rows.iter().filter(|row| row.name == name);
+    let mut rows: Vec<&GoogleBenchmarkRow> =
+        named_rows().filter(|row| !row.is_aggregate()).collect();
     if rows.is_empty() {
-        rows.extend(own().find(|row| row.is_center("median")));
+        rows.extend(named_rows().find(|row| row.is_center("median")));
     }
     let mut reported = ReportedResult {
         notes: rows.first()?.figure_notes(),
@@ -70,8 +71,9 @@ fn read_benchmark(name: &str, file: &GoogleBenchmarkFile) -> Option<ReportedResu
     let mut metrics: Vec<(Metric, Arc<str>)> = Vec::new();
     for row in rows.iter().filter(|row| row.failure_cause().is_none()) {
         reported.samples.extend(row.to_samples(|name| {
-            if let Some((_, known)) = metrics.iter().find(|(known, _)| known.name == name) {
-                return known.clone();
+            if let Some((_, existing)) = metrics.iter().find(|(existing, _)| existing.name == name)
+            {
+                return existing.clone();
             }
             let shared: Arc<str> = Arc::from(name);
             metrics.push((metric_for_name(name), shared.clone()));
@@ -88,7 +90,7 @@ fn read_benchmark(name: &str, file: &GoogleBenchmarkFile) -> Option<ReportedResu
 
 /// Formats a warning as a whole sentence.
 fn to_sentence(remark: &str) -> String {
-    let mut letters = remark.chars();
-    let first = letters.next().map(|first| first.to_ascii_uppercase());
-    first.into_iter().chain(letters).chain(['.']).collect()
+    let mut characters = remark.chars();
+    let first = characters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(characters).chain(['.']).collect()
 }

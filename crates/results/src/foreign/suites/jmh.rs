@@ -1,12 +1,12 @@
 //! JMH: its JSON (`-rf json`), and the list of benchmarks with their parameters (`-lp`).
 //!
 //! Each mode is a separate metric: the mean of an iteration of 50 ms and a single call are not
-//! samples of the same time. Start at [`read`]; it matches the texts of JMH 1.37.
+//! samples of the same time. Start at [`read`]; it matches the output of JMH 1.37.
 
 use super::{ReportedResult, shorten_line, typed_value};
 use crate::foreign::json::{self, JsonNode};
 use crate::foreign::require_utf8;
-use crate::foreign::unit::UnitMeasure;
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Context as _, Result, bail, ensure};
 use speedwell_model::{Case, Metric, MetricDirection, ParameterValue};
 
@@ -42,11 +42,11 @@ fn read_result(result: &JsonNode<'_>) -> Result<ReportedResult> {
     };
     let primary = result.require("primaryMetric")?;
     add_iterations(&mut reported, &primary, |unit| mode_measure(mode, unit))?;
-    if let Some(others) = result.get("secondaryMetrics") {
-        for (key, _) in others.members() {
+    if let Some(secondary) = result.get("secondaryMetrics") {
+        for (key, _) in secondary.members() {
             // In older versions, names of profiler figures begin with a middle dot.
             let name = key.trim_start_matches('·');
-            add_iterations(&mut reported, &others.require(key)?, |unit| {
+            add_iterations(&mut reported, &secondary.require(key)?, |unit| {
                 profiler_measure(name, unit)
             })?;
         }
@@ -58,7 +58,7 @@ fn read_result(result: &JsonNode<'_>) -> Result<ReportedResult> {
 fn add_iterations(
     reported: &mut ReportedResult,
     metric: &JsonNode<'_>,
-    measure_of_unit: impl Fn(&str) -> UnitMeasure,
+    measure_of_unit: impl Fn(&str) -> MetricConversion,
 ) -> Result<()> {
     let measure = measure_of_unit(metric.require("scoreUnit")?.text()?);
     if let Some(histogram) = metric.get("rawDataHistogram") {
@@ -66,7 +66,10 @@ fn add_iterations(
             let (mut sum, mut count) = (0.0, 0.0);
             for bin in iteration.elements()? {
                 let [value, times] = &bin.elements()?[..] else {
-                    bail!("'{}' is not a pair of a value and its count", bin.place());
+                    bail!(
+                        "'{}' is not a pair of a value and its count",
+                        bin.location()
+                    );
                 };
                 sum += value.number()? * times.number()?;
                 count += times.number()?;
@@ -74,7 +77,7 @@ fn add_iterations(
             // An iteration shorter than an operation may contain no sample.
             if count > 0.0 {
                 (reported.add_value(&measure, sum / count, None))
-                    .with_context(|| format!("'{}'", iteration.place()))?;
+                    .with_context(|| format!("'{}'", iteration.location()))?;
             }
         }
         return Ok(());
@@ -94,8 +97,8 @@ fn all_iterations<'a>(raw: &JsonNode<'a>) -> Result<Vec<JsonNode<'a>>> {
 }
 
 /// Returns the metric of a mode. Rates per minute or longer keep their unit.
-fn mode_measure(mode: &str, unit: &str) -> UnitMeasure {
-    let mut measure = UnitMeasure::from_unit(unit);
+fn mode_measure(mode: &str, unit: &str) -> MetricConversion {
+    let mut measure = MetricConversion::from_unit(unit);
     let name = match mode {
         "sample" => "sampled_time",
         "ss" => "single_shot_time",
@@ -109,10 +112,10 @@ fn mode_measure(mode: &str, unit: &str) -> UnitMeasure {
     measure
 }
 
-fn profiler_measure(name: &str, unit: &str) -> UnitMeasure {
-    let measure = UnitMeasure::from_unit(unit);
+fn profiler_measure(name: &str, unit: &str) -> MetricConversion {
+    let measure = MetricConversion::from_unit(unit);
     let better = measure.metric.better;
-    UnitMeasure {
+    MetricConversion {
         metric: Metric::new(name, &measure.metric.unit, better),
         ..measure
     }
@@ -140,8 +143,8 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
             .and_then(|rest| rest.split_once("\" = {"));
         match (parameter, named_parameters.last_mut()) {
             (Some((key, values)), Some((_, parameters))) => {
-                let listed = values.strip_suffix('}').unwrap_or(values);
-                parameters.push((key, listed.split(", ").collect()));
+                let list = values.strip_suffix('}').unwrap_or(values);
+                parameters.push((key, list.split(", ").collect()));
             }
             (None, _) if !line.contains(char::is_whitespace) => {
                 named_parameters.push((line, Vec::new()))
@@ -170,11 +173,11 @@ fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
 fn expand_cases(name: &str, parameters: &[JmhParameter<'_>]) -> Vec<ReportedResult> {
     let mut combinations: Vec<Vec<(String, ParameterValue)>> = vec![Vec::new()];
     for (key, values) in parameters {
-        let with = |combination: &Vec<(String, ParameterValue)>, value: &&str| {
+        let extend = |combination: &Vec<(String, ParameterValue)>, value: &&str| {
             [&combination[..], &[((*key).to_owned(), typed_value(value))]].concat()
         };
         combinations = (combinations.iter())
-            .flat_map(|combination| values.iter().map(move |value| with(combination, value)))
+            .flat_map(|combination| values.iter().map(move |value| extend(combination, value)))
             .collect();
     }
     let case = |values| ReportedResult {
@@ -189,9 +192,9 @@ mod tests {
     use super::*;
 
     fn figures(reported: &ReportedResult) -> Vec<(&str, f64)> {
-        let one = |sample: &'_ speedwell_model::Sample| sample.value;
+        let value = |sample: &'_ speedwell_model::Sample| sample.value;
         let names = reported.samples.iter().map(|sample| &*sample.metric);
-        names.zip(reported.samples.iter().map(one)).collect()
+        names.zip(reported.samples.iter().map(value)).collect()
     }
 
     fn document(mode: &str, metric: &str) -> String {
@@ -257,21 +260,21 @@ mod tests {
 
     #[test]
     fn what_is_neither_is_shown() {
-        let told = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
+        let error_message = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
         assert!(
-            told("Exception in thread \"main\"\n")
+            error_message("Exception in thread \"main\"\n")
                 .ends_with("the first line is 'Exception in thread \"main\"'")
         );
-        assert!(told("Benchmarks:\n  sum of all\n").contains("'sum of all'"));
+        assert!(error_message("Benchmarks:\n  sum of all\n").contains("'sum of all'"));
         assert!(
-            told("[{\"benchmark\":\"a\"}]").contains("'[0].mode' is missing")
-                || told("[{}]").contains("missing")
+            error_message("[{\"benchmark\":\"a\"}]").contains("'[0].mode' is missing")
+                || error_message("[{}]").contains("missing")
         );
         assert!(read(b"Benchmarks:\n\xff\n").is_err());
-        let many = format!(
+        let combinations = format!(
             "Benchmarks:\na.B\n{}",
             "  param \"n\" = {1, 2}\n".repeat(400)
         );
-        assert!(told(&many).contains("at most 100000 can be listed"));
+        assert!(error_message(&combinations).contains("at most 100000 can be listed"));
     }
 }

@@ -14,9 +14,9 @@ use speedwell_model::FailureCause;
 /// Fails if the output is not UTF-8, or a figure is not a number.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let mut results = Vec::new();
-    for (line, at) in require_utf8(bytes)?.lines().zip(1..) {
+    for (line, line_number) in require_utf8(bytes)?.lines().zip(1..) {
         let Some((name, outcome)) =
-            (line.strip_prefix("test ")).and_then(|rest| rest.split_once(" ... "))
+            (line.strip_prefix("test ")).and_then(|result| result.split_once(" ... "))
         else {
             continue;
         };
@@ -24,11 +24,14 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         let outcome = outcome.trim();
         if let Some(figures) = outcome.strip_prefix("bench:") {
             let word = figures.split_whitespace().next().unwrap_or_default();
-            let value: f64 = (word.replace(',', "").parse())
-                .ok()
-                .with_context(|| format!("line {at}: '{}' is not a number", shorten_line(word)))?;
+            let value: f64 = (word.replace(',', "").parse()).ok().with_context(|| {
+                format!(
+                    "line {line_number}: '{}' is not a number",
+                    shorten_line(word)
+                )
+            })?;
             (reported.add_value(&nanoseconds_measure(), value, None))
-                .with_context(|| format!("line {at}"))?;
+                .with_context(|| format!("line {line_number}"))?;
         } else if outcome.starts_with("FAILED") || outcome.starts_with("failed") {
             reported.cause = Some(FailureCause::Invalid {
                 reason: "failed".to_owned(),
@@ -58,7 +61,10 @@ mod tests {
                     test old ... bench:          12 ns/iter (+/- 0)\ntest panics ... FAILED\n\
                     test slow ... ignored, takes a day\n\ntest result: FAILED. 0 passed\n";
         let read = read(text.as_bytes()).unwrap();
-        let names: Vec<&str> = read.iter().filter_map(|one| one.name.as_deref()).collect();
+        let names: Vec<&str> = read
+            .iter()
+            .filter_map(|result| result.name.as_deref())
+            .collect();
         assert_eq!(names, ["fold", "old", "panics", "slow"]);
         assert_eq!(read[0].samples[0].value, 1383.17);
         assert_eq!(read[1].samples[0].value, 12.0);

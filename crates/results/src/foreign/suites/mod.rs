@@ -16,7 +16,7 @@ pub mod pytest_benchmark;
 pub mod vitest;
 
 use crate::foreign::json::JsonNode;
-use crate::foreign::unit::UnitMeasure;
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Result, anyhow, ensure};
 use speedwell_model::{Case, FailureCause, Metric, ParameterValue, Sample};
 use std::sync::Arc;
@@ -64,14 +64,18 @@ impl ReportedResult {
     /// not name its location.
     pub fn add_value(
         &mut self,
-        measure: &UnitMeasure,
+        measure: &MetricConversion,
         value: f64,
         iterations: Option<f64>,
     ) -> Result<()> {
         let metric = &measure.metric;
         let scaled = value * measure.factor;
         validate_value(metric, scaled)?;
-        if self.metrics.iter().all(|known| known.name != metric.name) {
+        if self
+            .metrics
+            .iter()
+            .all(|existing| existing.name != metric.name)
+        {
             self.metrics.push(metric.clone());
         }
         let is_time = metric.name == Metric::TIME;
@@ -100,29 +104,29 @@ impl ReportedResult {
     /// Adds a number from a JSON document.
     ///
     /// # Errors
-    /// Fails if the value is not a number, or as for [`ReportedResult::add_value`]; the message
+    /// Fails if the value is not a number, or like [`ReportedResult::add_value`]; the message
     /// names the location.
     pub fn add_node(
         &mut self,
-        measure: &UnitMeasure,
+        measure: &MetricConversion,
         node: &JsonNode<'_>,
         iterations: Option<f64>,
     ) -> Result<()> {
-        let place = node.place();
-        ensure!(!node.is_null(), "'{place}' is not a finite number");
+        let location = node.location();
+        ensure!(!node.is_null(), "'{location}' is not a finite number");
         self.add_value(measure, node.number()?, iterations)
-            .map_err(|error| anyhow!("'{place}': {error}"))
+            .map_err(|error| anyhow!("'{location}': {error}"))
     }
 }
 
 /// Returns a measure for nanoseconds per iteration.
-pub fn nanoseconds_measure() -> UnitMeasure {
-    UnitMeasure::from_unit("ns")
+pub fn nanoseconds_measure() -> MetricConversion {
+    MetricConversion::from_unit("ns")
 }
 
 /// Returns a measure for seconds per iteration.
-pub fn seconds_measure() -> UnitMeasure {
-    UnitMeasure::from_unit("s")
+pub fn seconds_measure() -> MetricConversion {
+    MetricConversion::from_unit("s")
 }
 
 /// Parses a parameter value that a framework wrote as text. It is typed only if it formats back to

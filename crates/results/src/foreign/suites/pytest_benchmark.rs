@@ -11,16 +11,16 @@ use anyhow::{Result, ensure};
 /// the location.
 pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
     let parsed = json::parse(bytes)?;
-    let all = JsonNode::from_root(&parsed)
+    let benchmarks = JsonNode::from_root(&parsed)
         .require("benchmarks")?
         .elements()?;
-    all.iter().map(read_benchmark).collect()
+    benchmarks.iter().map(read_benchmark).collect()
 }
 
 /// Parses an element of `benchmarks`.
 ///
 /// # Errors
-/// As for [`read`].
+/// Fails like [`read`].
 pub fn read_benchmark(benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
     let node = benchmark.require("fullname")?.text()?;
     let (file, name) = node.split_once("::").unwrap_or(("", node));
@@ -34,7 +34,7 @@ pub fn read_benchmark(benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
     ensure!(
         count >= 1.0,
         "'{}' is {count}: expected at least 1",
-        iterations.place()
+        iterations.location()
     );
     // Files stored by pytest-benchmark itself (--benchmark-save) only contain rounds on request.
     match (stats.get("data"), stats.get("median")) {
@@ -100,13 +100,13 @@ mod tests {
 
     #[test]
     fn what_is_wrong_is_named_with_its_place() {
-        let told = |stats: &str| {
+        let error_message = |stats: &str| {
             let text = format!(r#"{{"benchmarks":[{{"fullname":"a::b","stats":{stats}}}]}}"#);
             read(text.as_bytes()).unwrap_err().to_string()
         };
-        assert!(told(r#"{"iterations":1}"#).contains("data"));
-        assert!(told(r#"{"iterations":0,"data":[]}"#).contains("expected at least 1"));
-        let nan = told(r#"{"iterations":1,"data":[NaN]}"#);
+        assert!(error_message(r#"{"iterations":1}"#).contains("data"));
+        assert!(error_message(r#"{"iterations":0,"data":[]}"#).contains("expected at least 1"));
+        let nan = error_message(r#"{"iterations":1,"data":[NaN]}"#);
         assert_eq!(nan, "'benchmarks[0].stats.data[0]' is not a finite number");
         assert!(
             read(br#"{"benchmarks":["#)

@@ -7,7 +7,7 @@
 use super::{ReportedResult, first_line};
 use crate::foreign::json::{self, JsonNode};
 use crate::foreign::require_utf8;
-use crate::foreign::unit::UnitMeasure;
+use crate::foreign::unit::MetricConversion;
 use anyhow::{Result, bail};
 use speedwell_model::{Case, FailureCause};
 
@@ -21,23 +21,23 @@ pub fn read(bytes: &[u8]) -> Result<Vec<ReportedResult>> {
         return parse_list(require_utf8(bytes)?);
     }
     let parsed = json::parse(bytes)?;
-    let mut found = Vec::new();
+    let mut reported = Vec::new();
     for file in JsonNode::from_root(&parsed).require("files")?.elements()? {
         for group in file.require("groups")?.elements()? {
-            let place = group.require("fullName")?.text()?;
+            let group_name = group.require("fullName")?.text()?;
             for benchmark in group.require("benchmarks")?.elements()? {
-                found.push(read_result(place, &benchmark)?);
+                reported.push(read_result(group_name, &benchmark)?);
             }
         }
     }
-    Ok(found)
+    Ok(reported)
 }
 
-fn read_result(place: &str, benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
-    let mut reported = named_result(place, benchmark.require("name")?.text()?);
-    let file = place.split(" > ").next().unwrap_or_default();
+fn read_result(group_name: &str, benchmark: &JsonNode<'_>) -> Result<ReportedResult> {
+    let mut reported = named_result(group_name, benchmark.require("name")?.text()?);
+    let file = group_name.split(" > ").next().unwrap_or_default();
     reported.details = vec![("file".to_owned(), file.to_owned())];
-    let milliseconds = UnitMeasure::from_unit("ms");
+    let milliseconds = MetricConversion::from_unit("ms");
     let samples = match benchmark.get("samples") {
         Some(samples) => samples.elements()?,
         None => Vec::new(),
@@ -65,8 +65,8 @@ fn read_result(place: &str, benchmark: &JsonNode<'_>) -> Result<ReportedResult> 
 
 /// Creates the result for a benchmark in the group `FILE > OUTER > INNER`. It is selected by the
 /// names joined with blanks, without the file.
-fn named_result(place: &str, name: &str) -> ReportedResult {
-    let groups = place.split(" > ").skip(1);
+fn named_result(group_name: &str, name: &str) -> ReportedResult {
+    let groups = group_name.split(" > ").skip(1);
     let path: Vec<&str> = groups.chain([name]).collect();
     ReportedResult {
         case: Some(Case::new(path.join("/"), Vec::new())),
@@ -76,32 +76,33 @@ fn named_result(place: &str, name: &str) -> ReportedResult {
 
 /// Parses the list, in which groups are indented by one blank and benchmarks by three.
 fn parse_list(text: &str) -> Result<Vec<ReportedResult>> {
-    let mut found: Vec<ReportedResult> = Vec::new();
-    let mut place = None;
+    let mut reported: Vec<ReportedResult> = Vec::new();
+    let mut group_name = None;
     for line in text.lines() {
         if let Some(name) = line.strip_prefix("   ↓ ") {
-            let (Some(place), Some(name)) = (place, name.trim_end().strip_suffix(" [skipped]"))
+            let (Some(group_name), Some(name)) =
+                (group_name, name.trim_end().strip_suffix(" [skipped]"))
             else {
                 bail!(
                     "the line '{}' of the list is not a skipped benchmark",
                     line.trim()
                 );
             };
-            let listed = named_result(place, name);
-            if found.iter().all(|known| known.case != listed.case) {
-                found.push(listed);
+            let listed = named_result(group_name, name);
+            if reported.iter().all(|existing| existing.case != listed.case) {
+                reported.push(listed);
             }
         } else if let Some(group) = line.strip_prefix(" ↓ ") {
-            place = Some(group.trim_end());
+            group_name = Some(group.trim_end());
         }
     }
-    if found.is_empty() {
+    if reported.is_empty() {
         bail!(
             "it lists no benchmarks; the first line is '{}'",
             first_line(text)
         );
     }
-    Ok(found)
+    Ok(reported)
 }
 
 #[cfg(test)]
@@ -122,11 +123,11 @@ mod tests {
         assert_eq!(mean.case.unwrap().id(), "outer/inner/total");
         assert_eq!((mean.samples.len(), mean.samples[0].value), (1, 2000.0));
         assert!(mean.notes[0].contains("mean of its iterations"));
-        let all = read(document(r#","samples":[0.001,0.003]"#).as_bytes())
+        let result = read(document(r#","samples":[0.001,0.003]"#).as_bytes())
             .unwrap()
             .remove(0);
-        let values: Vec<f64> = all.samples.iter().map(|sample| sample.value).collect();
-        assert_eq!((values, all.notes.len()), (vec![1000.0, 3000.0], 0));
+        let values: Vec<f64> = result.samples.iter().map(|sample| sample.value).collect();
+        assert_eq!((values, result.notes.len()), (vec![1000.0, 3000.0], 0));
     }
 
     #[test]
@@ -143,20 +144,21 @@ mod tests {
         let names: Vec<String> = read(text.as_bytes())
             .unwrap()
             .into_iter()
-            .filter_map(|one| one.name)
+            .filter_map(|result| result.name)
             .collect();
         assert_eq!(names, ["sums total 1", "sums total 2", "alone"]);
     }
 
     #[test]
     fn what_cannot_be_read_is_named() {
-        let told = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
+        let error_message = |text: &str| read(text.as_bytes()).unwrap_err().to_string();
         assert!(
-            told("\nError: no such file\n").ends_with("the first line is 'Error: no such file'")
+            error_message("\nError: no such file\n")
+                .ends_with("the first line is 'Error: no such file'")
         );
-        assert!(told(" ↓ a.ts\n   ↓ total 1  1,234\n").contains("'↓ total 1  1,234'"));
-        assert!(told(&document("")[..60]).contains("cut short"));
-        assert!(told(&document("").replace("0.002", "\"?\"")).contains("mean"));
-        assert!(told(&format!("{0} {0}", document(""))).contains("trailing"));
+        assert!(error_message(" ↓ a.ts\n   ↓ total 1  1,234\n").contains("'↓ total 1  1,234'"));
+        assert!(error_message(&document("")[..60]).contains("cut short"));
+        assert!(error_message(&document("").replace("0.002", "\"?\"")).contains("mean"));
+        assert!(error_message(&format!("{0} {0}", document(""))).contains("trailing"));
     }
 }

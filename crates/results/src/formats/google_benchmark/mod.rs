@@ -45,7 +45,7 @@ const ROW_KEYS: [&str; 6] = [
 /// wrong type; the message names its location.
 pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Session> {
     let file = GoogleBenchmarkFile::read(bytes)?;
-    let context = Some(JsonNode::from_place("context".to_owned(), &file.context))
+    let context = Some(JsonNode::at_location("context".to_owned(), &file.context))
         .filter(|node| !node.is_null());
     let executable = context.as_ref().and_then(|node| node.get("executable"));
     let mut reading = RowsReader {
@@ -68,8 +68,8 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Ses
         })
         .collect();
     let mut remarks = Vec::new();
-    for one in distinguish_results(listed, &mut remarks)? {
-        reading.add_benchmark(one.case, &one.content);
+    for result in distinguish_results(listed, &mut remarks)? {
+        reading.add_benchmark(result.case, &result.content);
     }
     remarks.extend(reading.warnings());
     remarks.extend(context.as_ref().map_or_else(Vec::new, context::warnings));
@@ -93,15 +93,19 @@ fn group_by_benchmark(
     rows: &[GoogleBenchmarkRow],
 ) -> IndexMap<BenchmarkKey<'_>, Vec<&GoogleBenchmarkRow>> {
     let names: HashSet<&str> = rows.iter().map(|row| row.name.as_str()).collect();
-    let mut found: IndexMap<BenchmarkKey<'_>, Vec<&GoogleBenchmarkRow>> = IndexMap::new();
+    let mut rows_by_benchmark: IndexMap<BenchmarkKey<'_>, Vec<&GoogleBenchmarkRow>> =
+        IndexMap::new();
     for row in rows {
         let is_old_aggregate = row.kind == RowKind::Unspecified
             && row.base_name().is_some_and(|base| names.contains(base));
         if !is_old_aggregate {
-            found.entry((&row.name, row.place)).or_default().push(row);
+            rows_by_benchmark
+                .entry((&row.name, row.place))
+                .or_default()
+                .push(row);
         }
     }
-    found
+    rows_by_benchmark
 }
 
 /// Returns the label of a benchmark, if all its rows share it.
@@ -131,16 +135,16 @@ impl RowsReader<'_> {
             .copied()
             .filter(|row| !row.is_aggregate())
             .collect();
-        let centre = ["median", "mean"]
+        let center = ["median", "mean"]
             .iter()
             .find_map(|kind| rows.iter().find(|row| row.is_center(kind)));
-        let judged: Vec<bool> = repetitions
+        let are_waiting: Vec<bool> = repetitions
             .iter()
             .filter_map(|row| row.is_waiting())
             .collect();
-        let waiting = judged.iter().filter(|waits| **waits).count();
-        self.waiting.0 += usize::from(waiting > judged.len() / 2);
-        self.waiting.1 += usize::from(!judged.is_empty());
+        let waiting_count = are_waiting.iter().filter(|is_waiting| **is_waiting).count();
+        self.waiting.0 += usize::from(waiting_count > are_waiting.len() / 2);
+        self.waiting.1 += usize::from(!are_waiting.is_empty());
         for row in &repetitions {
             let mut notes = row.figure_notes();
             if repetitions.len() > 1 {
@@ -156,7 +160,7 @@ impl RowsReader<'_> {
                 None => self.add_run(case.clone(), row, notes),
             }
         }
-        if let Some(row) = centre.filter(|_| repetitions.is_empty()) {
+        if let Some(row) = center.filter(|_| repetitions.is_empty()) {
             self.has_only_aggregates = true;
             self.add_run(case.clone(), row, row.figure_notes());
         }
@@ -190,8 +194,8 @@ impl RowsReader<'_> {
     fn add_run(&mut self, case: Case, row: &GoogleBenchmarkRow, notes: Vec<String>) {
         let imported = &mut self.imported;
         let samples = row.to_samples(|name| {
-            if let Some(known) = imported.metric_name(name) {
-                return known;
+            if let Some(name) = imported.metric_name(name) {
+                return name;
             }
             imported.declare_metric(google_benchmark::metric_for_name(name))
         });

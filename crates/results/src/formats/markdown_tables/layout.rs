@@ -1,7 +1,7 @@
 //! Finds the tables in a Markdown text, and the headings above them.
 //!
 //! Splits tables into rows and cells, following GitHub's extension of CommonMark (GFM 0.29, section
-//! 4.10), and parses numbers with units. Independent of metrics. Start at [`parse_tables`] and
+//! 4.10), and parses numbers with units. Knows nothing about metrics. Start at [`parse_tables`] and
 //! [`PrintedNumber::parse`].
 
 use crate::foreign::unit::MeasuredUnit;
@@ -17,7 +17,7 @@ pub struct MarkdownTable {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Returns all tables of a text, and a warning if the last row may be truncated. Such a row is
+/// Returns all tables of a document, and a warning if the last row may be truncated. Such a row is
 /// dropped, unless it has the expected number of cells and a bar at its end.
 pub fn parse_tables(text: &str) -> (Vec<MarkdownTable>, Option<String>) {
     let mut tables: Vec<MarkdownTable> = Vec::new();
@@ -25,43 +25,47 @@ pub fn parse_tables(text: &str) -> (Vec<MarkdownTable>, Option<String>) {
     let mut is_code = false;
     let mut is_inside = false;
     let mut cut = None;
-    let mut before: Option<Vec<String>> = None;
-    for whole in text.split_inclusive('\n') {
-        let line = whole.trim();
+    let mut previous_cells: Option<Vec<String>> = None;
+    for raw_line in text.split_inclusive('\n') {
+        let line = raw_line.trim();
         if line.starts_with("```") || line.starts_with("~~~") {
             is_code = !is_code;
         }
         if is_code || !line.contains('|') {
-            (is_inside, before) = (false, None);
-            if let Some((level, words)) = parse_heading(line).filter(|_| !is_code) {
+            (is_inside, previous_cells) = (false, None);
+            if let Some((level, heading)) = parse_heading(line).filter(|_| !is_code) {
                 headings.retain(|(other, _)| *other < level);
-                headings.push((level, words));
+                headings.push((level, heading));
             }
             continue;
         }
         let cells = split_cells(line);
-        let columns = before.take();
+        let columns = previous_cells.take();
         if is_inside && let Some(table) = tables.last_mut() {
             let is_whole = line.ends_with('|') && cells.len() == table.columns.len();
-            let has_end = whole.ends_with('\n');
+            let has_end = raw_line.ends_with('\n');
             if has_end || is_whole {
                 table.add_row(cells);
             }
-            let what = if is_whole {
+            let consequence = if is_whole {
                 "the text may be cut short after it"
             } else {
                 "it was left out"
             };
-            cut = (!has_end).then(|| format!("its last row '{line}' has no newline, so {what}"));
+            cut = (!has_end)
+                .then(|| format!("its last row '{line}' has no newline, so {consequence}"));
         } else if let Some(columns) = columns.filter(|columns| is_delimiter(columns, &cells)) {
             is_inside = true;
             tables.push(MarkdownTable {
-                headings: headings.iter().map(|(_, words)| words.clone()).collect(),
+                headings: headings
+                    .iter()
+                    .map(|(_, heading)| heading.clone())
+                    .collect(),
                 columns,
                 rows: Vec::new(),
             });
         } else {
-            before = Some(cells);
+            previous_cells = Some(cells);
         }
     }
     (tables, cut)
@@ -75,23 +79,23 @@ impl MarkdownTable {
     }
 }
 
-/// Parses `## Words` into level and text.
+/// Parses `## Heading` into its level and its text.
 fn parse_heading(line: &str) -> Option<(usize, String)> {
     let level = line.bytes().take_while(|byte| *byte == b'#').count();
-    let words = line[level..]
+    let heading = line[level..]
         .strip_prefix(' ')?
         .trim()
         .trim_end_matches('#');
-    ((1..=6).contains(&level)).then(|| (level, strip_markup(words)))
+    ((1..=6).contains(&level)).then(|| (level, strip_markup(heading)))
 }
 
 fn is_delimiter(columns: &[String], cells: &[String]) -> bool {
-    let is_rule = |cell: &String| {
+    let is_dashes = |cell: &String| {
         let start = cell.strip_prefix(':').unwrap_or(cell);
         let rule = start.strip_suffix(':').unwrap_or(start);
         !rule.is_empty() && rule.bytes().all(|byte| byte == b'-')
     };
-    columns.len() == cells.len() && cells.iter().all(is_rule)
+    columns.len() == cells.len() && cells.iter().all(is_dashes)
 }
 
 /// Splits a line into cells, without markup.
@@ -103,11 +107,11 @@ fn split_cells(line: &str) -> Vec<String> {
         start.strip_suffix('|').unwrap_or(start)
     };
     let mut cells = vec![String::new()];
-    let mut letters = row.chars().peekable();
-    while let Some(letter) = letters.next() {
-        match letter {
-            '\\' if letters.peek() == Some(&'|') => {
-                letters.next();
+    let mut characters = row.chars().peekable();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' if characters.peek() == Some(&'|') => {
+                characters.next();
                 push_char(&mut cells, '|');
             }
             '|' => cells.push(String::new()),
@@ -117,15 +121,15 @@ fn split_cells(line: &str) -> Vec<String> {
     cells.iter().map(|cell| strip_markup(cell)).collect()
 }
 
-fn push_char(cells: &mut [String], letter: char) {
+fn push_char(cells: &mut [String], character: char) {
     if let Some(last) = cells.last_mut() {
-        last.push(letter);
+        last.push(character);
     }
 }
 
 /// Removes the markup of code, emphasis and links.
 fn strip_markup(text: &str) -> String {
-    let mut words = String::new();
+    let mut stripped = String::new();
     let mut rest = text.trim();
     while let Some(start) = rest.find('[') {
         let Some((name, tail)) = rest[start + 1..].split_once("](") else {
@@ -134,12 +138,12 @@ fn strip_markup(text: &str) -> String {
         let Some((_, after)) = tail.split_once(')') else {
             break;
         };
-        words.push_str(rest[..start].trim_end_matches('!'));
-        words.push_str(name);
+        stripped.push_str(rest[..start].trim_end_matches('!'));
+        stripped.push_str(name);
         rest = after;
     }
-    words.push_str(rest);
-    words
+    stripped.push_str(rest);
+    stripped
         .replace("**", "")
         .replace('`', "")
         .trim()
@@ -160,7 +164,8 @@ impl PrintedNumber {
     /// or anything else.
     pub fn parse(text: &str) -> Option<PrintedNumber> {
         let text = text.trim();
-        let end = text.find(|letter: char| !letter.is_ascii_digit() && !".,".contains(letter));
+        let end =
+            text.find(|character: char| !character.is_ascii_digit() && !".,".contains(character));
         let (digits, symbol) = text.split_at(end.unwrap_or(text.len()));
         let unit = match symbol.trim() {
             "" => None,
@@ -173,33 +178,33 @@ impl PrintedNumber {
 
     /// Returns the value in the stored unit, as close to the printed digits as a float can be.
     pub fn to_stored_unit(&self, unit: MeasuredUnit) -> f64 {
-        let value: f64 = format!("{}e{}", self.digits, unit.tens)
+        let value: f64 = format!("{}e{}", self.digits, unit.exponent10)
             .parse()
             .unwrap_or(f64::NAN);
-        value * f64::powi(2.0, unit.twos)
+        value * f64::powi(2.0, unit.exponent2)
     }
 
     /// Returns the number of digits after the decimal point.
     pub fn decimals(&self) -> usize {
         self.digits
             .split_once('.')
-            .map_or(0, |(_, behind)| behind.len())
+            .map_or(0, |(_, decimals)| decimals.len())
     }
 }
 
 /// Removes commas, which may only separate thousands.
 fn strip_thousands_separators(digits: &str) -> Option<String> {
-    let (whole, _) = digits.split_once('.').unwrap_or((digits, ""));
-    let mut groups = whole.split(',');
+    let (integer_part, _) = digits.split_once('.').unwrap_or((digits, ""));
+    let mut groups = integer_part.split(',');
     let first = groups.next().unwrap_or_default();
-    let mut others = groups.peekable();
+    let mut other_groups = groups.peekable();
     let is_short = first.is_empty() || first.len() > 3;
-    if others.peek().is_some() && (is_short || !others.all(|group| group.len() == 3)) {
+    if other_groups.peek().is_some() && (is_short || !other_groups.all(|group| group.len() == 3)) {
         return None;
     }
-    let plain = digits.replace(',', "");
-    let is_number = plain.starts_with(|letter: char| letter.is_ascii_digit());
-    is_number.then_some(plain)
+    let without_commas = digits.replace(',', "");
+    let is_number = without_commas.starts_with(|character: char| character.is_ascii_digit());
+    is_number.then_some(without_commas)
 }
 
 #[cfg(test)]
@@ -244,10 +249,10 @@ mod tests {
         let bytes = number("8.54").to_stored_unit(MeasuredUnit::MIB_PER_SECOND);
         assert_eq!(bytes / 1_048_576.0, 8.54);
         assert_eq!(number("8.50").decimals(), 2);
-        for wrong in [
+        for invalid in [
             "+3 %", "-5", "v1.2", "1,23", "5 apples", "", ".", "1.2.3", "1e999",
         ] {
-            assert_eq!(PrintedNumber::parse(wrong), None, "{wrong}");
+            assert_eq!(PrintedNumber::parse(invalid), None, "{invalid}");
         }
     }
 }

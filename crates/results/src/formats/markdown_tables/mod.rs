@@ -60,17 +60,17 @@ pub fn read(label: &str, bytes: &[u8], warnings: &mut Vec<String>) -> Result<Vec
 }
 
 /// Returns whether two tables hold different metrics of the same things.
-fn is_same_group(one: &FigureTable, other: &FigureTable) -> bool {
+fn is_same_group(first: &FigureTable, second: &FigureTable) -> bool {
     let columns =
         |table: &FigureTable| -> HashSet<String> { table.columns.iter().cloned().collect() };
     let rows = |table: &FigureTable| -> HashSet<String> {
         table.cells.iter().map(|cell| cell.row.clone()).collect()
     };
-    let (mine, theirs) = (rows(one), rows(other));
-    let shared = mine.intersection(&theirs).count();
-    one.section == other.section
-        && columns(one) == columns(other)
-        && 2 * shared >= mine.len().min(theirs.len())
+    let (first_rows, second_rows) = (rows(first), rows(second));
+    let shared = first_rows.intersection(&second_rows).count();
+    first.section == second.section
+        && columns(first) == columns(second)
+        && 2 * shared >= first_rows.len().min(second_rows.len())
         && shared > 0
 }
 
@@ -78,31 +78,31 @@ fn is_same_group(one: &FigureTable, other: &FigureTable) -> bool {
 fn join_tables(label: &str, group: &[FigureTable]) -> Session {
     let variants = group[0].columns.iter().map(Variant::plain).collect();
     let mut metrics: Vec<Metric> = Vec::new();
-    let mut places: HashMap<(&str, &str, usize), usize> = HashMap::new();
+    let mut run_indices: HashMap<(&str, &str, usize), usize> = HashMap::new();
     let mut runs: Vec<Run> = Vec::new();
     for table in group {
         for cell in &table.cells {
-            if !metrics.iter().any(|known| known.name == cell.metric.name) {
+            if !metrics.iter().any(|metric| metric.name == cell.metric.name) {
                 metrics.push(cell.metric.clone());
             }
             let key = (cell.row.as_str(), cell.column.as_str(), cell.occurrence);
-            let place = *places.entry(key).or_insert_with(|| {
+            let index = *run_indices.entry(key).or_insert_with(|| {
                 runs.push(new_run(cell, runs.len()));
                 runs.len() - 1
             });
-            let known = runs[place].samples.iter();
+            let samples = runs[index].samples.iter();
             // A repeated metric would add a second sample to the run.
-            if !known.clone().any(|s| *s.metric == *cell.metric.name) {
+            if !samples.clone().any(|s| *s.metric == *cell.metric.name) {
                 let name = Arc::from(cell.metric.name.as_str());
-                runs[place].samples.push(value_sample(&name, cell.value));
+                runs[index].samples.push(value_sample(&name, cell.value));
             }
         }
     }
-    let most = runs.iter().map(|run| run.block + 1).max();
+    let blocks = runs.iter().map(|run| run.block + 1).max();
     Session {
         metrics,
         runs,
-        ..empty_session(label, variants, most)
+        ..empty_session(label, variants, blocks)
     }
 }
 
@@ -174,7 +174,8 @@ fn all_figure_tables(tables: &[MarkdownTable]) -> Vec<FigureTable> {
     // If there is also a table of `Requests`, `Throughput` means bytes; alone it is a rate.
     let counts = |table: &MarkdownTable| -> bool {
         let heading = table.headings.last();
-        heading.is_some_and(|words| heading_kind(words) == Some(HeadingKind::Requests))
+        heading
+            .is_some_and(|heading_text| heading_kind(heading_text) == Some(HeadingKind::Requests))
     };
     let counted: Vec<Vec<String>> = tables
         .iter()
@@ -189,15 +190,15 @@ fn section_headings(table: &MarkdownTable) -> Vec<String> {
     let mut headings = table.headings.clone();
     if headings
         .last()
-        .is_some_and(|words| heading_kind(words).is_some())
+        .is_some_and(|heading| heading_kind(heading).is_some())
     {
         headings.pop();
     }
     headings
 }
 
-fn heading_kind(words: &str) -> Option<HeadingKind> {
-    let heading = words.to_lowercase();
+fn heading_kind(text: &str) -> Option<HeadingKind> {
+    let heading = text.to_lowercase();
     let mut parts: Vec<&str> = heading
         .split(SEPARATORS)
         .filter(|part| !part.is_empty())
@@ -240,11 +241,11 @@ fn statistic_metric(word: &str) -> Option<String> {
 }
 
 fn parse_percentile(word: &str) -> Option<String> {
-    let bare = word
+    let number = word
         .strip_prefix('p')
         .or_else(|| word.strip_suffix('%'))
         .or_else(|| word.strip_suffix("th"))?;
-    let percent = bare.replace('_', ".");
+    let percent = number.replace('_', ".");
     let is_number = percent.starts_with(|first: char| first.is_ascii_digit());
     let is_percent = percent.parse::<f64>().is_ok_and(|percent| percent <= 100.0);
     (is_number && is_percent).then(|| percentile_metric(&percent))
@@ -258,15 +259,17 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
     }
     let heading = table.headings.last().map_or("", String::as_str);
     let (_, unit_of_heading) = split_trailing_unit(heading);
-    let others: Vec<(&str, Option<MeasuredUnit>)> = table
+    let data_columns: Vec<(&str, Option<MeasuredUnit>)> = table
         .columns
         .iter()
         .skip(1)
         .map(|name| split_trailing_unit(name))
         .collect();
-    let by_column: Vec<Option<HeadingKind>> =
-        others.iter().map(|(name, _)| heading_kind(name)).collect();
-    let are_metrics = are_metrics(&by_column);
+    let kinds: Vec<Option<HeadingKind>> = data_columns
+        .iter()
+        .map(|(name, _)| heading_kind(name))
+        .collect();
+    let are_metrics = are_metrics(&kinds);
     let mut figures = FigureTable {
         section: section_headings(table),
         columns: Vec::new(),
@@ -274,8 +277,8 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
         is_vague: false,
         remarks: Vec::new(),
     };
-    for (at, ((name, unit), words)) in others.into_iter().zip(by_column).enumerate() {
-        if are_metrics && words.is_none() {
+    for (index, ((name, unit), kind)) in data_columns.into_iter().zip(kinds).enumerate() {
+        if are_metrics && kind.is_none() {
             // Derived figures are dropped anyway.
             let is_derived = unit.is_some_and(|unit| unit.quantity == MeasuredQuantity::Derived);
             if !is_derived {
@@ -286,9 +289,9 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
             continue;
         }
         let column = FigureColumn {
-            at: at + 1,
+            index: index + 1,
             variant: if are_metrics { ONLY_VARIANT } else { name },
-            words: words.or_else(|| heading_kind(heading)),
+            kind: kind.or_else(|| heading_kind(heading)),
             unit: unit.or(unit_of_heading),
             is_beside_requests,
         };
@@ -300,19 +303,19 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
 /// Returns whether the columns of a table are metrics: all of them, or several among others.
 /// Columns of the same metric are variants.
 fn are_metrics(columns: &[Option<HeadingKind>]) -> bool {
-    let known: Vec<&HeadingKind> = columns.iter().flatten().collect();
-    let is_repeated = (1..known.len()).any(|at| known[..at].contains(&known[at]));
-    !is_repeated && !known.is_empty() && (known.len() > 1 || known.len() == columns.len())
+    let kinds: Vec<&HeadingKind> = columns.iter().flatten().collect();
+    let is_repeated = (1..kinds.len()).any(|index| kinds[..index].contains(&kinds[index]));
+    !is_repeated && !kinds.is_empty() && (kinds.len() > 1 || kinds.len() == columns.len())
 }
 
 /// A column of figures.
 struct FigureColumn<'a> {
     /// Index of the column.
-    at: usize,
+    index: usize,
     /// Variant of its figures.
     variant: &'a str,
     /// Kind of its figures, if the headings name it.
-    words: Option<HeadingKind>,
+    kind: Option<HeadingKind>,
     /// Unit of figures without their own.
     unit: Option<MeasuredUnit>,
     /// Whether the section also has a table of requests.
@@ -324,7 +327,7 @@ impl FigureTable {
     fn add_column(&mut self, table: &MarkdownTable, column: &FigureColumn<'_>) -> Option<()> {
         let mut counts: HashMap<&str, usize> = HashMap::new();
         let mut missing = 0;
-        let before = self.cells.len();
+        let old_count = self.cells.len();
         for row in &table.rows {
             let occurrence = counts.entry(&row[0]).or_default();
             *occurrence += 1;
@@ -334,17 +337,20 @@ impl FigureTable {
                     row[0]
                 ));
             }
-            if MISSING_VALUES.contains(&row[column.at].to_lowercase().as_str()) {
+            if MISSING_VALUES.contains(&row[column.index].to_lowercase().as_str()) {
                 missing += 1;
                 continue;
             }
-            let number = PrintedNumber::parse(&row[column.at])?;
-            let told = number.unit.or(column.unit);
-            let (metric, unit) =
-                metric_and_unit(column.words.as_ref(), told, column.is_beside_requests)?;
+            let number = PrintedNumber::parse(&row[column.index])?;
+            let printed_unit = number.unit.or(column.unit);
+            let (metric, unit) = metric_and_unit(
+                column.kind.as_ref(),
+                printed_unit,
+                column.is_beside_requests,
+            )?;
             let Some(metric) = metric else { continue };
             self.is_vague |= unit.is_none();
-            if told.is_none() && unit == Some(MeasuredUnit::MS) {
+            if printed_unit.is_none() && unit == Some(MeasuredUnit::MS) {
                 self.add_remark("latency has no unit and is read as ms".to_owned());
             }
             self.cells.push(FigureCell {
@@ -356,18 +362,18 @@ impl FigureTable {
                 number,
             });
         }
-        let is_known = self.columns.iter().any(|known| known == column.variant);
-        if self.cells.len() > before {
+        let is_known = self.columns.iter().any(|variant| variant == column.variant);
+        if self.cells.len() > old_count {
             self.columns
                 .extend((!is_known).then(|| column.variant.to_owned()));
-            let heading = &table.columns[column.at];
+            let heading = &table.columns[column.index];
             match missing {
                 0 => {}
                 1 => self.add_remark(format!(
                     "1 cell without a figure below '{heading}' is left out"
                 )),
-                many => self.add_remark(format!(
-                    "{many} cells without a figure below '{heading}' are left out"
+                count => self.add_remark(format!(
+                    "{count} cells without a figure below '{heading}' are left out"
                 )),
             }
         }
@@ -386,14 +392,14 @@ impl FigureTable {
 type MetricAndUnit = (Option<Metric>, Option<MeasuredUnit>);
 
 fn metric_and_unit(
-    words: Option<&HeadingKind>,
+    kind: Option<&HeadingKind>,
     unit: Option<MeasuredUnit>,
     is_beside_requests: bool,
 ) -> Option<MetricAndUnit> {
     let quantity = unit.map(|unit| unit.quantity);
     let bandwidth = || Metric::new("bytes_per_second", "B/s", MetricDirection::Higher);
     let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
-    let found = match (words, quantity) {
+    let found = match (kind, quantity) {
         (_, Some(MeasuredQuantity::Derived)) => return Some((None, unit)),
         (Some(HeadingKind::Throughput), Some(MeasuredQuantity::Bandwidth))
         | (None, Some(MeasuredQuantity::Bandwidth)) => (bandwidth(), unit),
@@ -424,10 +430,10 @@ const MIN_MISFIT_RATIO: usize = 4;
 
 /// Determines the unit of values without one. Adds the assumptions to `remarks`.
 fn infer_byte_unit(group: &mut [FigureTable], remarks: &mut Vec<String>) {
-    let Some(at) = group.iter().position(|table| table.is_vague) else {
+    let Some(index) = group.iter().position(|table| table.is_vague) else {
         return;
     };
-    let misfits = |unit| count_misfits(group, &group[at], unit);
+    let misfits = |unit| count_misfits(group, &group[index], unit);
     let (decimal, binary) = (
         misfits(MeasuredUnit::MB_PER_SECOND),
         misfits(MeasuredUnit::MIB_PER_SECOND),
@@ -460,17 +466,17 @@ fn count_misfits(group: &[FigureTable], bytes: &FigureTable, unit: MeasuredUnit)
         let decimals = cells.iter().map(|cell| cell.number.decimals()).max();
         f64::powi(10.0, -(decimals.unwrap_or(0) as i32))
     };
-    let factor = f64::powi(10.0, unit.tens) * f64::powi(2.0, unit.twos);
+    let factor = f64::powi(10.0, unit.exponent10) * f64::powi(2.0, unit.exponent2);
     let half = step(&bytes.cells) / 2.0 * factor;
     let misfits = |cell: &&FigureCell| {
-        let same = |other: &&FigureCell| {
+        let is_same_run = |other: &&FigureCell| {
             other.metric.name == "throughput"
                 && (&other.row, &other.column, other.occurrence)
                     == (&cell.row, &cell.column, cell.occurrence)
         };
         let Some((table, rate)) = group
             .iter()
-            .find_map(|table| Some((table, table.cells.iter().find(same)?)))
+            .find_map(|table| Some((table, table.cells.iter().find(is_same_run)?)))
         else {
             return false;
         };

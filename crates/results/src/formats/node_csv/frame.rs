@@ -1,6 +1,7 @@
 //! Columnar form of a scatter file, for parameter studies.
 //!
-//! Decides how the texts of a column are stored (each distinct text once). Does not interpret them.
+//! Decides how the strings of a column are stored (each distinct string once). Does not interpret
+//! them.
 //! Start at [`ScatterFrame::read`].
 
 use super::reader::{CsvRow, RowReader};
@@ -26,14 +27,14 @@ pub struct ScatterFrame {
     pub without_rate: u64,
 }
 
-/// Texts of a parameter.
+/// Values of a parameter, as strings.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TextColumn {
     /// Name of the parameter.
     pub name: String,
-    /// Distinct texts, in order of first appearance.
+    /// Distinct strings, in order of first appearance.
     pub texts: IndexSet<String>,
-    /// Index of the text of each row.
+    /// Index of each row's string.
     pub codes: Vec<usize>,
 }
 
@@ -89,16 +90,16 @@ impl ScatterFrame {
         {
             bail!("a second header has different columns than the first one");
         }
-        let texts = row.parameters().map(|(_, text, _)| text);
-        self.push(&row.filename(), texts, row.rate);
+        let values = row.parameters().map(|(_, text, _)| text);
+        self.push(&row.filename(), values, row.rate);
         Ok(())
     }
 
-    /// Appends a row; `texts` has one text per column.
+    /// Appends a row; `values` has one string per column.
     pub fn push(
         &mut self,
         filename: &str,
-        texts: impl IntoIterator<Item = impl AsRef<str>>,
+        values: impl IntoIterator<Item = impl AsRef<str>>,
         rate: f64,
     ) {
         if !rate.is_finite() {
@@ -106,7 +107,7 @@ impl ScatterFrame {
             return;
         }
         self.filenames.push(filename);
-        for (column, text) in self.columns.iter_mut().zip(texts) {
+        for (column, text) in self.columns.iter_mut().zip(values) {
             column.push(text.as_ref());
         }
         self.rates.push(rate);

@@ -1,7 +1,7 @@
 //! Rates of a compare file by case and side, for comparison tables.
 //!
 //! Decides how to store a million rows compactly: one name per case, eight bytes per row. Does not
-//! compute statistics. Names are the exact bytes of the file, because such a table compares texts,
+//! compute statistics. Names are the exact bytes of the file, because such a table compares strings,
 //! not cases. Start at [`CompareRates::read`].
 
 use super::reader::RowReader;
@@ -171,16 +171,16 @@ mod tests {
              \"old\",\"a\",\"\",7,1\n\"old\",\"a\",\"q=\"\"x\"\"\",8,1\n"
         ))
         .unwrap();
-        let all: Vec<_> = groups.iter().collect();
-        assert_eq!(all[0].0, b"a q=\"x\"");
+        let cases: Vec<_> = groups.iter().collect();
+        assert_eq!(cases[0].0, b"a q=\"x\"");
         assert_eq!(
-            *all[0].1,
+            *cases[0].1,
             CaseRates {
                 old: vec![5.0, 8.0],
                 new: vec![6.0]
             }
         );
-        assert_eq!(all[1].0, b"a ");
+        assert_eq!(cases[1].0, b"a ");
         assert_eq!(groups.warnings(), [""; 0]);
     }
 

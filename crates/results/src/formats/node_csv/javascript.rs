@@ -42,12 +42,12 @@ const MAX_UNBROKEN_UNITS: usize = 76;
 fn format_inspected_text(text: &str) -> String {
     let length = text.encode_utf16().count();
     if length > MAX_INSPECTED_UNITS {
-        let more = length - MAX_INSPECTED_UNITS;
-        let plural = if more == 1 { "" } else { "s" };
-        let shown = prefix_of_units(text, MAX_INSPECTED_UNITS);
+        let omitted = length - MAX_INSPECTED_UNITS;
+        let plural = if omitted == 1 { "" } else { "s" };
+        let prefix = prefix_of_units(text, MAX_INSPECTED_UNITS);
         return format!(
-            "{}... {more} more character{plural}",
-            break_lines(shown, MAX_INSPECTED_UNITS)
+            "{}... {omitted} more character{plural}",
+            break_lines(prefix, MAX_INSPECTED_UNITS)
         );
     }
     break_lines(text, length)
@@ -60,7 +60,7 @@ fn prefix_of_units(text: &str, units: usize) -> &str {
         length += c.len_utf16();
         length > units
     });
-    end.map_or(text, |(at, _)| &text[..at])
+    end.map_or(text, |(offset, _)| &text[..offset])
 }
 
 fn break_lines(text: &str, length: usize) -> String {
@@ -75,7 +75,7 @@ fn break_lines(text: &str, length: usize) -> String {
     }
 }
 
-/// Quotes a text with the first kind of quote it does not contain: single, double, backtick.
+/// Quotes a string with the first kind of quote it does not contain: single, double, backtick.
 fn quote_text(text: &str) -> String {
     let quote = if !text.contains('\'') {
         '\''
@@ -128,9 +128,9 @@ pub fn parse_figure(text: &[u8]) -> Option<f64> {
 
 /// Returns whether [`parse_number`] would succeed, without computing the number.
 pub fn is_number(text: &[u8]) -> bool {
-    let plain = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
+    let is_decimal = |byte: &u8| byte.is_ascii_digit() || *byte == b'.';
     match text {
-        [b'0'..=b'9', rest @ ..] if rest.iter().all(plain) && rest.len() < 20 => {
+        [b'0'..=b'9', rest @ ..] if rest.iter().all(is_decimal) && rest.len() < 20 => {
             rest.iter().filter(|&&byte| byte == b'.').count() <= 1
         }
         _ => parse_number(text).is_some(),
@@ -162,15 +162,17 @@ pub fn parse_nanoseconds(seconds: &[u8]) -> Option<u64> {
 }
 
 fn parse_exact_nanoseconds(seconds: &[u8]) -> Option<u64> {
-    let (whole, fraction) = std::str::from_utf8(seconds).ok()?.split_once('.')?;
+    let (integer_part, fraction) = std::str::from_utf8(seconds).ok()?.split_once('.')?;
     let nine_digits = fraction.len() == 9 && fraction.bytes().all(|byte| byte.is_ascii_digit());
-    let whole: u64 = whole.parse().ok()?;
+    let integer_part: u64 = integer_part.parse().ok()?;
     let fraction: u64 = if nine_digits {
         fraction.parse().ok()?
     } else {
         return None;
     };
-    whole.checked_mul(1_000_000_000)?.checked_add(fraction)
+    integer_part
+        .checked_mul(1_000_000_000)?
+        .checked_add(fraction)
 }
 
 /// Why a configuration cannot be parsed.
@@ -251,13 +253,13 @@ fn parse_string(text: &str) -> Result<(ParameterValue, &str), ConfigurationError
 
 /// Decodes a quoted piece at the front of `text`; returns the rest.
 fn decode_piece<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
-    let unended = || ConfigurationError::BadQuote(shorten(text));
-    let quote = text.chars().next().ok_or_else(unended)?;
+    let unterminated = || ConfigurationError::BadQuote(shorten(text));
+    let quote = text.chars().next().ok_or_else(unterminated)?;
     let mut rest = &text[quote.len_utf8()..];
     loop {
-        let at = rest.find([quote, '\\']).ok_or_else(unended)?;
-        decoded.push_str(&rest[..at]);
-        rest = &rest[at..];
+        let index = rest.find([quote, '\\']).ok_or_else(unterminated)?;
+        decoded.push_str(&rest[..index]);
+        rest = &rest[index..];
         match rest.strip_prefix(quote) {
             Some(tail) => return Ok(tail),
             None => rest = decode_escape(rest, decoded)?,
@@ -268,8 +270,8 @@ fn decode_piece<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, Conf
 /// Decodes an escape sequence at the front of `text`; returns the rest.
 fn decode_escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, ConfigurationError> {
     let unknown = || ConfigurationError::BadEscape(shorten(text));
-    let letter = text.chars().nth(1).ok_or_else(unknown)?;
-    let plain = match letter {
+    let escaped = text.chars().nth(1).ok_or_else(unknown)?;
+    let character = match escaped {
         'b' => '\u{8}',
         't' => '\t',
         'n' => '\n',
@@ -277,7 +279,7 @@ fn decode_escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, Con
         'f' => '\u{c}',
         'r' => '\r',
         '0' => '\0',
-        '\\' | '/' | '"' | '\'' | '`' => letter,
+        '\\' | '/' | '"' | '\'' | '`' => escaped,
         'x' => {
             decoded.push(char::from(parse_hex(text, 2, 2).ok_or_else(unknown)? as u8));
             return Ok(&text[4..]);
@@ -285,8 +287,8 @@ fn decode_escape<'a>(text: &'a str, decoded: &mut String) -> Result<&'a str, Con
         'u' => return decode_unicode(text, decoded).ok_or_else(unknown),
         _ => return Err(unknown()),
     };
-    decoded.push(plain);
-    Ok(&text[1 + letter.len_utf8()..])
+    decoded.push(character);
+    Ok(&text[1 + escaped.len_utf8()..])
 }
 
 /// Decodes `\uD83D\uDE00` and the like. An unpaired surrogate, which a Rust string cannot hold,
@@ -297,10 +299,10 @@ fn decode_unicode<'a>(text: &'a str, decoded: &mut String) -> Option<&'a str> {
         .strip_prefix("\\u")
         .and_then(|_| parse_hex(text, 8, 4));
     if let Some(second) = second
-        && let Some(Ok(both)) = char::decode_utf16([first, second]).next()
-        && both.len_utf16() == 2
+        && let Some(Ok(character)) = char::decode_utf16([first, second]).next()
+        && character.len_utf16() == 2
     {
-        decoded.push(both);
+        decoded.push(character);
         return Some(&text[12..]);
     }
     decoded.push(char::from_u32(first.into()).unwrap_or(char::REPLACEMENT_CHARACTER));
@@ -313,7 +315,7 @@ fn parse_hex(text: &str, start: usize, digits: usize) -> Option<u16> {
     all_hex.then(|| u16::from_str_radix(digits, 16).ok())?
 }
 
-/// Shortens a text for messages; the beginning is enough to find it.
+/// Shortens a string for messages; the beginning is enough to find it.
 fn shorten(text: &str) -> String {
     text.chars().take(40).collect()
 }
@@ -327,7 +329,7 @@ mod tests {
         ParameterValue::Text(text.into())
     }
 
-    /// Expected texts printed by `util.inspect` of Node.js 18.20, 20.20 and 26.10.
+    /// Expected strings printed by `util.inspect` of Node.js 18.20, 20.20 and 26.10.
     #[test]
     fn inspected_texts_are_those_of_node() {
         for (value, printed) in [
@@ -408,10 +410,10 @@ mod tests {
         ] {
             let long = format!("{awkward}\n").repeat(60);
             for value in [text_value(awkward), text_value(&long)] {
-                for written in [format_json(&value), format_inspected(&value)] {
+                for formatted in [format_json(&value), format_inspected(&value)] {
                     let parsed =
-                        javascript::parse_configuration(&format!("k={written} n=1")).unwrap();
-                    assert_eq!(parsed[0].1, value, "{written}");
+                        javascript::parse_configuration(&format!("k={formatted} n=1")).unwrap();
+                    assert_eq!(parsed[0].1, value, "{formatted}");
                     assert_eq!(parsed.len(), 2);
                 }
             }

@@ -1,6 +1,6 @@
 //! Result files of the Node.js core benchmark drivers: `run.js`, `compare.js` and `scatter.js`.
 //!
-//! Decides how their CSV is read and written. Independent of how the figures are used. Start at
+//! Decides how their CSV is read and written. Knows nothing about how the figures are used. Start at
 //! [`RowReader`] for individual rows, at [`sessions::read`] for a whole session, at [`rows`] for
 //! writing. [`groups`] and [`frame`] are compact forms for tables of large files, without a session
 //! in between.
@@ -41,8 +41,8 @@ impl CsvLayout {
         if !matches!(fields.first()?.raw(record), b"binary" | b"filename") {
             return None;
         }
-        let texts: Vec<_> = fields.iter().map(|field| field.text(record)).collect();
-        let names: Vec<&str> = texts.iter().map(|name| &**name).collect();
+        let names: Vec<_> = fields.iter().map(|field| field.text(record)).collect();
+        let names: Vec<&str> = names.iter().map(|name| &**name).collect();
         match names.as_slice() {
             ["binary", "filename", "configuration", "rate", "time"] => Some(CsvLayout::Compare),
             ["filename", "configuration", "rate", "time"] => Some(CsvLayout::Run),

@@ -1,7 +1,7 @@
 //! Streaming reader for the rows of a Node.js benchmark CSV, in constant memory.
 //!
 //! Decides which lines are rows. All other lines (output of benchmarks, repeated headers in
-//! concatenated files) are skipped, and counted unless they are headers. Independent of cases and
+//! concatenated files) are skipped, and counted unless they are headers. Knows neither cases nor
 //! sessions. Start at [`RowReader::next_row`].
 
 use super::javascript;
@@ -138,7 +138,7 @@ impl<R: Read> RowReader<R> {
         loop {
             let bytes = &self.buffer[self.unread.clone()];
             let length = match memchr(b'\n', bytes) {
-                Some(at) => at + 1,
+                Some(index) => index + 1,
                 None if self.at_end || bytes.len() >= LONGEST_ROW_BYTES => bytes.len(),
                 None => {
                     self.fill_buffer()?;
@@ -272,30 +272,30 @@ mod tests {
     }
 
     fn read_rows(text: &str) -> (Vec<String>, SkippedLines) {
-        let mut whole = RowReader::new(text.as_bytes());
-        let all = collect_rows(&mut whole);
+        let mut reader = RowReader::new(text.as_bytes());
+        let expected = collect_rows(&mut reader);
         let mut drip = RowReader::new(DripSource(text.as_bytes()));
         assert_eq!(
             collect_rows(&mut drip),
-            all,
+            expected,
             "the rows depend on how the bytes arrive"
         );
-        assert_eq!(drip.skipped(), whole.skipped());
-        (all, whole.skipped().clone())
+        assert_eq!(drip.skipped(), reader.skipped());
+        (expected, reader.skipped().clone())
     }
 
     fn collect_rows(reader: &mut RowReader<impl Read>) -> Vec<String> {
-        let mut all = Vec::new();
+        let mut rows = Vec::new();
         while let Some(row) = reader.next_row().unwrap() {
             let binary = row.binary().unwrap_or_default();
             let configuration = row.configuration().unwrap_or_default();
-            all.push(format!(
+            rows.push(format!(
                 "{binary}|{}|{configuration}|{}",
                 row.filename(),
                 row.rate
             ));
         }
-        all
+        rows
     }
 
     #[test]

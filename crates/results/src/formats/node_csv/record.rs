@@ -1,7 +1,7 @@
 //! Splits a CSV record off the front of a byte slice, without copying.
 //!
-//! Decides what a field is: bare, or in double quotes with inner quotes doubled, optionally
-//! surrounded by blanks, so that `a,b` and `a, b` are the same. Independent of what the columns
+//! Decides what a field is: unquoted, or in double quotes with inner quotes doubled, optionally
+//! surrounded by blanks, so that `a,b` and `a, b` are the same. Does not know what the columns
 //! mean. Distinguishes text that is not a record from a record that extends beyond the slice. Start
 //! at [`scan_record`].
 
@@ -34,9 +34,9 @@ impl CsvField {
     pub fn append_to(&self, record: &[u8], out: &mut Vec<u8>) {
         let mut rest = self.raw(record);
         if self.kind == FieldQuoting::Doubled {
-            while let Some(at) = memchr(b'"', rest) {
-                out.extend_from_slice(&rest[..=at]);
-                rest = &rest[at + 2..];
+            while let Some(index) = memchr(b'"', rest) {
+                out.extend_from_slice(&rest[..=index]);
+                rest = &rest[index + 2..];
             }
         }
         out.extend_from_slice(rest);
@@ -57,7 +57,7 @@ impl CsvField {
         self.start
     }
 
-    /// Returns whether the field was quoted, which makes `16` a text.
+    /// Returns whether the field was quoted, which makes `16` a string.
     pub fn is_quoted(&self) -> bool {
         self.kind != FieldQuoting::Bare
     }
@@ -79,25 +79,25 @@ pub enum ScanResult {
 /// `last` means that no more bytes follow, so that the end of the bytes ends the record.
 pub fn scan_record(bytes: &[u8], last: bool, fields: &mut Vec<CsvField>) -> ScanResult {
     fields.clear();
-    let mut at = 0;
+    let mut index = 0;
     loop {
-        at += count_blanks(&bytes[at..]);
-        let next = match bytes.get(at) {
-            Some(b'"') => scan_quoted(bytes, at + 1, fields),
-            Some(_) => scan_bare(bytes, at, last, fields),
+        index += count_blanks(&bytes[index..]);
+        let next = match bytes.get(index) {
+            Some(b'"') => scan_quoted(bytes, index + 1, fields),
+            Some(_) => scan_unquoted(bytes, index, last, fields),
             None if last => {
                 fields.push(CsvField {
-                    start: at,
-                    end: at,
+                    start: index,
+                    end: index,
                     kind: FieldQuoting::Bare,
                 });
-                return ScanResult::Record(at);
+                return ScanResult::Record(index);
             }
             None => return ScanResult::Unfinished,
         };
         match next {
             FieldScan::Separator(after) => match scan_separator(&bytes[after..], last) {
-                FieldSeparator::Comma(length) => at = after + length,
+                FieldSeparator::Comma(length) => index = after + length,
                 FieldSeparator::LineEnd(length) => return ScanResult::Record(after + length),
                 FieldSeparator::Unknown => return ScanResult::Unfinished,
                 FieldSeparator::None => return ScanResult::NotARecord,
@@ -116,9 +116,9 @@ enum FieldScan {
 
 fn scan_quoted(bytes: &[u8], start: usize, fields: &mut Vec<CsvField>) -> FieldScan {
     let mut kind = FieldQuoting::Quoted;
-    let mut at = start;
-    while let Some(found) = memchr(b'"', &bytes[at..]) {
-        let quote = at + found;
+    let mut index = start;
+    while let Some(offset) = memchr(b'"', &bytes[index..]) {
+        let quote = index + offset;
         if bytes.get(quote + 1) != Some(&b'"') {
             fields.push(CsvField {
                 start,
@@ -128,12 +128,12 @@ fn scan_quoted(bytes: &[u8], start: usize, fields: &mut Vec<CsvField>) -> FieldS
             return FieldScan::Separator(quote + 1);
         }
         kind = FieldQuoting::Doubled;
-        at = quote + 2;
+        index = quote + 2;
     }
     FieldScan::Unfinished
 }
 
-fn scan_bare(bytes: &[u8], start: usize, last: bool, fields: &mut Vec<CsvField>) -> FieldScan {
+fn scan_unquoted(bytes: &[u8], start: usize, last: bool, fields: &mut Vec<CsvField>) -> FieldScan {
     let end = match memchr2(b',', b'\n', &bytes[start..]) {
         Some(length) => start + length,
         None if last => bytes.len(),

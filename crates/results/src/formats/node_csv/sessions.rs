@@ -1,7 +1,7 @@
 //! Converts a Node.js benchmark CSV into a session.
 //!
 //! Decides how rows map to runs, variants and failures. Each row is one process, because the
-//! drivers start a new one per row. Independent of how rows are found in the file.
+//! drivers start a new one per row.
 
 use crate::formats::imported::{ONLY_VARIANT, empty_session};
 use crate::formats::node_csv::reader::{CsvRow, RowReader};
@@ -52,10 +52,10 @@ struct RowCollector {
     metric: Arc<str>,
     /// Layout of the last row.
     layout: Option<CsvLayout>,
-    /// Cases by their text in the file, in which each is repeated many times.
-    texts: HashMap<Box<[u8]>, KnownCase>,
+    /// Cases by their text in the file, where each text is repeated many times.
+    cases_by_text: HashMap<Box<[u8]>, KnownCase>,
     /// Index of each case by id.
-    places: HashMap<String, usize>,
+    indices_by_id: HashMap<String, usize>,
     variants: Vec<Arc<str>>,
     /// Number of runs per case and variant, by their indices.
     counts: HashMap<(usize, usize), u32>,
@@ -63,11 +63,11 @@ struct RowCollector {
     failures: Vec<StepFailure>,
 }
 
-/// A case seen before. Several texts may denote the same case.
+/// A case seen before. Several strings may denote the same case.
 #[derive(Clone)]
 struct KnownCase {
     case: Arc<Case>,
-    place: usize,
+    index: usize,
 }
 
 impl RowCollector {
@@ -75,8 +75,8 @@ impl RowCollector {
         RowCollector {
             metric: Metric::THROUGHPUT.into(),
             layout: None,
-            texts: HashMap::new(),
-            places: HashMap::new(),
+            cases_by_text: HashMap::new(),
+            indices_by_id: HashMap::new(),
             variants: Vec::new(),
             counts: HashMap::new(),
             runs: Vec::new(),
@@ -85,10 +85,10 @@ impl RowCollector {
     }
 
     fn add_row(&mut self, row: &CsvRow<'_>) -> Result<()> {
-        let KnownCase { case, place } = self.row_case(row)?;
+        let KnownCase { case, index } = self.row_case(row)?;
         let variant = self.variant_index(row.binary().as_deref().unwrap_or(ONLY_VARIANT));
         let slot = (self.runs.len() + self.failures.len()) as u32;
-        let count = self.counts.entry((place, variant)).or_default();
+        let count = self.counts.entry((index, variant)).or_default();
         let block = *count;
         *count += 1;
         let variant = self.variants[variant].clone();
@@ -127,24 +127,29 @@ impl RowCollector {
     fn row_case(&mut self, row: &CsvRow<'_>) -> Result<KnownCase> {
         if self.layout.as_ref() != Some(row.layout) {
             // The same text has another meaning in another layout.
-            self.texts.clear();
+            self.cases_by_text.clear();
             self.layout = Some(row.layout.clone());
         }
-        if let Some(known) = self.texts.get(row.case_text()) {
-            return Ok(known.clone());
+        if let Some(known_case) = self.cases_by_text.get(row.case_text()) {
+            return Ok(known_case.clone());
         }
         let case = Arc::new(Case::new(row.filename(), row_values(row)?));
-        let next = self.places.len();
-        let place = *self.places.entry(case.id()).or_insert(next);
-        let known = KnownCase { case, place };
-        self.texts.insert(row.case_text().into(), known.clone());
-        Ok(known)
+        let next = self.indices_by_id.len();
+        let index = *self.indices_by_id.entry(case.id()).or_insert(next);
+        let known_case = KnownCase { case, index };
+        self.cases_by_text
+            .insert(row.case_text().into(), known_case.clone());
+        Ok(known_case)
     }
 
     /// Returns the index of a variant, adding it if needed.
     fn variant_index(&mut self, name: &str) -> usize {
-        match self.variants.iter().position(|known| &**known == name) {
-            Some(place) => place,
+        match self
+            .variants
+            .iter()
+            .position(|existing| &**existing == name)
+        {
+            Some(index) => index,
             None => {
                 self.variants.push(name.into());
                 self.variants.len() - 1
@@ -244,7 +249,7 @@ impl<'a> RowWriter<'a> {
     /// Writes a row for each throughput of a run.
     ///
     /// # Errors
-    /// As for [`write`].
+    /// Fails like [`write`].
     pub fn add_run(&mut self, run: &Run) -> Result<()> {
         let (name, values) = (&run.case.benchmark, &run.case.values);
         self.write_header(values)?;
@@ -256,8 +261,8 @@ impl<'a> RowWriter<'a> {
                 run.case.id()
             );
         }
-        let of_rate = |sample: &&Sample| &*sample.metric == Metric::THROUGHPUT;
-        for sample in run.samples.iter().filter(of_rate) {
+        let is_throughput = |sample: &&Sample| &*sample.metric == Metric::THROUGHPUT;
+        for sample in run.samples.iter().filter(is_throughput) {
             let measured = rows::MeasuredRate {
                 rate: sample.value,
                 elapsed_ns: sample.elapsed_ns,

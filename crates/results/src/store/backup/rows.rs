@@ -114,21 +114,21 @@ pub(super) fn write_rows(
         let mut statement = file.prepare(table.read)?;
         let mut rows = statement.query(sql_params![])?;
         while let Some(row) = rows.next()? {
-            let values = (0..table.columns).map(|at| read_value(&row, at));
+            let values = (0..table.columns).map(|column| read_value(&row, column));
             put(table.name, values.collect::<anyhow::Result<_>>()?)?;
         }
     }
     Ok(())
 }
 
-fn read_value(row: &SqlRow<'_>, at: usize) -> anyhow::Result<ColumnValue> {
-    if let Ok(text) = row.get::<Option<String>>(at) {
+fn read_value(row: &SqlRow<'_>, column: usize) -> anyhow::Result<ColumnValue> {
+    if let Ok(text) = row.get::<Option<String>>(column) {
         return Ok(text.map_or(ColumnValue::Nothing, ColumnValue::Text));
     }
-    if let Ok(number) = row.get::<i64>(at) {
+    if let Ok(number) = row.get::<i64>(column) {
         return Ok(ColumnValue::Number(number));
     }
-    let bytes: Vec<u8> = row.get(at)?;
+    let bytes: Vec<u8> = row.get(column)?;
     let hex = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(ColumnValue::Bytes { hex })
 }
@@ -168,7 +168,7 @@ pub(super) fn insert_row(
         .iter()
         .map(decode_hex)
         .collect::<anyhow::Result<_>>()?;
-    let given: Vec<SqlParam<'_>> = values
+    let params: Vec<SqlParam<'_>> = values
         .iter()
         .zip(&bytes)
         .map(|(value, bytes)| match value {
@@ -178,7 +178,7 @@ pub(super) fn insert_row(
             ColumnValue::Bytes { .. } => SqlParam::from(bytes),
         })
         .collect();
-    file.execute(table.insert, &given[..table.columns])?;
+    file.execute(table.insert, &params[..table.columns])?;
     Ok(())
 }
 

@@ -1,8 +1,8 @@
 //! Access to the tables: statements, their parameters and the rows they return.
 //!
-//! Independent of the stored data. A [`SqlStatement`] is one text in the common SQL dialect of the
-//! back ends (`statement.rs`); all differences between back ends are handled below this module.
-//! Start at [`Database`].
+//! Knows nothing about the stored data. A [`SqlStatement`] is one string in the common SQL dialect
+//! of the back ends (`statement.rs`); all differences between back ends are handled below this
+//! module. Start at [`Database`].
 
 // Circular modules: `error.rs` and `row.rs` are shared by the back ends and name each of them, and
 // each back end returns them. Trait objects would break the cycle at the cost of an allocation per
@@ -75,9 +75,9 @@ impl Database {
     pub fn execute(
         &self,
         statement: &'static SqlStatement,
-        given: &[SqlParam<'_>],
+        params: &[SqlParam<'_>],
     ) -> Result<usize, Error> {
-        self.prepare(statement)?.execute(given)
+        self.prepare(statement)?.execute(params)
     }
 
     /// Executes a statement with `{{rows:N}}` for rows of N values; returns the number of inserted
@@ -90,8 +90,8 @@ impl Database {
         match self {
             Database::Sqlite(file) => {
                 let mut prepared = file.prepare(statement)?;
-                let entered = rows.iter().map(|row| prepared.execute(row));
-                entered.sum()
+                let inserted = rows.iter().map(|row| prepared.execute(row));
+                inserted.sum()
             }
             #[cfg(feature = "postgres")]
             Database::Postgres(server) => server.insert(statement, rows),
@@ -122,11 +122,11 @@ impl Database {
     pub fn query<T, C: FromIterator<T>>(
         &self,
         statement: &'static SqlStatement,
-        given: &[SqlParam<'_>],
+        params: &[SqlParam<'_>],
         mut read: impl FnMut(SqlRow<'_>) -> Result<T, Error>,
     ) -> Result<C, Error> {
         let mut prepared = self.prepare(statement)?;
-        let mut rows = prepared.query(given)?;
+        let mut rows = prepared.query(params)?;
         std::iter::from_fn(|| rows.next().transpose().map(|row| read(row?))).collect()
     }
 
@@ -134,11 +134,11 @@ impl Database {
     pub fn query_first<T>(
         &self,
         statement: &'static SqlStatement,
-        given: &[SqlParam<'_>],
+        params: &[SqlParam<'_>],
         read: impl FnOnce(SqlRow<'_>) -> Result<T, Error>,
     ) -> Result<Option<T>, Error> {
         let mut prepared = self.prepare(statement)?;
-        let mut rows = prepared.query(given)?;
+        let mut rows = prepared.query(params)?;
         rows.next()?.map(read).transpose()
     }
 
@@ -149,9 +149,9 @@ impl Database {
     pub fn query_value<T: FromColumn>(
         &self,
         statement: &'static SqlStatement,
-        given: &[SqlParam<'_>],
+        params: &[SqlParam<'_>],
     ) -> Result<T, Error> {
-        self.query_first(statement, given, |row| row.get(0))?
+        self.query_first(statement, params, |row| row.get(0))?
             .ok_or(Error::NoRow)
     }
 
@@ -191,17 +191,17 @@ impl Database {
         }
     }
 
-    /// Waits up to `most` for a change, or until polling is worthwhile.
-    pub fn wait_for_change(&self, most: Duration) -> Result<(), Error> {
+    /// Waits up to `timeout` for a change, or until polling is worthwhile.
+    pub fn wait_for_change(&self, timeout: Duration) -> Result<(), Error> {
         match self {
             Database::Sqlite(_) => {
                 // SQLite has no notifications. Polling uses a pragma that reads one page from
                 // memory.
-                std::thread::sleep(most.min(Duration::from_millis(250)));
+                std::thread::sleep(timeout.min(Duration::from_millis(250)));
                 Ok(())
             }
             #[cfg(feature = "postgres")]
-            Database::Postgres(server) => server.wait_for_change(most),
+            Database::Postgres(server) => server.wait_for_change(timeout),
         }
     }
 
@@ -234,11 +234,11 @@ impl Database {
         work: impl FnOnce(&Database) -> anyhow::Result<T>,
     ) -> anyhow::Result<T> {
         self.begin_transaction(purpose)?;
-        let done = work(self).and_then(|result| {
+        let result = work(self).and_then(|result| {
             self.commit_transaction()?;
             Ok(result)
         });
-        match done {
+        match result {
             Ok(result) => Ok(result),
             Err(error) => {
                 self.roll_back()?;
@@ -274,30 +274,30 @@ impl Database {
 
 /// A prepared statement.
 pub(super) enum PreparedStatement<'a> {
-    /// Of SQLite.
+    /// A statement of SQLite.
     Sqlite(sqlite::SqliteStatement<'a>),
-    /// Of PostgreSQL, which parses it on first use.
+    /// A statement of PostgreSQL, which parses it on first use.
     #[cfg(feature = "postgres")]
     Postgres(&'a PostgresConnection, &'static SqlStatement),
 }
 
 impl PreparedStatement<'_> {
     /// Like [`Database::execute`].
-    pub fn execute(&mut self, given: &[SqlParam<'_>]) -> Result<usize, Error> {
+    pub fn execute(&mut self, params: &[SqlParam<'_>]) -> Result<usize, Error> {
         match self {
-            PreparedStatement::Sqlite(statement) => statement.execute(given),
+            PreparedStatement::Sqlite(statement) => statement.execute(params),
             #[cfg(feature = "postgres")]
-            PreparedStatement::Postgres(server, statement) => server.execute(statement, given),
+            PreparedStatement::Postgres(server, statement) => server.execute(statement, params),
         }
     }
 
     /// Returns the rows of the query.
-    pub fn query(&mut self, given: &[SqlParam<'_>]) -> Result<SqlRows<'_>, Error> {
+    pub fn query(&mut self, params: &[SqlParam<'_>]) -> Result<SqlRows<'_>, Error> {
         match self {
-            PreparedStatement::Sqlite(statement) => Ok(SqlRows::Sqlite(statement.query(given)?)),
+            PreparedStatement::Sqlite(statement) => Ok(SqlRows::Sqlite(statement.query(params)?)),
             #[cfg(feature = "postgres")]
             PreparedStatement::Postgres(server, statement) => {
-                Ok(SqlRows::Postgres(server.query(statement, given)?, 0))
+                Ok(SqlRows::Postgres(server.query(statement, params)?, 0))
             }
         }
     }

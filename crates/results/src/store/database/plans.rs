@@ -14,7 +14,7 @@ const ABOUT_ALL_POINTS: [&str; 2] = [
     "SELECT id, tree, committed_unix_ms, subject FROM revision\n             JOIN (SELECT revision",
 ];
 
-/// Returns every text in `sql!` in the files of the store.
+/// Returns every SQL string in `sql!` in the files of the store.
 fn all_statements() -> Vec<&'static SqlStatement> {
     let mut found = Vec::new();
     collect_statements(
@@ -48,11 +48,11 @@ fn collect_statements(folder: &Path, found: &mut Vec<&'static SqlStatement>) {
 /// SQL is always a literal in the source: values enter only through placeholders.
 #[test]
 fn no_statement_is_put_together() {
-    fn check_folder(folder: &Path, seen: &mut usize) {
+    fn check_folder(folder: &Path, count: &mut usize) {
         for entry in fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
             if path.is_dir() {
-                check_folder(&path, seen);
+                check_folder(&path, count);
                 continue;
             }
             // The back ends translate migrations and create schemas, whose names consist of letters
@@ -70,18 +70,18 @@ fn no_statement_is_put_together() {
                 for (at, _) in source.match_indices(word) {
                     let quote = source[..at].rfind('"').unwrap_or(0);
                     let opened = source[..quote].trim_end();
-                    *seen += usize::from(opened.ends_with("sql!("));
+                    *count += usize::from(opened.ends_with("sql!("));
                     assert!(!opened.ends_with("format!("), "{}: {word}", path.display());
                 }
             }
         }
     }
-    let mut seen = 0;
+    let mut count = 0;
     check_folder(
         &Path::new(env!("CARGO_MANIFEST_DIR")).join("src/store"),
-        &mut seen,
+        &mut count,
     );
-    assert!(seen > 60, "{seen} statements were seen");
+    assert!(count > 60, "{count} statements were seen");
 }
 
 fn needs_all_points(statement: &SqlStatement) -> bool {

@@ -18,9 +18,9 @@ impl SqlRows<'_> {
         match self {
             SqlRows::Sqlite(rows) => Ok(rows.next()?.map(SqlRow::Sqlite)),
             #[cfg(feature = "postgres")]
-            SqlRows::Postgres(rows, taken) => {
-                *taken += 1;
-                Ok(rows.get(*taken - 1).map(SqlRow::Postgres))
+            SqlRows::Postgres(rows, consumed) => {
+                *consumed += 1;
+                Ok(rows.get(*consumed - 1).map(SqlRow::Postgres))
             }
         }
     }
@@ -29,9 +29,9 @@ impl SqlRows<'_> {
 /// A row of a query.
 #[derive(Clone, Copy)]
 pub(in crate::store) enum SqlRow<'a> {
-    /// Of SQLite.
+    /// A row of SQLite.
     Sqlite(&'a rusqlite::Row<'a>),
-    /// Of PostgreSQL.
+    /// A row of PostgreSQL.
     #[cfg(feature = "postgres")]
     Postgres(&'a postgres::Row),
 }
@@ -53,29 +53,29 @@ impl<'a> SqlRow<'a> {
     ///
     /// # Errors
     /// Fails if the column has another type or is out of range for `T`.
-    pub fn get<T: FromColumn>(&self, at: usize) -> Result<T, Error> {
-        let held = self.raw_value(at)?;
-        T::from_value(held).ok_or_else(|| held.type_mismatch(at, T::KIND))
+    pub fn get<T: FromColumn>(&self, column: usize) -> Result<T, Error> {
+        let value = self.raw_value(column)?;
+        T::from_value(value).ok_or_else(|| value.type_mismatch(column, T::KIND))
     }
 
     /// Returns a string without copying it.
     ///
     /// # Errors
     /// Fails if the column has another type.
-    pub fn text(&self, at: usize) -> Result<&'a str, Error> {
-        self.text_or_null(at)?
-            .ok_or_else(|| SqlValue::Null.type_mismatch(at, "text"))
+    pub fn text(&self, column: usize) -> Result<&'a str, Error> {
+        self.text_or_null(column)?
+            .ok_or_else(|| SqlValue::Null.type_mismatch(column, "text"))
     }
 
     /// Returns a string or null.
     ///
     /// # Errors
     /// Fails if the column has another type.
-    pub fn text_or_null(&self, at: usize) -> Result<Option<&'a str>, Error> {
-        match self.raw_value(at)? {
+    pub fn text_or_null(&self, column: usize) -> Result<Option<&'a str>, Error> {
+        match self.raw_value(column)? {
             SqlValue::Null => Ok(None),
             SqlValue::Text(text) => Ok(Some(text)),
-            other => Err(other.type_mismatch(at, "text")),
+            other => Err(other.type_mismatch(column, "text")),
         }
     }
 
@@ -83,17 +83,17 @@ impl<'a> SqlRow<'a> {
     ///
     /// # Errors
     /// Fails if the column has another type.
-    pub fn bytes_or_null(&self, at: usize) -> Result<Option<&'a [u8]>, Error> {
-        match self.raw_value(at)? {
+    pub fn bytes_or_null(&self, column: usize) -> Result<Option<&'a [u8]>, Error> {
+        match self.raw_value(column)? {
             SqlValue::Null => Ok(None),
             SqlValue::Bytes(bytes) => Ok(Some(bytes)),
-            other => Err(other.type_mismatch(at, "bytes")),
+            other => Err(other.type_mismatch(column, "bytes")),
         }
     }
 
-    fn raw_value(&self, at: usize) -> Result<SqlValue<'a>, Error> {
+    fn raw_value(&self, column: usize) -> Result<SqlValue<'a>, Error> {
         match self {
-            SqlRow::Sqlite(row) => Ok(match row.get_ref(at)? {
+            SqlRow::Sqlite(row) => Ok(match row.get_ref(column)? {
                 ValueRef::Null => SqlValue::Null,
                 ValueRef::Integer(number) => SqlValue::Integer(number),
                 ValueRef::Real(number) => SqlValue::Real(number),
@@ -104,7 +104,7 @@ impl<'a> SqlRow<'a> {
                 ValueRef::Blob(bytes) => SqlValue::Bytes(bytes),
             }),
             #[cfg(feature = "postgres")]
-            SqlRow::Postgres(row) => Ok(super::postgres::raw_value(row, at)?),
+            SqlRow::Postgres(row) => Ok(super::postgres::raw_value(row, column)?),
         }
     }
 }
@@ -132,14 +132,14 @@ pub(in crate::store) trait FromColumn: Sized {
     const KIND: &'static str;
 
     /// Converts the value; `None` if it has another type.
-    fn from_value(held: SqlValue<'_>) -> Option<Self>;
+    fn from_value(value: SqlValue<'_>) -> Option<Self>;
 }
 
 impl FromColumn for i64 {
     const KIND: &'static str = "an integer";
 
-    fn from_value(held: SqlValue<'_>) -> Option<i64> {
-        match held {
+    fn from_value(value: SqlValue<'_>) -> Option<i64> {
+        match value {
             SqlValue::Integer(number) => Some(number),
             _ => None,
         }
@@ -151,8 +151,8 @@ macro_rules! smaller_integers {
         $(impl FromColumn for $kind {
             const KIND: &'static str = "an integer in range";
 
-            fn from_value(held: SqlValue<'_>) -> Option<$kind> {
-                match held {
+            fn from_value(value: SqlValue<'_>) -> Option<$kind> {
+                match value {
                     SqlValue::Integer(number) => <$kind>::try_from(number).ok(),
                     _ => None,
                 }
@@ -165,16 +165,16 @@ smaller_integers!(i32 u32);
 impl FromColumn for bool {
     const KIND: &'static str = "a boolean";
 
-    fn from_value(held: SqlValue<'_>) -> Option<bool> {
-        i64::from_value(held).map(|number| number != 0)
+    fn from_value(value: SqlValue<'_>) -> Option<bool> {
+        i64::from_value(value).map(|number| number != 0)
     }
 }
 
 impl FromColumn for f64 {
     const KIND: &'static str = "a number";
 
-    fn from_value(held: SqlValue<'_>) -> Option<f64> {
-        match held {
+    fn from_value(value: SqlValue<'_>) -> Option<f64> {
+        match value {
             SqlValue::Real(number) => Some(number),
             SqlValue::Integer(number) => Some(number as f64),
             _ => None,
@@ -185,8 +185,8 @@ impl FromColumn for f64 {
 impl FromColumn for String {
     const KIND: &'static str = "text";
 
-    fn from_value(held: SqlValue<'_>) -> Option<String> {
-        match held {
+    fn from_value(value: SqlValue<'_>) -> Option<String> {
+        match value {
             SqlValue::Text(text) => Some(text.to_owned()),
             _ => None,
         }
@@ -196,8 +196,8 @@ impl FromColumn for String {
 impl FromColumn for Vec<u8> {
     const KIND: &'static str = "bytes";
 
-    fn from_value(held: SqlValue<'_>) -> Option<Vec<u8>> {
-        match held {
+    fn from_value(value: SqlValue<'_>) -> Option<Vec<u8>> {
+        match value {
             SqlValue::Bytes(bytes) => Some(bytes.to_vec()),
             _ => None,
         }
@@ -207,8 +207,8 @@ impl FromColumn for Vec<u8> {
 impl<T: FromColumn> FromColumn for Option<T> {
     const KIND: &'static str = T::KIND;
 
-    fn from_value(held: SqlValue<'_>) -> Option<Option<T>> {
-        match held {
+    fn from_value(value: SqlValue<'_>) -> Option<Option<T>> {
+        match value {
             SqlValue::Null => Some(None),
             other => T::from_value(other).map(Some),
         }

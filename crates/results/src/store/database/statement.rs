@@ -10,7 +10,7 @@
 //! |---|---|---|
 //! | `COLLATE {{binary}}` | `BINARY` | `"C"`: otherwise the server's locale determines the order |
 //! | `{{numbers:2}}` | subquery of the numbers in `$2`, a JSON array such as `[3, 5]` | the same |
-//! | `{{texts:a ORDER BY b}}` | the texts of a group as a JSON array | the same |
+//! | `{{texts:a ORDER BY b}}` | the strings of a group as a JSON array | the same |
 //! | `FROM run {{by:run_by_case}}` | `INDEXED BY run_by_case`: the planner would search all runs of the session | nothing: it has row statistics |
 //! | `{{rows:3}}` | `VALUES ($1, $2, $3)`, executed per row | the same for many rows in one round trip |
 
@@ -77,10 +77,14 @@ impl SqlStatement {
     #[cfg(feature = "postgres")]
     pub fn postgres_text_for_rows(&self, rows: usize) -> String {
         let text = self.shared.replace("{{binary}}", "\"C\"");
-        let numbers = "(SELECT CAST(value AS BIGINT)
+        let numbers_sql = "(SELECT CAST(value AS BIGINT)
                        FROM json_array_elements_text(CAST(CAST($@ AS TEXT) AS JSON)))";
-        let texts = "CAST(coalesce(json_agg(@), '[]') AS TEXT)";
-        let text = expand_macro(&expand_macro(&text, "numbers", numbers), "texts", texts);
+        let texts_sql = "CAST(coalesce(json_agg(@), '[]') AS TEXT)";
+        let text = expand_macro(
+            &expand_macro(&text, "numbers", numbers_sql),
+            "texts",
+            texts_sql,
+        );
         let text = expand_macro(&text, "by", "");
         expand_rows(&text, rows)
     }
@@ -90,40 +94,40 @@ impl SqlStatement {
 /// cost nothing.
 const fn has_macros(text: &str) -> bool {
     let bytes = text.as_bytes();
-    let mut at = 1;
-    while at < bytes.len() {
-        if bytes[at - 1] == b'{' && bytes[at] == b'{' {
+    let mut index = 1;
+    while index < bytes.len() {
+        if bytes[index - 1] == b'{' && bytes[index] == b'{' {
             return true;
         }
-        at += 1;
+        index += 1;
     }
     false
 }
 
-/// Replaces every `{{WORD:ARGUMENT}}` by `form`, in which `@` stands for the argument.
-fn expand_macro(text: &str, word: &str, form: &str) -> String {
-    let word = format!("{{{{{word}:");
-    let mut parts = text.split(word.as_str());
+/// Replaces every `{{NAME:ARGUMENT}}` with `replacement`, in which `@` stands for the argument.
+fn expand_macro(text: &str, name: &str, replacement: &str) -> String {
+    let opening = format!("{{{{{name}:");
+    let mut parts = text.split(opening.as_str());
     let mut out = parts.next().unwrap_or_default().to_owned();
     for part in parts {
         let (argument, after) = part.split_once("}}").unwrap_or((part, ""));
-        out += &form.replace('@', argument);
+        out += &replacement.replace('@', argument);
         out += after;
     }
     out
 }
 
-/// Replaces `{{rows:N}}` by the placeholders of this number of rows.
+/// Replaces `{{rows:N}}` with the placeholders of this number of rows.
 fn expand_rows(text: &str, rows: usize) -> String {
-    let Some((before, (width, after))) = text.split_once("{{rows:").and_then(|(before, rest)| {
-        let (width, after) = rest.split_once("}}")?;
+    let Some((before, (width, after))) = text.split_once("{{rows:").and_then(|(before, tail)| {
+        let (width, after) = tail.split_once("}}")?;
         Some((before, (width.parse::<usize>().ok()?, after)))
     }) else {
         return text.to_owned();
     };
     let row = |row: usize| {
-        let places = (1..=width).map(|place| format!("${}", row * width + place));
-        format!("({})", places.collect::<Vec<_>>().join(", "))
+        let placeholders = (1..=width).map(|column| format!("${}", row * width + column));
+        format!("({})", placeholders.collect::<Vec<_>>().join(", "))
     };
     let rows: Vec<String> = (0..rows).map(row).collect();
     format!("{before}VALUES {}{after}", rows.join(", "))

@@ -29,10 +29,10 @@ pub(super) fn parse_config(address: &str) -> anyhow::Result<Config> {
         Ok(config) => config,
         Err(_) if has_password(address) => return Err(password_in_address()),
         Err(error) => {
-            let why = std::error::Error::source(&error).map(ToString::to_string);
+            let reason = std::error::Error::source(&error).map(ToString::to_string);
             bail!(
                 "cannot parse the address: {}\nhint: write postgres://HOST/DATABASE",
-                why.unwrap_or_else(|| error.to_string())
+                reason.unwrap_or_else(|| error.to_string())
             )
         }
     };
@@ -69,9 +69,13 @@ fn env_value(name: &str) -> Option<String> {
 
 /// Returns whether the address contains a password, even if it is otherwise invalid.
 fn has_password(address: &str) -> bool {
-    let rest = address.split_once("://").map_or(address, |(_, rest)| rest);
-    let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
-    let login = place.split('/').next().unwrap_or_default();
+    let without_scheme = address
+        .split_once("://")
+        .map_or(address, |(_, without_scheme)| without_scheme);
+    let (server, options) = without_scheme
+        .split_once('?')
+        .unwrap_or((without_scheme, ""));
+    let login = server.split('/').next().unwrap_or_default();
     let user = login.rsplit_once('@').map(|(user, _)| user);
     user.is_some_and(|user| user.contains(':'))
         || options
@@ -133,13 +137,13 @@ fn password_key(config: &Config) -> [String; 4] {
 }
 
 /// Returns the password of the first matching line; `*` matches everything.
-fn find_password(text: &str, wanted: &[String; 4]) -> Option<String> {
+fn find_password(text: &str, login: &[String; 4]) -> Option<String> {
     text.lines()
         .filter(|line| !line.starts_with('#'))
         .map(split_fields)
         .find(|fields| {
-            let fits = |(field, wanted): (&String, &String)| field == "*" || field == wanted;
-            fields.len() == 5 && fields.iter().zip(wanted).all(fits)
+            let is_match = |(field, login): (&String, &String)| field == "*" || field == login;
+            fields.len() == 5 && fields.iter().zip(login).all(is_match)
         })
         .and_then(|fields| fields.into_iter().next_back())
 }
@@ -147,14 +151,14 @@ fn find_password(text: &str, wanted: &[String; 4]) -> Option<String> {
 /// Splits at colons; a backslash escapes the next character. The last field may contain colons.
 fn split_fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
-    let mut letters = line.chars();
-    while let Some(letter) = letters.next() {
-        let literal = match letter {
+    let mut characters = line.chars();
+    while let Some(character) = characters.next() {
+        let literal = match character {
             ':' if fields.len() < 5 => {
                 fields.push(String::new());
                 continue;
             }
-            '\\' => letters.next(),
+            '\\' => characters.next(),
             other => Some(other),
         };
         if let Some(field) = fields.last_mut() {
@@ -176,9 +180,9 @@ mod tests {
             "postgres://host/db?password=secret",
             "postgres://host/db?nonsense=1&password=secret",
         ] {
-            let words = format!("{:#}", parse_config(address).unwrap_err());
-            assert!(words.contains("PGPASSWORD"), "{words}");
-            assert!(!words.contains("secret"), "{words}");
+            let message = format!("{:#}", parse_config(address).unwrap_err());
+            assert!(message.contains("PGPASSWORD"), "{message}");
+            assert!(!message.contains("secret"), "{message}");
         }
     }
 
@@ -197,7 +201,7 @@ mod tests {
     #[test]
     fn the_first_line_of_a_pass_file_that_fits_holds_the_password() {
         let text = "# others\nhost:5432:other:me:wrong\nho\\:st:*:db:me:a\\:b:c\n*:*:*:*:last";
-        let wanted = |host: &str| {
+        let login = |host: &str| {
             ["5432", "db", "me"].map(str::to_owned).into_iter().fold(
                 vec![host.to_owned()],
                 |mut all, one| {
@@ -206,11 +210,11 @@ mod tests {
                 },
             )
         };
-        let found = |host: &str| find_password(text, &wanted(host).try_into().unwrap());
+        let found = |host: &str| find_password(text, &login(host).try_into().unwrap());
         assert_eq!(found("ho:st").as_deref(), Some("a:b:c"));
         assert_eq!(found("host").as_deref(), Some("last"));
         assert_eq!(
-            find_password("host:5432:db:me", &wanted("host").try_into().unwrap()),
+            find_password("host:5432:db:me", &login("host").try_into().unwrap()),
             None
         );
     }
@@ -221,8 +225,8 @@ mod tests {
         let path = folder.path().join("pass");
         fs::write(&path, "*:*:*:*:secret").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        let words = ensure_private(&path).unwrap_err().to_string();
-        assert!(words.contains("other users can read it"), "{words}");
+        let message = ensure_private(&path).unwrap_err().to_string();
+        assert!(message.contains("other users can read it"), "{message}");
         fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
         assert!(ensure_private(&path).is_ok());
     }

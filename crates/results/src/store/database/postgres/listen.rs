@@ -31,12 +31,12 @@ impl PostgresConnection {
         let sql = "SELECT current_schema()::text";
         let schema: String =
             self.with_client(|client| Ok(client.query_one(sql, &[])?.try_get(0)?))?;
-        let hears = match self.with_client(receives_notifications) {
+        let has_notifications = match self.with_client(receives_notifications) {
             // A standby rejects LISTEN.
             Err(Error::Postgres(error)) if error.code().is_some() => false,
             other => other?,
         };
-        *self.listens_to.borrow_mut() = hears.then_some(schema);
+        *self.listens_to.borrow_mut() = has_notifications.then_some(schema);
         Ok(())
     }
 
@@ -47,29 +47,32 @@ impl PostgresConnection {
             let sql = "SELECT txid_snapshot_xmax(txid_current_snapshot())";
             return self.with_client(|client| Ok(client.query_one(sql, &[])?.try_get(0)?));
         };
-        let is_news = self.with_client(|client| {
+        let has_changes = self.with_client(|client| {
             // Notifications of earlier commits arrive before the reply to a request.
             client.batch_execute("")?;
             let mut notifications = client.notifications();
             let mut messages = notifications.iter();
-            let mut is_news = false;
+            let mut has_changes = false;
             while let Some(message) = messages.next()? {
-                is_news |= message.payload() == schema;
+                has_changes |= message.payload() == schema;
             }
-            Ok(is_news)
+            Ok(has_changes)
         })?;
-        self.heard.set(self.heard.get() + i64::from(is_news));
+        self.heard.set(self.heard.get() + i64::from(has_changes));
         Ok(self.heard.get())
     }
 
-    /// Waits up to `most` for a change; without notifications, for one poll interval.
-    pub(in crate::store::database) fn wait_for_change(&self, most: Duration) -> Result<(), Error> {
+    /// Waits up to `timeout` for a change; without notifications, for one poll interval.
+    pub(in crate::store::database) fn wait_for_change(
+        &self,
+        timeout: Duration,
+    ) -> Result<(), Error> {
         let Some(schema) = self.listens_to.borrow().clone() else {
-            std::thread::sleep(most.min(POLL_INTERVAL));
+            std::thread::sleep(timeout.min(POLL_INTERVAL));
             return Ok(());
         };
-        let end = Instant::now() + most;
-        let is_news = self.with_client(|client| {
+        let end = Instant::now() + timeout;
+        let has_changes = self.with_client(|client| {
             let left = end.saturating_duration_since(Instant::now());
             let mut notifications = client.notifications();
             let mut messages = notifications.timeout_iter(left);
@@ -83,7 +86,7 @@ impl PostgresConnection {
             }
             Ok(false)
         })?;
-        self.heard.set(self.heard.get() + i64::from(is_news));
+        self.heard.set(self.heard.get() + i64::from(has_changes));
         Ok(())
     }
 }

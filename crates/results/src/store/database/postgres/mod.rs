@@ -89,10 +89,10 @@ impl PostgresConnection {
     pub(super) fn execute(
         &self,
         statement: &'static SqlStatement,
-        given: &[SqlParam<'_>],
+        params: &[SqlParam<'_>],
     ) -> Result<usize, Error> {
         self.with_prepared(statement, 1, |client, prepared| {
-            Ok(client.execute(prepared, &sql_params(given))? as usize)
+            Ok(client.execute(prepared, &sql_params(params))? as usize)
         })
     }
 
@@ -102,25 +102,25 @@ impl PostgresConnection {
         statement: &'static SqlStatement,
         mut rows: &[[SqlParam<'_>; N]],
     ) -> Result<usize, Error> {
-        let mut entered = 0;
+        let mut inserted = 0;
         while !rows.is_empty() {
             let size = (1 << rows.len().ilog2()).min(MAX_ROWS_PER_INSERT);
-            let (these, others) = rows.split_at(size);
-            entered += self.with_prepared(statement, size, |client, prepared| {
-                Ok(client.execute(prepared, &sql_params(these.as_flattened()))? as usize)
+            let (batch, remaining) = rows.split_at(size);
+            inserted += self.with_prepared(statement, size, |client, prepared| {
+                Ok(client.execute(prepared, &sql_params(batch.as_flattened()))? as usize)
             })?;
-            rows = others;
+            rows = remaining;
         }
-        Ok(entered)
+        Ok(inserted)
     }
 
     pub(super) fn query(
         &self,
         statement: &'static SqlStatement,
-        given: &[SqlParam<'_>],
+        params: &[SqlParam<'_>],
     ) -> Result<Vec<Row>, Error> {
         self.with_prepared(statement, 1, |client, prepared| {
-            Ok(client.query(prepared, &sql_params(given))?)
+            Ok(client.query(prepared, &sql_params(params))?)
         })
     }
 
@@ -161,16 +161,16 @@ impl PostgresConnection {
     #[cfg(test)]
     pub(super) fn explain_statement(&self, statement: &SqlStatement) -> Result<Vec<String>, Error> {
         self.with_client(|client| {
-            let wanted = client.prepare(statement.postgres_text())?.params().len();
-            let nothing = vec!["NULL"; wanted].join(", ");
-            let given = if wanted > 0 {
-                format!("({nothing})")
+            let count = client.prepare(statement.postgres_text())?.params().len();
+            let nulls = vec!["NULL"; count].join(", ");
+            let params = if count > 0 {
+                format!("({nulls})")
             } else {
-                nothing
+                nulls
             };
             client.batch_execute("DEALLOCATE ALL")?;
             client.batch_execute(&format!("PREPARE planned AS {}", statement.postgres_text()))?;
-            let rows = client.query(&format!("EXPLAIN EXECUTE planned{given}"), &[])?;
+            let rows = client.query(&format!("EXPLAIN EXECUTE planned{params}"), &[])?;
             Ok(rows.iter().map(|row| row.get(0)).collect())
         })
     }
@@ -233,12 +233,12 @@ impl PostgresConnection {
             Err(Error::Postgres(error))
                 if !line.is_in_transaction && words::has_lost_connection(&error) =>
             {
-                let patience = if self.is_read_only.get() {
+                let timeout = if self.is_read_only.get() {
                     VIEWER_RECONNECT_TIMEOUT
                 } else {
                     RECONNECT_TIMEOUT
                 };
-                *line = reconnect(&self.config, patience)?;
+                *line = reconnect(&self.config, timeout)?;
                 if self.is_read_only.get() {
                     line.client.batch_execute(SET_READ_ONLY)?;
                 }
@@ -254,8 +254,8 @@ impl PostgresConnection {
     }
 }
 
-fn sql_params<'a>(given: &'a [SqlParam<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
-    given
+fn sql_params<'a>(params: &'a [SqlParam<'a>]) -> Vec<&'a (dyn ToSql + Sync)> {
+    params
         .iter()
         .map(|value| value as &(dyn ToSql + Sync))
         .collect()
@@ -273,19 +273,19 @@ fn connect(config: &Config) -> Result<ActiveConnection, Error> {
 }
 
 /// Retries for a while, because a restarting server needs time.
-fn reconnect(config: &Config, patience: Duration) -> Result<ActiveConnection, Error> {
+fn reconnect(config: &Config, timeout: Duration) -> Result<ActiveConnection, Error> {
     let mut config = config.clone();
     if config
         .get_connect_timeout()
-        .is_none_or(|known| *known > patience)
+        .is_none_or(|known| *known > timeout)
     {
-        config.connect_timeout(patience);
+        config.connect_timeout(timeout);
     }
     let begun = Instant::now();
     loop {
         match connect(&config) {
             Err(Error::Postgres(error))
-                if words::has_lost_connection(&error) && begun.elapsed() < patience =>
+                if words::has_lost_connection(&error) && begun.elapsed() < timeout =>
             {
                 std::thread::sleep(RECONNECT_PAUSE);
             }
@@ -295,23 +295,23 @@ fn reconnect(config: &Config, patience: Duration) -> Result<ActiveConnection, Er
 }
 
 /// Converts a column into a raw value.
-pub(super) fn raw_value(row: &Row, at: usize) -> Result<SqlValue<'_>, postgres::Error> {
-    Ok(match *row.columns()[at].type_() {
+pub(super) fn raw_value(row: &Row, column: usize) -> Result<SqlValue<'_>, postgres::Error> {
+    Ok(match *row.columns()[column].type_() {
         Type::BOOL => {
-            let held: Option<bool> = row.try_get(at)?;
-            held.map_or(SqlValue::Null, |yes| SqlValue::Integer(i64::from(yes)))
+            let value: Option<bool> = row.try_get(column)?;
+            value.map_or(SqlValue::Null, |yes| SqlValue::Integer(i64::from(yes)))
         }
         Type::FLOAT8 => row
-            .try_get::<_, Option<f64>>(at)?
+            .try_get::<_, Option<f64>>(column)?
             .map_or(SqlValue::Null, SqlValue::Real),
         Type::TEXT => row
-            .try_get::<_, Option<&str>>(at)?
+            .try_get::<_, Option<&str>>(column)?
             .map_or(SqlValue::Null, SqlValue::Text),
         Type::BYTEA => row
-            .try_get::<_, Option<&[u8]>>(at)?
+            .try_get::<_, Option<&[u8]>>(column)?
             .map_or(SqlValue::Null, SqlValue::Bytes),
         _ => row
-            .try_get::<_, Option<i64>>(at)?
+            .try_get::<_, Option<i64>>(column)?
             .map_or(SqlValue::Null, SqlValue::Integer),
     })
 }

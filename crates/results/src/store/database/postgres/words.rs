@@ -7,9 +7,9 @@ use std::error::Error as _;
 
 /// Converts an error into a message, with a hint where the user can act.
 pub(super) fn explain_error(error: &Error) -> anyhow::Error {
-    let (what, hint) = match error.code() {
+    let (message, hint) = match error.code() {
         Some(state) => match explain_state(state) {
-            Some(known) => known,
+            Some(explanation) => explanation,
             None => return anyhow::anyhow!("{}", error_message(error)),
         },
         None if is_io_error(error) => (
@@ -30,7 +30,7 @@ pub(super) fn explain_error(error: &Error) -> anyhow::Error {
         ),
         None => return anyhow::anyhow!("{}", error_message(error)),
     };
-    anyhow::anyhow!("{what} ({})\nhint: {hint}", error_message(error))
+    anyhow::anyhow!("{message} ({})\nhint: {hint}", error_message(error))
 }
 
 /// SQL states (<https://www.postgresql.org/docs/current/errcodes-appendix.html>), their messages
@@ -96,10 +96,10 @@ const EXPLANATIONS: &[(&[SqlState], &str, &str)] = &[
 ];
 
 fn explain_state(state: &SqlState) -> Option<(&'static str, &'static str)> {
-    let known = EXPLANATIONS
+    let explanation = EXPLANATIONS
         .iter()
         .find(|(states, ..)| states.contains(state));
-    known.map(|(_, what, hint)| (*what, *hint))
+    explanation.map(|(_, message, hint)| (*message, *hint))
 }
 
 /// Returns the message of the server or the operating system.
@@ -122,14 +122,14 @@ fn is_io_error(error: &Error) -> bool {
 
 /// Classifies the error by whether a retry may help.
 pub(in crate::store::database) fn error_kind(error: &Error) -> StoreErrorKind {
-    let passing = [
+    let transient = [
         SqlState::QUERY_CANCELED,
         SqlState::LOCK_NOT_AVAILABLE,
         SqlState::TOO_MANY_CONNECTIONS,
     ];
     match error.code() {
         Some(&SqlState::DISK_FULL) => StoreErrorKind::DiskFull,
-        Some(state) if passing.contains(state) => StoreErrorKind::Unavailable,
+        Some(state) if transient.contains(state) => StoreErrorKind::Unavailable,
         _ if has_lost_connection(error) => StoreErrorKind::Unavailable,
         _ => StoreErrorKind::Permanent,
     }

@@ -56,7 +56,7 @@ impl SqliteConnection {
     /// # Errors
     /// Fails if the file is not a database, belongs to another program, was written by a newer
     /// version, cannot be written, or stays locked.
-    pub fn open(path: &Path, patience: Duration) -> anyhow::Result<SqliteConnection> {
+    pub fn open(path: &Path, timeout: Duration) -> anyhow::Result<SqliteConnection> {
         if path.is_dir() {
             bail!(
                 "it is a folder\nhint: name the file inside it, for example '{}/results.db'",
@@ -66,14 +66,14 @@ impl SqliteConnection {
         let file =
             SqliteConnection::from_connection(Connection::open(path).map_err(explain_error)?);
         file.connection
-            .busy_timeout(patience)
+            .busy_timeout(timeout)
             .map_err(explain_error)?;
-        let kind = retry_while_busy(patience, || file.database_owner()).map_err(explain_error)?;
+        let kind = retry_while_busy(timeout, || file.database_owner()).map_err(explain_error)?;
         let version = schema::supported_version(kind)?;
-        file.configure(patience).map_err(explain_error)?;
+        file.configure(timeout).map_err(explain_error)?;
         // A reader must not wait for a writer, so take the write lock only if needed.
         if version < schema::STEPS.len() {
-            retry_while_busy(patience, || file.migrate(schema::STEPS)).map_err(explain_error)?;
+            retry_while_busy(timeout, || file.migrate(schema::STEPS)).map_err(explain_error)?;
         }
         Ok(file)
     }
@@ -118,10 +118,10 @@ impl SqliteConnection {
     /// `synchronous = NORMAL` a commit does not wait for the disk: a killed process loses nothing,
     /// and a power cut may lose the last commits but never corrupts the file
     /// (<https://sqlite.org/wal.html>).
-    fn configure(&self, patience: Duration) -> rusqlite::Result<()> {
+    fn configure(&self, timeout: Duration) -> rusqlite::Result<()> {
         let connection = &self.connection;
         connection.pragma_update(None, "page_size", PAGE_BYTES)?;
-        retry_while_busy(patience, || {
+        retry_while_busy(timeout, || {
             connection.pragma_update(None, "journal_mode", "WAL")
         })?;
         connection.pragma_update(None, "synchronous", "NORMAL")?;
@@ -200,11 +200,11 @@ impl SqliteConnection {
     pub fn count_vm_steps(
         &self,
         statement: &'static SqlStatement,
-        given: &[SqlParam<'_>],
+        params: &[SqlParam<'_>],
     ) -> Result<i32, Error> {
         let mut prepared = self.prepare(statement)?;
         prepared.0.reset_status(rusqlite::StatementStatus::VmStep);
-        let mut rows = prepared.query(given)?;
+        let mut rows = prepared.query(params)?;
         while rows.next()?.is_some() {}
         drop(rows);
         Ok(prepared.0.get_status(rusqlite::StatementStatus::VmStep))
@@ -251,24 +251,24 @@ impl SqliteConnection {
 }
 
 impl<'a> SqliteStatement<'a> {
-    pub(super) fn execute(&mut self, given: &[SqlParam<'_>]) -> Result<usize, Error> {
-        self.bind_params(given)?;
+    pub(super) fn execute(&mut self, params: &[SqlParam<'_>]) -> Result<usize, Error> {
+        self.bind_params(params)?;
         Ok(self.0.raw_execute()?)
     }
 
-    pub(super) fn query(&mut self, given: &[SqlParam<'_>]) -> Result<rusqlite::Rows<'_>, Error> {
-        self.bind_params(given)?;
+    pub(super) fn query(&mut self, params: &[SqlParam<'_>]) -> Result<rusqlite::Rows<'_>, Error> {
+        self.bind_params(params)?;
         Ok(self.0.raw_query())
     }
 
     /// Binds parameters by position: SQLite numbers placeholders in order of first use.
-    fn bind_params(&mut self, given: &[SqlParam<'_>]) -> Result<(), Error> {
-        let wanted = self.0.parameter_count();
-        if given.len() != wanted {
-            return Err(rusqlite::Error::InvalidParameterCount(given.len(), wanted).into());
+    fn bind_params(&mut self, params: &[SqlParam<'_>]) -> Result<(), Error> {
+        let expected = self.0.parameter_count();
+        if params.len() != expected {
+            return Err(rusqlite::Error::InvalidParameterCount(params.len(), expected).into());
         }
-        for (place, value) in (1..).zip(given) {
-            self.0.raw_bind_parameter(place, value)?;
+        for (index, value) in (1..).zip(params) {
+            self.0.raw_bind_parameter(index, value)?;
         }
         Ok(())
     }
@@ -291,13 +291,13 @@ impl ToSql for SqlParam<'_> {
 /// SQLite itself does not wait if two connections switch a new file to write-ahead logging at once:
 /// it fails one of them immediately, because waiting could deadlock.
 fn retry_while_busy<T>(
-    patience: Duration,
+    timeout: Duration,
     mut attempt: impl FnMut() -> rusqlite::Result<T>,
 ) -> rusqlite::Result<T> {
     let begun = Instant::now();
     loop {
         match attempt() {
-            Err(error) if is_busy(&error) && begun.elapsed() < patience => {
+            Err(error) if is_busy(&error) && begun.elapsed() < timeout => {
                 std::thread::sleep(Duration::from_millis(5));
             }
             result => return result,

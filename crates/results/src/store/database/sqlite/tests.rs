@@ -162,10 +162,10 @@ fn a_file_of_a_newer_version_names_both_versions() {
     let store = SqliteConnection::open(&path, LOCK_TIMEOUT).unwrap();
     store.execute_batch("PRAGMA user_version = 42").unwrap();
     drop(store);
-    let words = error_text(Store::open(&path));
+    let message = error_text(Store::open(&path));
     assert!(
-        words.contains("format 42") && words.contains("update speedwell"),
-        "{words}"
+        message.contains("format 42") && message.contains("update speedwell"),
+        "{message}"
     );
 }
 
@@ -176,8 +176,11 @@ fn a_file_that_another_program_holds_is_waited_for_and_then_named() {
     let holder = Connection::open(&path).unwrap();
     holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let begun = Instant::now();
-    let words = error_text(Store::open_with_timeout(&path, Duration::from_millis(60)));
-    assert!(words.contains("is locked by another program"), "{words}");
+    let message = error_text(Store::open_with_timeout(&path, Duration::from_millis(60)));
+    assert!(
+        message.contains("is locked by another program"),
+        "{message}"
+    );
     assert!(begun.elapsed() >= Duration::from_millis(60));
 
     holder.execute_batch("ROLLBACK").unwrap();
@@ -194,11 +197,11 @@ fn errors_a_user_can_mend_carry_a_hint() {
         (ffi::SQLITE_CORRUPT, "is damaged"),
         (ffi::SQLITE_IOERR, "disk reported an error"),
     ] {
-        let words =
+        let message =
             explain_error(rusqlite::Error::SqliteFailure(ffi::Error::new(code), None)).to_string();
         assert!(
-            words.contains(expected) && words.contains("hint: "),
-            "{words}"
+            message.contains(expected) && message.contains("hint: "),
+            "{message}"
         );
     }
 }
