@@ -23,7 +23,7 @@ pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, 
         status::print_error(&anyhow::anyhow!(
             "argument {argument:?} is not valid UTF-8\nhint: rename the file"
         ));
-        return Err(CommandStatus::COULD_NOT);
+        return Err(CommandStatus::FAILED);
     }
     let name = arguments.get(1).and_then(|name| name.to_str());
     let mut grammar = CommandLine::command();
@@ -54,7 +54,7 @@ pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, 
     })?;
     output_files::check_outputs(&grammar, &matches).map_err(|error| {
         status::print_error(&error);
-        CommandStatus::COULD_NOT
+        CommandStatus::FAILED
     })?;
     Ok(line)
 }
@@ -97,7 +97,7 @@ fn answer_refused(
         }
     };
     if error.use_stderr() {
-        CommandStatus::COULD_NOT
+        CommandStatus::FAILED
     } else {
         CommandStatus::DONE
     }

@@ -121,7 +121,7 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
         }
         Some(EarlyStop::Budget) => {
             status::print_note("the time budget is used up; run the same command to continue");
-            CommandStatus::NO
+            CommandStatus::NEGATIVE
         }
         Some(EarlyStop::NoMoreRevisions) => {
             let points = found.count_points();
@@ -132,7 +132,7 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
             if points == found.line {
                 CommandStatus::DONE
             } else {
-                CommandStatus::NO
+                CommandStatus::NEGATIVE
             }
         }
     })

@@ -137,16 +137,16 @@ pub fn run(args: BisectArgs) -> anyhow::Result<CommandStatus> {
     if found.answer.is_none() && !args.store.no_save {
         status::print_note(&how_to_resume(&session, &args.store));
     }
-    Ok(CommandStatus::of_end(ended).worse_of(of_found(&found)))
+    Ok(CommandStatus::from_session_end(ended).worse_of(of_found(&found)))
 }
 
 fn of_found(found: &BisectFindings) -> CommandStatus {
     match &found.answer {
         Some(answer) if answer.is_found() => CommandStatus::DONE,
         Some(answer) if matches!(answer.ends, EndsComparison::Unmeasurable(_)) => {
-            CommandStatus::COULD_NOT
+            CommandStatus::FAILED
         }
-        _ => CommandStatus::NO,
+        _ => CommandStatus::NEGATIVE,
     }
 }
 

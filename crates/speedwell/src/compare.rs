@@ -185,7 +185,7 @@ fn compare_with_results(
     args.store
         .mark_findings(&mut findings, source_sessions(&sources));
     let status = print_comparison(&findings, &sources, &settings, args)?;
-    Ok(ended.of_gate(status))
+    Ok(ended.combine_with_gate(status))
 }
 
 fn source_sessions<'a>(sources: &'a [LabelledSession<'_>]) -> impl Iterator<Item = &'a Session> {

@@ -81,7 +81,7 @@ fn report_series(
         &[(None, session)],
         &found.findings,
     ));
-    let failures = status::of_failures(&session.failures);
+    let failures = status::status_of_failures(&session.failures);
     let gate = CommandGate::from_outcome(found.judge_gate(task.fail_on), failures);
     gate.add_to(&mut document, &task.output);
     task.output.print_document(&document)?;

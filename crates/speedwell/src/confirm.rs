@@ -175,7 +175,7 @@ fn measure_suspects(
         for suspect in suspects {
             record_outcome(suspect, None, None, store)?;
         }
-        return Ok(CommandStatus::NO);
+        return Ok(CommandStatus::NEGATIVE);
     }
     measure_and_record(plans, suspects, store, task)
 }
@@ -214,7 +214,7 @@ fn measure_and_record(
     let confirmations = read_confirmations(&findings, &is_more);
     for (comparison, row, outcome) in &confirmations {
         if !matches!(outcome, Some(ConfirmationResult::Confirmed(_))) {
-            answer = CommandStatus::NO;
+            answer = CommandStatus::NEGATIVE;
         }
         let (case, metric) = (row.case.id(), &comparison.metric.name);
         if outcome.is_some()
@@ -224,11 +224,11 @@ fn measure_and_record(
         }
     }
     if confirmations.is_empty() {
-        answer = CommandStatus::NO;
+        answer = CommandStatus::NEGATIVE;
     }
     Ok(ended
         .worse_of(answer)
-        .worse_of(status::of_failures(&findings.failures)))
+        .worse_of(status::status_of_failures(&findings.failures)))
 }
 
 /// Warns about suspects that this machine has not measured before, naming the machines that have.

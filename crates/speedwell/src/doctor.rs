@@ -118,7 +118,7 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
     args.output.print_document(&report::report_checks(&lines))?;
     let bad = checks.iter().any(|check| check.state == CheckState::Bad);
     Ok(if bad {
-        CommandStatus::NO
+        CommandStatus::NEGATIVE
     } else {
         CommandStatus::DONE
     })
@@ -167,11 +167,13 @@ fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     args.output.print_document(&document)?;
     let answer = match found.outcome {
         CalibrationOutcome::Yes | CalibrationOutcome::Unknown => CommandStatus::DONE,
-        CalibrationOutcome::TooManyAlarms | CalibrationOutcome::TooFewAlarms => CommandStatus::NO,
+        CalibrationOutcome::TooManyAlarms | CalibrationOutcome::TooFewAlarms => {
+            CommandStatus::NEGATIVE
+        }
     };
     Ok(ended
         .worse_of(answer)
-        .worse_of(status::of_failures(&found.failures)))
+        .worse_of(status::status_of_failures(&found.failures)))
 }
 
 /// Measures the targets against themselves before and after tuning the machine.
@@ -181,7 +183,7 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus
         status::print_warning(
             "No setting of this machine can be changed: 'speedwell tune --dry-run' shows why.",
         );
-        return Ok(CommandStatus::NO);
+        return Ok(CommandStatus::NEGATIVE);
     };
     let task = args.measure_task();
     let mut store = task.open_store()?;
@@ -213,7 +215,7 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus
     let document =
         report::report_tuned_calibration(&spreads, &knobs, both, &args.output.report_settings());
     args.output.print_document(&document)?;
-    let failed = both.map(|found| status::of_failures(&found.failures));
+    let failed = both.map(|found| status::status_of_failures(&found.failures));
     Ok(ended.worse_of(failed[0]).worse_of(failed[1]))
 }
 
@@ -253,7 +255,7 @@ fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     let findings = analysis::analyze_session(&session, &task.settings);
     args.output
         .print_document(&report::report_layouts(&findings))?;
-    Ok(ended.worse_of(status::of_failures(&findings.failures)))
+    Ok(ended.worse_of(status::status_of_failures(&findings.failures)))
 }
 
 impl DoctorArgs {

@@ -41,7 +41,7 @@ pub fn report_experiment(
         ..task.output.clone()
     };
     let outcome = found.judge_gates(&experiment, session, task.fail_on);
-    let gate = CommandGate::from_outcome(outcome, status::of_failures(&found.failures));
+    let gate = CommandGate::from_outcome(outcome, status::status_of_failures(&found.failures));
     gate.add_to(&mut document, &output);
     output.print_document(&document)?;
     Ok(gate.exit_status())

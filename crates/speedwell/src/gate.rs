@@ -31,7 +31,7 @@ impl CommandGate {
     ) -> CommandGate {
         let all = (fail_on != FailOn::Never).then(all).flatten();
         let busy = if findings.is_too_busy {
-            CommandStatus::NO
+            CommandStatus::NEGATIVE
         } else {
             CommandStatus::DONE
         };
@@ -48,7 +48,7 @@ impl CommandGate {
             );
         }
         let failures = match outcome {
-            None => status::of_failures(&findings.failures),
+            None => status::status_of_failures(&findings.failures),
             Some(_) => CommandStatus::DONE,
         };
         CommandGate {
@@ -74,8 +74,8 @@ impl CommandGate {
     pub fn exit_status(&self) -> CommandStatus {
         let otherwise = self.otherwise.unwrap_or(CommandStatus::DONE);
         match self.outcome.as_ref().map(GateOutcome::to_answer) {
-            Some(GateAnswer::Failed) => CommandStatus::NO,
-            Some(GateAnswer::CannotJudge) => CommandStatus::COULD_NOT,
+            Some(GateAnswer::Failed) => CommandStatus::NEGATIVE,
+            Some(GateAnswer::CannotJudge) => CommandStatus::FAILED,
             Some(GateAnswer::Passed) | None => otherwise,
         }
     }

@@ -100,7 +100,7 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
                 "'{label}': no result has a figure: {} failed, {} skipped.",
                 taken.failed, taken.skipped
             ));
-            status = CommandStatus::COULD_NOT;
+            status = CommandStatus::FAILED;
         }
     }
     // Print a document without findings only if the user requested an output.

@@ -133,12 +133,12 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
     let answer = if searched.files.iter().all(is_found) {
         CommandStatus::DONE
     } else {
-        CommandStatus::NO
+        CommandStatus::NEGATIVE
     };
-    let ended = CommandStatus::of_end(searched.ended);
+    let ended = CommandStatus::from_session_end(searched.ended);
     Ok(ended
         .worse_of(answer)
-        .worse_of(status::of_failures(&searched.failures)))
+        .worse_of(status::status_of_failures(&searched.failures)))
 }
 
 impl IterationsArgs {

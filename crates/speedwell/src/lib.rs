@@ -198,7 +198,7 @@ fn conclude_command(done: anyhow::Result<CommandStatus>) -> CommandStatus {
         {
             CommandStatus::INTERRUPTED
         } else {
-            CommandStatus::COULD_NOT
+            CommandStatus::FAILED
         }
     })
 }

@@ -102,7 +102,7 @@ pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
         },
         state: CommitState::Error,
         description: words,
-        status: CommandStatus::COULD_NOT,
+        status: CommandStatus::FAILED,
         failure: Some(failure),
     }
 }

@@ -169,7 +169,7 @@ fn report_unsent(
                 "unsent sessions stay in the outbox; retry with: speedwell push --wait 10m",
             );
         }
-        return Ok(CommandStatus::COULD_NOT);
+        return Ok(CommandStatus::FAILED);
     };
     let cannot = || format!("cannot write '{}'", spool.display());
     let mut lines = BufWriter::new(File::create(spool).with_context(cannot)?);
@@ -288,7 +288,7 @@ impl NamedSessions {
     /// The exit status: an error if a session named by itself could not be sent.
     fn exit_status(&self) -> CommandStatus {
         if self.is_one_missed {
-            CommandStatus::COULD_NOT
+            CommandStatus::FAILED
         } else {
             CommandStatus::DONE
         }
@@ -607,6 +607,6 @@ pub fn push_pending(
     Ok(if is_sent || !owing.push_required {
         CommandStatus::DONE
     } else {
-        CommandStatus::COULD_NOT
+        CommandStatus::FAILED
     })
 }

@@ -117,7 +117,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         document.report = part.report;
         document.append_document(part);
         gate.add_to(&mut document, &args.output);
-        status = status.of_gate(gate.exit_status());
+        status = status.combine_with_gate(gate.exit_status());
     }
     if args.export.is_none() {
         args.output.print_document(&document)?;

@@ -104,7 +104,7 @@ pub fn execute_plans(
     };
     // Upload even if reporting failed: the session is measured.
     let pushed = push::push_pending(&task.owing, &session, store)?;
-    Ok(ended.of_gate(reported?).of_gate(pushed))
+    Ok(ended.combine_with_gate(reported?).combine_with_gate(pushed))
 }
 
 /// Records profiles if requested, and reports.
@@ -123,7 +123,7 @@ fn record_and_report(
         store,
         &mut task.progress_display(),
     )?;
-    Ok(CommandStatus::of_end(recorded).of_gate(report_session(session, task)?))
+    Ok(CommandStatus::from_session_end(recorded).combine_with_gate(report_session(session, task)?))
 }
 
 /// Measures and stores a session; reports how it ended and returns that as a status.
@@ -164,10 +164,10 @@ fn measure_in_parts(
     };
     let measured = measure::measure_session(plans, &request, store, &mut task.progress_display())?;
     let status = match &measured.ended {
-        Ok(ended) => CommandStatus::of_end(*ended),
+        Ok(ended) => CommandStatus::from_session_end(*ended),
         Err(error) => {
             status::print_error(error);
-            CommandStatus::COULD_NOT
+            CommandStatus::FAILED
         }
     };
     let is_begun = status != CommandStatus::INTERRUPTED || !has_nothing(&measured, store)?;

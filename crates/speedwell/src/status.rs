@@ -15,15 +15,15 @@ impl CommandStatus {
     /// Success.
     pub const DONE: CommandStatus = CommandStatus(0);
     /// The answer is no: a gate failed, or a check found a problem.
-    pub const NO: CommandStatus = CommandStatus(1);
+    pub const NEGATIVE: CommandStatus = CommandStatus(1);
     /// Failed: invalid arguments, a missing program, a failing benchmark.
-    pub const COULD_NOT: CommandStatus = CommandStatus(2);
+    pub const FAILED: CommandStatus = CommandStatus(2);
     /// Interrupted; completed runs are stored.
     pub const INTERRUPTED: CommandStatus = CommandStatus(130);
 
     /// The status of a measurement that ended this way. Stopping at the first failure was
     /// requested, so it counts as done.
-    pub fn of_end(ended: SessionEnd) -> CommandStatus {
+    pub fn from_session_end(ended: SessionEnd) -> CommandStatus {
         match ended {
             SessionEnd::Interrupted => CommandStatus::INTERRUPTED,
             SessionEnd::Failed | SessionEnd::Complete => CommandStatus::DONE,
@@ -32,8 +32,8 @@ impl CommandStatus {
 
     /// Combines statuses of parts of a command, gates included: an interrupt outranks everything,
     /// and a worse case outranks one that could not be judged.
-    pub fn of_gate(self, other: CommandStatus) -> CommandStatus {
-        let either = [CommandStatus::INTERRUPTED, CommandStatus::NO];
+    pub fn combine_with_gate(self, other: CommandStatus) -> CommandStatus {
+        let either = [CommandStatus::INTERRUPTED, CommandStatus::NEGATIVE];
         let outranks = |status: &CommandStatus| [self, other].contains(status);
         either
             .into_iter()
@@ -55,8 +55,8 @@ impl CommandStatus {
     pub fn worse_of(self, other: CommandStatus) -> CommandStatus {
         let rank = |status: CommandStatus| match status {
             CommandStatus::DONE => 0,
-            CommandStatus::NO => 1,
-            CommandStatus::COULD_NOT => 2,
+            CommandStatus::NEGATIVE => 1,
+            CommandStatus::FAILED => 2,
             _ => 3,
         };
         if rank(other) > rank(self) {
@@ -121,9 +121,9 @@ pub fn print_hint(sentence: &str) {
 }
 
 /// Returns the status for a list of failures; skipped benchmarks do not count.
-pub fn of_failures(failures: &[StepFailure]) -> CommandStatus {
+pub fn status_of_failures(failures: &[StepFailure]) -> CommandStatus {
     if failures.iter().any(|failure| !failure.cause.is_skip()) {
-        CommandStatus::COULD_NOT
+        CommandStatus::FAILED
     } else {
         CommandStatus::DONE
     }
@@ -136,9 +136,12 @@ mod tests {
     #[test]
     fn worse_outranks_what_could_not_be_judged_in_either_order() {
         use CommandStatus as S;
-        assert_eq!(S::NO.of_gate(S::COULD_NOT), S::NO);
-        assert_eq!(S::COULD_NOT.of_gate(S::NO), S::NO);
-        assert_eq!(S::INTERRUPTED.of_gate(S::NO), S::INTERRUPTED);
-        assert_eq!(S::DONE.of_gate(S::COULD_NOT), S::COULD_NOT);
+        assert_eq!(S::NEGATIVE.combine_with_gate(S::FAILED), S::NEGATIVE);
+        assert_eq!(S::FAILED.combine_with_gate(S::NEGATIVE), S::NEGATIVE);
+        assert_eq!(
+            S::INTERRUPTED.combine_with_gate(S::NEGATIVE),
+            S::INTERRUPTED
+        );
+        assert_eq!(S::DONE.combine_with_gate(S::FAILED), S::FAILED);
     }
 }

@@ -85,7 +85,7 @@ pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
     task.output.print_document(&document)?;
     Ok(match tried.ended {
         SessionEnd::Interrupted => CommandStatus::INTERRUPTED,
-        _ => status::of_failures(&trial.failures),
+        _ => status::status_of_failures(&trial.failures),
     })
 }
 
@@ -110,7 +110,7 @@ fn tell_broken(plans: &PreparedPlan) -> CommandStatus {
         status::print_warning(&describe_failure(failure));
     }
     match plans.suite.hard_failures().next() {
-        Some(_) => CommandStatus::COULD_NOT,
+        Some(_) => CommandStatus::FAILED,
         None => CommandStatus::DONE,
     }
 }

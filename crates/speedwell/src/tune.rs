@@ -353,7 +353,7 @@ fn reset_settings(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
     ))?;
     let is_refused = |one: &RestoredSetting| matches!(one.outcome, RestoreOutcome::Refused(_));
     Ok(if restored.iter().any(is_refused) {
-        CommandStatus::NO
+        CommandStatus::NEGATIVE
     } else {
         CommandStatus::DONE
     })
@@ -404,7 +404,7 @@ fn plan_status(plan: &TunePlan) -> CommandStatus {
     if plan.has_effect() {
         CommandStatus::DONE
     } else {
-        CommandStatus::NO
+        CommandStatus::NEGATIVE
     }
 }
 

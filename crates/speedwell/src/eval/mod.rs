@@ -70,10 +70,12 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
         &mut progress,
     )?;
     let status = match ended {
-        SessionEnd::Failed => CommandStatus::COULD_NOT,
-        ended => CommandStatus::of_end(ended),
+        SessionEnd::Failed => CommandStatus::FAILED,
+        ended => CommandStatus::from_session_end(ended),
     };
     let reported = conclude::report_session(&session, &task);
     let pushed = push::push_pending(&task.owing, &session, &mut store)?;
-    Ok(status.of_gate(reported?).of_gate(pushed))
+    Ok(status
+        .combine_with_gate(reported?)
+        .combine_with_gate(pushed))
 }

@@ -66,7 +66,7 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatu
         Ok(()) => CommandStatus::DONE,
         Err(gone) => {
             warn_failure(&gone, &plan.jobs[0], &plan.variants[0]);
-            CommandStatus::COULD_NOT
+            CommandStatus::FAILED
         }
     })
 }

@@ -121,7 +121,7 @@ fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
         .print_document(&report::list_fleet_machines(&lines))?;
     let is_unfit = lines.iter().any(|line| line.state == "unfit");
     Ok(if is_unfit {
-        CommandStatus::NO
+        CommandStatus::NEGATIVE
     } else {
         CommandStatus::DONE
     })

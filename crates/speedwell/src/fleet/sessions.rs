@@ -83,7 +83,7 @@ pub struct CleanArgs {
 /// # Errors
 /// Fails if standard output cannot be written.
 pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<CommandStatus> {
-    if ended == CommandStatus::COULD_NOT {
+    if ended == CommandStatus::FAILED {
         return Ok(ended);
     }
     let number = session.number.unwrap_or_default();
@@ -139,7 +139,7 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
     } else {
         CommandStatus::DONE
     };
-    Ok(ended.of_gate(report_stored((&store, number), &task)?))
+    Ok(ended.combine_with_gate(report_stored((&store, number), &task)?))
 }
 
 /// Cancels a session.

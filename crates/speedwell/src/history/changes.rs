@@ -86,7 +86,7 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
         gate.add_to(&mut document, &args.output);
     }
     args.output.print_document(&document)?;
-    Ok(measured.of_gate(gate?.exit_status()))
+    Ok(measured.combine_with_gate(gate?.exit_status()))
 }
 
 /// Measures open changes for the worse again, if both sides can be named; also the newest point of
@@ -122,7 +122,7 @@ fn confirm_changes(
     let mut request = MeasureRequest::default();
     request.variants.build = args.build.build_request();
     let status = confirm::confirm_changes(&numbers, &request, store, &task)?;
-    Ok(if status == CommandStatus::NO {
+    Ok(if status == CommandStatus::NEGATIVE {
         CommandStatus::DONE
     } else {
         status

@@ -67,13 +67,13 @@ fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<Comm
         Ok(()) => interrupted,
         Err(error) => {
             status::print_error(error);
-            interrupted.worse_of(CommandStatus::COULD_NOT)
+            interrupted.worse_of(CommandStatus::FAILED)
         }
     };
     if loaded.runs.is_empty() {
         Ok(status)
     } else {
-        Ok(status.of_gate(finish_loads(args, request, &loaded.runs)?))
+        Ok(status.combine_with_gate(finish_loads(args, request, &loaded.runs)?))
     }
 }
 
@@ -302,7 +302,7 @@ fn finish_loads(
     let outcomes = runs.iter().map(load_status);
     Ok(outcomes
         .fold(CommandStatus::DONE, CommandStatus::worse_of)
-        .of_gate(gate))
+        .combine_with_gate(gate))
 }
 
 /// Returns the exit status of one load.
@@ -315,7 +315,7 @@ fn load_status(run: &LoadRun) -> CommandStatus {
         status::print_warning(&format!("No request to '{}' succeeded.", run.url));
     }
     if nothing || run.is_partial {
-        CommandStatus::COULD_NOT
+        CommandStatus::FAILED
     } else {
         CommandStatus::DONE
     }

@@ -89,11 +89,11 @@ pub fn finish_search(
     let partial = runs.iter().any(|run| run.is_partial);
     let refused = *wish == LoadMode::Rate && is_refused(args, runs);
     let outcome = if nothing || partial || refused {
-        CommandStatus::COULD_NOT
+        CommandStatus::FAILED
     } else {
         CommandStatus::DONE
     };
-    Ok(outcome.of_gate(status))
+    Ok(outcome.combine_with_gate(status))
 }
 
 /// Returns whether the load generator was the bottleneck, so that there is no answer.

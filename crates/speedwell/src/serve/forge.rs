@@ -146,7 +146,7 @@ fn show_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
     let (tables, _) = args.open_stores()?;
     let Some(setting) = tables.forge_setting()? else {
         status::print_note("the server does not comment on pull requests of this project");
-        return Ok(CommandStatus::NO);
+        return Ok(CommandStatus::NEGATIVE);
     };
     status::write_stdout(serde_json::to_string_pretty(&setting)? + "\n")?;
     Ok(CommandStatus::DONE)

@@ -62,8 +62,8 @@ fn evaluate_gate(
     let answer = compare_sources(store, &read_sources(store, words)?, &comparison)?;
     Ok(GateResult {
         status: match answer.state {
-            CommitState::Failure => CommandStatus::NO.code(),
-            CommitState::Error => CommandStatus::COULD_NOT.code(),
+            CommitState::Failure => CommandStatus::NEGATIVE.code(),
+            CommitState::Error => CommandStatus::FAILED.code(),
             CommitState::Success | CommitState::Pending => CommandStatus::DONE.code(),
         },
         message: answer.description,
