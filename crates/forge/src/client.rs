@@ -16,7 +16,7 @@ use ureq::{Agent, Body};
 /// Attempts per request.
 const MAX_ATTEMPTS: u32 = 4;
 
-/// Maximum wait between two attempts, whatever the forge asks for.
+/// Maximum wait between two attempts, even if the forge asks for a longer one.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// Timeout of one attempt.
@@ -50,46 +50,46 @@ impl fmt::Debug for ForgeToken {
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The token lacks a permission, or the pull request is not visible to it.
-    #[error("{place}: the forge refused to {what} (status {status}{said}): {remedy}")]
+    #[error("{pull_request}: the forge refused to {action} (status {status}{message}): {remedy}")]
     Refused {
         /// The pull request.
-        place: String,
+        pull_request: String,
         /// The attempted action.
-        what: &'static str,
+        action: &'static str,
         /// Status of the response.
         status: u16,
         /// The forge's message, after a comma.
-        said: String,
+        message: String,
         /// The missing permission.
         remedy: &'static str,
     },
     /// The forge did not respond, or every attempt failed.
-    #[error("{place}: could not {what}: {reason}")]
+    #[error("{pull_request}: could not {action}: {reason}")]
     Unreachable {
         /// The pull request.
-        place: String,
+        pull_request: String,
         /// The attempted action.
-        what: &'static str,
+        action: &'static str,
         /// The last failure.
         reason: String,
     },
     /// The request was not sent, because the forge would refuse it.
-    #[error("{place}: could not {what}: {reason}")]
+    #[error("{pull_request}: could not {action}: {reason}")]
     InvalidRequest {
         /// The pull request.
-        place: String,
+        pull_request: String,
         /// The attempted action.
-        what: &'static str,
+        action: &'static str,
         /// The reason.
         reason: String,
     },
     /// The response was not understood.
-    #[error("{place}: could not {what}: the response {reason}")]
+    #[error("{pull_request}: could not {action}: the response {reason}")]
     InvalidResponse {
         /// The pull request.
-        place: String,
+        pull_request: String,
         /// The attempted action.
-        what: &'static str,
+        action: &'static str,
         /// The defect of the response.
         reason: String,
     },
@@ -97,7 +97,7 @@ pub enum Error {
 
 /// A client for the forge of one pull request.
 pub struct ForgeClient {
-    pub(crate) place: PullRequestRef,
+    pub(crate) pull_request: PullRequestRef,
     token: ForgeToken,
     agent: Agent,
     clock: WaitClock,
@@ -106,7 +106,7 @@ pub struct ForgeClient {
 impl ForgeClient {
     /// Creates a client that trusts the system's certificates and uses the proxy that the
     /// environment names.
-    pub fn new(place: PullRequestRef, token: ForgeToken) -> ForgeClient {
+    pub fn new(pull_request: PullRequestRef, token: ForgeToken) -> ForgeClient {
         let certificates = rustls_native_certs::load_native_certs().certs;
         let roots = certificates
             .iter()
@@ -125,31 +125,36 @@ impl ForgeClient {
             .user_agent("speedwell")
             .build();
         ForgeClient {
-            place,
+            pull_request,
             token,
             agent: config.into(),
             clock: WaitClock::REAL,
         }
     }
 
-    /// Uses this clock, which pauses between attempts move.
+    /// Uses this clock for the pauses between attempts.
     pub fn with_clock(self, clock: WaitClock) -> ForgeClient {
         ForgeClient { clock, ..self }
     }
 
     /// Reads all entries of a list, page by page.
-    pub(crate) fn list_entries(&self, what: &'static str, path: &str) -> Result<Vec<Value>, Error> {
+    pub(crate) fn list_entries(
+        &self,
+        action: &'static str,
+        path: &str,
+    ) -> Result<Vec<Value>, Error> {
         let mut entries = Vec::new();
         for page in 1..=MAX_PAGES {
             let separator = if path.contains('?') { '&' } else { '?' };
             let path = format!("{path}{separator}per_page=100&page={page}");
-            let (answer, has_more) = self.send_request(what, Method::GET, &path, None)?;
-            let Value::Array(found) = answer else {
-                return Err(self.unreadable_error(what, "is not a list"));
+            let (value, has_more) = self.send_request(action, Method::GET, &path, None)?;
+            let Value::Array(page_entries) = value else {
+                return Err(self.unreadable_error(action, "is not a list"));
             };
-            // A forge without pages returns everything at once, and the same again for page 2.
-            let is_last = found.is_empty() || !has_more;
-            entries.extend(found);
+            // A forge without pages returns everything at once, and would return it again for page
+            // 2.
+            let is_last = page_entries.is_empty() || !has_more;
+            entries.extend(page_entries);
             if is_last {
                 break;
             }
@@ -160,7 +165,7 @@ impl ForgeClient {
     /// Sends a request; returns the response, and whether another page of a list follows.
     pub(crate) fn send_request(
         &self,
-        what: &'static str,
+        action: &'static str,
         method: Method,
         path: &str,
         body: Option<&Value>,
@@ -169,14 +174,14 @@ impl ForgeClient {
         let mut reason = String::new();
         for attempt in 1..=MAX_ATTEMPTS {
             match self.send_once(&method, path, body) {
-                Ok(mut answer) => {
-                    let asked = retry_after(&answer);
-                    let status = answer.status();
-                    if !is_retryable(status, asked) {
-                        return self.interpret_response(what, &mut answer);
+                Ok(mut response) => {
+                    let retry_delay = retry_after(&response);
+                    let status = response.status();
+                    if !is_retryable(status, retry_delay) {
+                        return self.interpret_response(action, &mut response);
                     }
                     reason = format!("status {}", status.as_u16());
-                    wait = asked.unwrap_or(wait);
+                    wait = retry_delay.unwrap_or(wait);
                 }
                 Err(error) => reason = error.to_string(),
             }
@@ -186,8 +191,8 @@ impl ForgeClient {
             }
         }
         Err(Error::Unreachable {
-            place: self.place.to_string(),
-            what,
+            pull_request: self.pull_request.to_string(),
+            action,
             reason: format!("{reason}, after {MAX_ATTEMPTS} attempts"),
         })
     }
@@ -198,14 +203,14 @@ impl ForgeClient {
         path: &str,
         body: Option<&Value>,
     ) -> Result<Response<Body>, ureq::Error> {
-        let (name, value) = match self.place.forge {
+        let (name, value) = match self.pull_request.forge {
             ForgeKind::GitHub => ("authorization", format!("Bearer {}", self.token.0)),
             ForgeKind::GitLab => ("private-token", self.token.0.clone()),
             ForgeKind::Gitea => ("authorization", format!("token {}", self.token.0)),
         };
         let request = Request::builder()
             .method(method.clone())
-            .uri(format!("{}{path}", self.place.api))
+            .uri(format!("{}{path}", self.pull_request.api))
             .header(name, value)
             .header("accept", "application/json")
             .header("content-type", "application/json");
@@ -218,46 +223,46 @@ impl ForgeClient {
     /// Interprets a response that is not worth a retry.
     fn interpret_response(
         &self,
-        what: &'static str,
-        answer: &mut Response<Body>,
+        action: &'static str,
+        response: &mut Response<Body>,
     ) -> Result<(Value, bool), Error> {
-        let status = answer.status();
-        let has_more = has_next_page(answer);
-        let text = answer
+        let status = response.status();
+        let has_more = has_next_page(response);
+        let text = response
             .body_mut()
             .with_config()
             .limit(MAX_RESPONSE_BYTES)
             .read_to_string()
-            .map_err(|error| self.unreadable_error(what, &format!("ended early: {error}")))?;
+            .map_err(|error| self.unreadable_error(action, &format!("ended early: {error}")))?;
         let json: Option<Value> = serde_json::from_str(&text).ok();
         if status.is_success() {
             let is_empty = text.trim().is_empty();
             let value = json
                 .or(is_empty.then_some(Value::Null))
-                .ok_or_else(|| self.unreadable_error(what, "is not JSON"))?;
+                .ok_or_else(|| self.unreadable_error(action, "is not JSON"))?;
             return Ok((value, has_more));
         }
         if status.is_redirection() {
             return Err(self.unreadable_error(
-                what,
+                action,
                 "is a redirect, which is not followed to protect the token",
             ));
         }
-        let said = json.as_ref().and_then(|value| value["message"].as_str());
+        let message = json.as_ref().and_then(|value| value["message"].as_str());
         Err(Error::Refused {
-            place: self.place.to_string(),
-            what,
+            pull_request: self.pull_request.to_string(),
+            action,
             status: status.as_u16(),
-            said: said
-                .map(|said| format!(", '{}'", truncate_text(said, 200)))
+            message: message
+                .map(|message| format!(", '{}'", truncate_text(message, 200)))
                 .unwrap_or_default(),
             remedy: self.missing_permission(status),
         })
     }
 
-    /// The missing permission.
+    /// Names the permission that the token lacks.
     fn missing_permission(&self, status: StatusCode) -> &'static str {
-        match (self.place.forge, status.as_u16()) {
+        match (self.pull_request.forge, status.as_u16()) {
             (_, 401) => "the token is wrong or has expired",
             (ForgeKind::GitHub, 403 | 404) => {
                 "the token needs 'pull-requests: write' for comments and 'statuses: write' for the status; the token of a pull \
@@ -273,45 +278,52 @@ impl ForgeClient {
         }
     }
 
-    pub(crate) fn unreadable_error(&self, what: &'static str, reason: &str) -> Error {
+    pub(crate) fn unreadable_error(&self, action: &'static str, reason: &str) -> Error {
         Error::InvalidResponse {
-            place: self.place.to_string(),
-            what,
+            pull_request: self.pull_request.to_string(),
+            action,
             reason: reason.to_owned(),
         }
     }
 }
 
-/// Whether a retry may succeed. GitHub's secondary rate limit is a 403 with a Retry-After header.
-fn is_retryable(status: StatusCode, asked: Option<Duration>) -> bool {
-    let is_limit = status == StatusCode::FORBIDDEN && asked.is_some();
+/// Returns whether a retry may succeed. GitHub's secondary rate limit is a 403 with a Retry-After
+/// header.
+fn is_retryable(status: StatusCode, retry_delay: Option<Duration>) -> bool {
+    let is_rate_limit = status == StatusCode::FORBIDDEN && retry_delay.is_some();
     // Two jobs that edit at once conflict, which is temporary.
-    let passing = [
+    let temporary = [
         StatusCode::REQUEST_TIMEOUT,
         StatusCode::CONFLICT,
         StatusCode::TOO_MANY_REQUESTS,
     ];
-    passing.contains(&status) || is_limit || status.is_server_error()
+    temporary.contains(&status) || is_rate_limit || status.is_server_error()
 }
 
-fn retry_after(answer: &Response<Body>) -> Option<Duration> {
-    let seconds = answer.headers().get("retry-after")?.to_str().ok()?;
+fn retry_after(response: &Response<Body>) -> Option<Duration> {
+    let seconds = response.headers().get("retry-after")?.to_str().ok()?;
     seconds.trim().parse().ok().map(Duration::from_secs)
 }
 
-fn has_next_page(answer: &Response<Body>) -> bool {
-    let field = |name: &str| {
-        answer
+fn has_next_page(response: &Response<Body>) -> bool {
+    let header = |name: &str| {
+        response
             .headers()
             .get(name)
             .and_then(|value| value.to_str().ok())
     };
-    let by_link = field("link").is_some_and(|links| links.contains("rel=\"next\""));
-    by_link || field("x-next-page").is_some_and(|page| !page.trim().is_empty())
+    let has_next_link = header("link").is_some_and(|links| links.contains("rel=\"next\""));
+    has_next_link || header("x-next-page").is_some_and(|page| !page.trim().is_empty())
 }
 
-/// Truncates a text and replaces its control characters.
-pub(crate) fn truncate_text(text: &str, characters: usize) -> String {
-    let shown = |letter: char| if letter.is_control() { ' ' } else { letter };
-    text.chars().take(characters).map(shown).collect()
+/// Truncates a string and replaces its control characters with spaces.
+pub(crate) fn truncate_text(text: &str, max_chars: usize) -> String {
+    let printable = |character: char| {
+        if character.is_control() {
+            ' '
+        } else {
+            character
+        }
+    };
+    text.chars().take(max_chars).map(printable).collect()
 }

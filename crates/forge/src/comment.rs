@@ -40,7 +40,7 @@ pub enum CommentOutcome {
     Edited(u64),
     /// The comment with this ID was up to date.
     Unchanged(u64),
-    /// The comment with this ID is about something newer and stays.
+    /// The comment with this ID shows a newer result and stays.
     Outdated(u64),
 }
 
@@ -78,9 +78,9 @@ impl ForgeClient {
         text: &CommentText,
         order: RevisionOrder<'_>,
     ) -> Result<(CommentOutcome, Option<ResultStamp>), Error> {
-        let me = self.query_user_name();
+        let user = self.query_user_name();
         let body = text.full_body(self.max_comment_chars());
-        let comments = self.own_comments(&text.first_line(), me.as_deref())?;
+        let comments = self.own_comments(&text.first_line(), user.as_deref())?;
         if !comments.is_empty() {
             return self.update_comments(&comments, text, &body, order);
         }
@@ -88,7 +88,7 @@ impl ForgeClient {
         let id = (created["id"].as_u64())
             .ok_or_else(|| self.unreadable_error(WRITE_COMMENT, "has no comment id"))?;
         // Another job may have created one at the same time.
-        let comments = self.own_comments(&text.first_line(), me.as_deref())?;
+        let comments = self.own_comments(&text.first_line(), user.as_deref())?;
         match comments.first() {
             Some(first) if first.id < id => self.update_comments(&comments, text, &body, order),
             _ => {
@@ -98,33 +98,33 @@ impl ForgeClient {
         }
     }
 
-    /// Brings the first of our comments up to date, unless one is about something newer, and
+    /// Brings the first of our comments up to date, unless one of them shows a newer result, and
     /// removes the others.
     fn update_comments(
         &self,
-        own: &[ForgeComment],
+        comments: &[ForgeComment],
         text: &CommentText,
         body: &str,
         order: RevisionOrder<'_>,
     ) -> Result<(CommentOutcome, Option<ResultStamp>), Error> {
-        let (first, others) = (&own[0], &own[1..]);
-        let newest = own
+        let (first, others) = (&comments[0], &comments[1..]);
+        let stamped = comments
             .iter()
             .filter_map(|comment| Some((comment, ResultStamp::parse(&comment.body)?)));
-        let newer = newest
+        let newer = stamped
             .filter(|(_, stamp)| text.stamp.is_older_than(stamp, order))
             .max_by_key(|(_, stamp)| stamp.at_unix_ms);
-        let wanted = newer.as_ref().map_or(body, |(one, _)| &*one.body);
-        let is_there = first.body.trim_end().replace("\r\n", "\n") == wanted.trim_end();
-        if !is_there {
-            let method = match self.place.forge {
+        let target_body = newer.as_ref().map_or(body, |(comment, _)| &*comment.body);
+        let is_up_to_date = first.body.trim_end().replace("\r\n", "\n") == target_body.trim_end();
+        if !is_up_to_date {
+            let method = match self.pull_request.forge {
                 ForgeKind::GitLab => Method::PUT,
                 ForgeKind::GitHub | ForgeKind::Gitea => Method::PATCH,
             };
-            self.write_comment(method, &self.comment_path(first.id), wanted)?;
+            self.write_comment(method, &self.comment_path(first.id), target_body)?;
         }
         self.remove_comments(others.iter())?;
-        Ok(match (newer, is_there) {
+        Ok(match (newer, is_up_to_date) {
             (Some((_, stamp)), _) => (CommentOutcome::Outdated(first.id), Some(stamp)),
             (None, true) => (CommentOutcome::Unchanged(first.id), None),
             (None, false) => (CommentOutcome::Edited(first.id), None),
@@ -138,7 +138,7 @@ impl ForgeClient {
         for comment in comments {
             let path = self.comment_path(comment.id);
             match self.send_request("remove a comment", Method::DELETE, &path, None) {
-                // The other job was faster.
+                // Another job has already removed it.
                 Err(Error::Refused { status: 404, .. }) => {}
                 other => drop(other?),
             }
@@ -147,18 +147,22 @@ impl ForgeClient {
     }
 
     fn write_comment(&self, method: Method, path: &str, body: &str) -> Result<Value, Error> {
-        let (answer, _) =
+        let (response, _) =
             self.send_request(WRITE_COMMENT, method, path, Some(&json!({ "body": body })))?;
-        Ok(answer)
+        Ok(response)
     }
 
-    /// Our comments with this first line, oldest first.
-    fn own_comments(&self, first_line: &str, me: Option<&str>) -> Result<Vec<ForgeComment>, Error> {
-        let listed = self.list_entries("read the comments", &self.comments_path())?;
-        let mut comments: Vec<ForgeComment> = listed.iter().filter_map(parse_comment).collect();
+    /// Returns our comments that begin with `first_line`, oldest first.
+    fn own_comments(
+        &self,
+        first_line: &str,
+        user: Option<&str>,
+    ) -> Result<Vec<ForgeComment>, Error> {
+        let entries = self.list_entries("read the comments", &self.comments_path())?;
+        let mut comments: Vec<ForgeComment> = entries.iter().filter_map(parse_comment).collect();
         comments.retain(|comment| {
             let is_marked = comment.body.lines().next().map(str::trim_end) == Some(first_line);
-            let is_own = me.map_or_else(|| comment.is_bot, |me| comment.author == me);
+            let is_own = user.map_or_else(|| comment.is_bot, |user| comment.author == user);
             is_marked && is_own
         });
         comments.sort_by_key(|comment| comment.id);
@@ -166,20 +170,20 @@ impl ForgeClient {
         Ok(comments)
     }
 
-    /// Name of the token's user. Tokens of GitHub jobs may not query it.
+    /// Returns the name of the token's user. Tokens of GitHub jobs may not query it.
     fn query_user_name(&self) -> Option<String> {
-        let (answer, _) = self
+        let (response, _) = self
             .send_request("query the user name", Method::GET, "/user", None)
             .ok()?;
-        let name = answer["login"]
+        let name = response["login"]
             .as_str()
-            .or_else(|| answer["username"].as_str());
+            .or_else(|| response["username"].as_str());
         name.map(str::to_owned)
     }
 
     fn comments_path(&self) -> String {
-        let (repository, number) = (&self.place.repository, self.place.number);
-        match self.place.forge {
+        let (repository, number) = (&self.pull_request.repository, self.pull_request.number);
+        match self.pull_request.forge {
             ForgeKind::GitHub | ForgeKind::Gitea => {
                 format!("/repos/{repository}/issues/{number}/comments")
             }
@@ -193,9 +197,12 @@ impl ForgeClient {
     }
 
     fn comment_path(&self, id: u64) -> String {
-        match self.place.forge {
+        match self.pull_request.forge {
             ForgeKind::GitHub | ForgeKind::Gitea => {
-                format!("/repos/{}/issues/comments/{id}", self.place.repository)
+                format!(
+                    "/repos/{}/issues/comments/{id}",
+                    self.pull_request.repository
+                )
             }
             ForgeKind::GitLab => format!("{}/{id}", self.comments_path()),
         }
@@ -203,7 +210,7 @@ impl ForgeClient {
 
     /// Maximum number of characters in a comment.
     fn max_comment_chars(&self) -> usize {
-        match self.place.forge {
+        match self.pull_request.forge {
             ForgeKind::GitHub | ForgeKind::Gitea => 65_536,
             ForgeKind::GitLab => 1_000_000,
         }
@@ -212,10 +219,10 @@ impl ForgeClient {
 
 const WRITE_COMMENT: &str = "write a comment";
 
-/// Users that write for jobs, on forges that do not mark bots.
+/// Users in whose name jobs write comments, on forges that do not mark bots.
 const BOT_USERS: [&str; 2] = ["gitea-actions", "forgejo-actions"];
 
-/// Parses a comment of any forge; `None` for a comment by the forge itself.
+/// Parses a comment of any forge. Returns `None` for a comment that the forge itself wrote.
 fn parse_comment(entry: &Value) -> Option<ForgeComment> {
     if entry["system"].as_bool() == Some(true) {
         return None;
@@ -254,15 +261,15 @@ impl ResultStamp {
     /// Parses the stamp in the second line of a comment.
     fn parse(body: &str) -> Option<ResultStamp> {
         let line = body.lines().nth(1)?.trim();
-        let words = line.strip_prefix("<!-- measured ")?.strip_suffix(" -->")?;
-        let (revision, at) = words.split_once(" at ")?;
+        let fields = line.strip_prefix("<!-- measured ")?.strip_suffix(" -->")?;
+        let (revision, time) = fields.split_once(" at ")?;
         Some(ResultStamp {
             revision: revision.to_owned(),
-            at_unix_ms: at.parse().ok()?,
+            at_unix_ms: time.parse().ok()?,
         })
     }
 
-    /// Whether the stamp is about this revision.
+    /// Returns whether the stamp belongs to this revision.
     pub(crate) fn is_about(&self, revision: &str) -> bool {
         sanitize_text(revision) == self.revision
     }
@@ -277,7 +284,8 @@ impl ResultStamp {
 
 /// Keeps only characters that are safe in an HTML comment.
 fn sanitize_text(text: &str) -> String {
-    let is_harmless = |letter: &char| letter.is_alphanumeric() || ":._/-".contains(*letter);
+    let is_harmless =
+        |character: &char| character.is_alphanumeric() || ":._/-".contains(*character);
     text.chars()
         .filter(is_harmless)
         .collect::<String>()
@@ -289,31 +297,33 @@ impl CommentText {
         format!("<!-- {} -->", sanitize_text(&self.marker))
     }
 
-    /// The complete comment, truncated at the end of a line if it is too long.
-    fn full_body(&self, longest: usize) -> String {
+    /// Returns the complete comment, truncated at the end of a line if it is too long.
+    fn full_body(&self, max_chars: usize) -> String {
         let head = format!("{}\n{}\n", self.first_line(), self.stamp.to_line());
-        let room = longest - head.chars().count() - TRUNCATION_NOTE.len() - CLOSING_RESERVE;
-        if self.body.chars().count() <= room {
+        let available_chars =
+            max_chars - head.chars().count() - TRUNCATION_NOTE.len() - CLOSING_RESERVE;
+        if self.body.chars().count() <= available_chars {
             return format!("{head}{}", self.body);
         }
-        let mut kept = String::new();
-        let mut taken = 0;
+        let mut body = String::new();
+        let mut used_chars = 0;
         for line in self.body.split_inclusive('\n') {
-            taken += line.chars().count();
-            if taken > room {
+            used_chars += line.chars().count();
+            if used_chars > available_chars {
                 break;
             }
-            kept.push_str(line);
+            body.push_str(line);
         }
-        // Close open elements, which would otherwise extend over the rest of the page.
-        let open = kept
+        // Close elements that are still open, which would otherwise extend over the rest of the
+        // page.
+        let open_elements = body
             .matches("<details")
             .count()
-            .saturating_sub(kept.matches("</details>").count());
-        let fences = kept.lines().filter(|line| line.starts_with("```")).count();
+            .saturating_sub(body.matches("</details>").count());
+        let fences = body.lines().filter(|line| line.starts_with("```")).count();
         let fence = if fences % 2 == 1 { "```\n" } else { "" };
-        let closing = "</details>\n".repeat(open.min(10));
-        format!("{head}{kept}{fence}\n{closing}{TRUNCATION_NOTE}")
+        let closing = "</details>\n".repeat(open_elements.min(10));
+        format!("{head}{body}{fence}\n{closing}{TRUNCATION_NOTE}")
     }
 }
 
@@ -339,12 +349,12 @@ mod tests {
 
     #[test]
     fn marker_and_stamp_are_hidden_lines_whatever_they_say() {
-        let whole = text("hello").full_body(65_536);
+        let full_body = text("hello").full_body(65_536);
         assert_eq!(
-            whole,
+            full_body,
             "<!-- speedwell:a/b:x-script -->\n<!-- measured abc- at 5 -->\nhello"
         );
-        let stamp = ResultStamp::parse(&whole).unwrap();
+        let stamp = ResultStamp::parse(&full_body).unwrap();
         assert_eq!((&*stamp.revision, stamp.at_unix_ms), ("abc-", 5));
     }
 
@@ -354,10 +364,13 @@ mod tests {
             "<details><summary>s</summary>\n\n```text\n{}",
             "line of words\n".repeat(10_000)
         );
-        let whole = text(&body).full_body(65_536);
-        assert!(whole.chars().count() <= 65_536);
-        assert!(whole.chars().count() > 65_000, "most of the room is used");
-        assert!(whole.ends_with(
+        let full_body = text(&body).full_body(65_536);
+        assert!(full_body.chars().count() <= 65_536);
+        assert!(
+            full_body.chars().count() > 65_000,
+            "most of the room is used"
+        );
+        assert!(full_body.ends_with(
             "line of words\n```\n\n</details>\n\n_Truncated: the rest is too long for a comment._\n"
         ));
     }

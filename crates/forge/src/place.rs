@@ -25,7 +25,7 @@ impl ForgeKind {
         (ForgeKind::Gitea, "gitea"),
     ];
 
-    /// The default server; none for Gitea, which is self-hosted.
+    /// Returns the default server. Gitea is self-hosted and has none.
     fn default_server(self) -> Option<&'static str> {
         match self {
             ForgeKind::GitHub => Some("https://github.com"),
@@ -79,10 +79,10 @@ pub struct PullRequestRef {
 /// Reads an environment variable that is set and not empty.
 pub type EnvLookup<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// Why a text does not identify a pull request.
+/// Why a string does not identify a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParsePullRequestError {
-    /// The text does not have the expected form.
+    /// The string does not have the expected form.
     #[error(
         "cannot parse pull request '{0}': expected 'github:OWNER/NAME#12', 'gitlab:GROUP/NAME!12' or 'gitea:https://HOST/OWNER/NAME#12'"
     )]
@@ -95,23 +95,23 @@ pub enum ParsePullRequestError {
 }
 
 impl PullRequestRef {
-    /// The pull request identified by the environment variables of a CI job, if any.
+    /// Returns the pull request that the environment variables of a CI job identify, if any.
     pub fn from_job(variable: EnvLookup<'_>) -> Option<PullRequestRef> {
         let is_gitea = ["GITEA_ACTIONS", "FORGEJO_ACTIONS"]
             .iter()
             .any(|name| variable(name).is_some());
         if is_gitea || variable("GITHUB_ACTIONS").is_some() {
-            let reference = variable("GITHUB_REF")?;
-            let (number, _) = reference.strip_prefix("refs/pull/")?.split_once('/')?;
+            let git_ref = variable("GITHUB_REF")?;
+            let (number, _) = git_ref.strip_prefix("refs/pull/")?.split_once('/')?;
             let forge = if is_gitea {
                 ForgeKind::Gitea
             } else {
                 ForgeKind::GitHub
             };
-            let of_server = || Some(forge.api_url(&variable("GITHUB_SERVER_URL")?));
+            let default_api_url = || Some(forge.api_url(&variable("GITHUB_SERVER_URL")?));
             return Some(PullRequestRef {
                 forge,
-                api: variable("GITHUB_API_URL").or_else(of_server)?,
+                api: variable("GITHUB_API_URL").or_else(default_api_url)?,
                 repository: variable("GITHUB_REPOSITORY")?,
                 number: number.parse().ok()?,
             });
@@ -120,7 +120,8 @@ impl PullRequestRef {
         Some(PullRequestRef {
             forge: ForgeKind::GitLab,
             api: variable("CI_API_V4_URL")?,
-            // A request from a fork is measured in the fork but belongs to the target project.
+            // A merge request from a fork is measured in the fork but belongs to the target
+            // project.
             repository: variable("CI_MERGE_REQUEST_PROJECT_PATH")
                 .or_else(|| variable("CI_PROJECT_PATH"))?,
             number: variable("CI_MERGE_REQUEST_IID")?.parse().ok()?,
@@ -131,36 +132,39 @@ impl PullRequestRef {
 impl FromStr for PullRequestRef {
     type Err = ParsePullRequestError;
 
-    fn from_str(words: &str) -> Result<PullRequestRef, ParsePullRequestError> {
-        let form = || ParsePullRequestError::InvalidForm(words.to_owned());
-        let (name, rest) = words.split_once(':').ok_or_else(form)?;
-        let known = ForgeKind::NAMES.iter().find(|(_, known)| *known == name);
-        let (forge, _) = known.ok_or_else(form)?;
-        let (path, number) = rest.rsplit_once(['#', '!']).ok_or_else(form)?;
-        let number = number.parse().map_err(|_| form())?;
+    fn from_str(text: &str) -> Result<PullRequestRef, ParsePullRequestError> {
+        let invalid_form = || ParsePullRequestError::InvalidForm(text.to_owned());
+        let (name, rest) = text.split_once(':').ok_or_else(invalid_form)?;
+        let kind = ForgeKind::NAMES.iter().find(|(_, kind)| *kind == name);
+        let (forge, _) = kind.ok_or_else(invalid_form)?;
+        let (path, number) = rest.rsplit_once(['#', '!']).ok_or_else(invalid_form)?;
+        let number = number.parse().map_err(|_| invalid_form())?;
         let (server, repository) = match path.split_once("://") {
             Some((scheme, rest)) => {
-                let (host, repository) = rest.split_once('/').ok_or_else(form)?;
+                let (host, repository) = rest.split_once('/').ok_or_else(invalid_form)?;
                 (format!("{scheme}://{host}"), repository)
             }
-            None => (forge.default_server().ok_or_else(form)?.to_owned(), path),
+            None => (
+                forge.default_server().ok_or_else(invalid_form)?.to_owned(),
+                path,
+            ),
         };
-        let parts: Vec<&str> = repository.split('/').collect();
-        let is_name = |part: &&str| {
-            let letters = part.chars();
-            !part.starts_with('.')
-                && !part.is_empty()
-                && letters
+        let segments: Vec<&str> = repository.split('/').collect();
+        let is_name = |segment: &&str| {
+            let characters = segment.chars();
+            !segment.starts_with('.')
+                && !segment.is_empty()
+                && characters
                     .clone()
-                    .all(|letter| letter.is_alphanumeric() || "-_.".contains(letter))
+                    .all(|character| character.is_alphanumeric() || "-_.".contains(character))
         };
-        let depth = if *forge == ForgeKind::GitLab {
+        let segment_counts = if *forge == ForgeKind::GitLab {
             2..=21
         } else {
             2..=2
         };
-        if !depth.contains(&parts.len()) || !parts.iter().all(is_name) {
-            return Err(form());
+        if !segment_counts.contains(&segments.len()) || !segments.iter().all(is_name) {
+            return Err(invalid_form());
         }
         if !is_secure(&server) {
             return Err(ParsePullRequestError::Unencrypted(server));
@@ -174,7 +178,7 @@ impl FromStr for PullRequestRef {
     }
 }
 
-/// Whether traffic to the server is encrypted or stays on this machine.
+/// Returns whether traffic to the server is encrypted or stays on this machine.
 fn is_secure(server: &str) -> bool {
     let Some(host) = server.strip_prefix("http://") else {
         return server.starts_with("https://");
@@ -189,12 +193,12 @@ fn is_secure(server: &str) -> bool {
 
 impl fmt::Display for PullRequestRef {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mark = if self.forge == ForgeKind::GitLab {
+        let separator = if self.forge == ForgeKind::GitLab {
             '!'
         } else {
             '#'
         };
-        write!(formatter, "{}{mark}{}", self.repository, self.number)
+        write!(formatter, "{}{separator}{}", self.repository, self.number)
     }
 }
 
@@ -205,7 +209,7 @@ mod tests {
 
     #[test]
     fn words_name_a_pull_request() {
-        for (words, api, repository) in [
+        for (text, api, repository) in [
             (
                 "github:nodejs/node#12",
                 "https://api.github.com",
@@ -234,9 +238,13 @@ mod tests {
                 "a/b",
             ),
         ] {
-            let place: PullRequestRef = words.parse().unwrap();
+            let pull_request: PullRequestRef = text.parse().unwrap();
             assert_eq!(
-                (&*place.api, &*place.repository, place.number),
+                (
+                    &*pull_request.api,
+                    &*pull_request.repository,
+                    pull_request.number
+                ),
                 (api, repository, 12)
             );
         }
@@ -244,7 +252,7 @@ mod tests {
 
     #[test]
     fn other_words_name_none() {
-        for words in [
+        for text in [
             "",
             "a/b#12",
             "github:a#12",
@@ -259,9 +267,9 @@ mod tests {
             "github:a/b#-1",
         ] {
             assert_eq!(
-                words.parse::<PullRequestRef>(),
-                Err(ParsePullRequestError::InvalidForm(words.to_owned())),
-                "{words}"
+                text.parse::<PullRequestRef>(),
+                Err(ParsePullRequestError::InvalidForm(text.to_owned())),
+                "{text}"
             );
         }
         for server in [
@@ -270,19 +278,23 @@ mod tests {
             "ftp://x",
             "http://localhost.example:80",
         ] {
-            let words = format!("gitea:{server}/a/b#1");
+            let text = format!("gitea:{server}/a/b#1");
             assert_eq!(
-                words.parse::<PullRequestRef>(),
+                text.parse::<PullRequestRef>(),
                 Err(ParsePullRequestError::Unencrypted(server.to_owned()))
             );
         }
     }
 
-    fn of_job(variables: &[(&str, &str)]) -> Option<(ForgeKind, String, String)> {
+    fn pull_request_of_job(variables: &[(&str, &str)]) -> Option<(ForgeKind, String, String)> {
         let variables: HashMap<&str, &str> = variables.iter().copied().collect();
         let variable = |name: &str| variables.get(name).map(|value| (*value).to_owned());
-        let place = PullRequestRef::from_job(&variable)?;
-        Some((place.forge, place.api.clone(), place.to_string()))
+        let pull_request = PullRequestRef::from_job(&variable)?;
+        Some((
+            pull_request.forge,
+            pull_request.api.clone(),
+            pull_request.to_string(),
+        ))
     }
 
     #[test]
@@ -293,16 +305,19 @@ mod tests {
             ("GITHUB_REPOSITORY", "a/b"),
             ("GITHUB_REF", "refs/pull/7/merge"),
         ];
-        let found = (
+        let expected = (
             ForgeKind::GitHub,
             "https://api.example".to_owned(),
             "a/b#7".to_owned(),
         );
-        assert_eq!(of_job(&actions), Some(found.clone()));
+        assert_eq!(pull_request_of_job(&actions), Some(expected.clone()));
         let gitea = [&actions[..], &[("GITEA_ACTIONS", "true")]].concat();
-        assert_eq!(of_job(&gitea), Some((ForgeKind::Gitea, found.1, found.2)));
+        assert_eq!(
+            pull_request_of_job(&gitea),
+            Some((ForgeKind::Gitea, expected.1, expected.2))
+        );
         let branch = [&actions[..3], &[("GITHUB_REF", "refs/heads/main")]].concat();
-        assert_eq!(of_job(&branch), None, "a push is no request");
+        assert_eq!(pull_request_of_job(&branch), None, "a push is no request");
         let gitlab = [
             ("GITLAB_CI", "true"),
             ("CI_API_V4_URL", "https://git.example/api/v4"),
@@ -310,11 +325,11 @@ mod tests {
             ("CI_MERGE_REQUEST_PROJECT_PATH", "a/b"),
             ("CI_MERGE_REQUEST_IID", "7"),
         ];
-        let found = (
+        let expected = (
             ForgeKind::GitLab,
             "https://git.example/api/v4".to_owned(),
             "a/b!7".to_owned(),
         );
-        assert_eq!(of_job(&gitlab), Some(found));
+        assert_eq!(pull_request_of_job(&gitlab), Some(expected));
     }
 }

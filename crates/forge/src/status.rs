@@ -1,7 +1,7 @@
 //! The status of a commit: one line next to it that says whether it may be merged.
 //!
 //! The description ends with the time of the measurement, so that an older result is recognized and
-//! does not replace a newer one, whatever the order in which jobs end. Start at
+//! does not replace a newer one, in whichever order the jobs end. Start at
 //! [`ForgeClient::set_status`].
 
 use crate::client::{Error, ForgeClient, truncate_text};
@@ -14,7 +14,7 @@ use ureq::http::Method;
 /// Value of a status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CommitState {
-    /// Not known yet.
+    /// The result is not known yet.
     Pending,
     /// It may be merged.
     Success,
@@ -67,8 +67,8 @@ impl ForgeClient {
             && status.revision.bytes().all(|byte| byte.is_ascii_hexdigit());
         if !is_id {
             return Err(Error::InvalidRequest {
-                place: self.place.to_string(),
-                what: SET_STATUS,
+                pull_request: self.pull_request.to_string(),
+                action: SET_STATUS,
                 reason: format!("'{}' is not a full commit id", status.revision),
             });
         }
@@ -86,11 +86,11 @@ impl ForgeClient {
         }
     }
 
-    /// The status of the newest result, if it is newer than `status`. `None` if the forge does not
-    /// let us read statuses.
+    /// Returns the status of the newest result, if it is newer than `status`. `None` if the forge
+    /// does not let us read statuses.
     fn newer_status(&self, status: &CommitStatus) -> Option<CommitStatus> {
-        let repository = &self.place.repository;
-        let path = if self.place.forge == ForgeKind::GitLab {
+        let repository = &self.pull_request.repository;
+        let path = if self.pull_request.forge == ForgeKind::GitLab {
             format!(
                 "/projects/{}/repository/commits/{}/statuses",
                 encode_segment(repository),
@@ -99,19 +99,19 @@ impl ForgeClient {
         } else {
             format!("/repos/{repository}/commits/{}/statuses", status.revision)
         };
-        let listed = self.list_entries("read the statuses", &path).ok()?;
-        let same = listed
+        let entries = self.list_entries("read the statuses", &path).ok()?;
+        let same_context = entries
             .iter()
             .filter_map(|entry| parse_status(entry, &status.revision))
-            .filter(|found| found.context == status.context);
-        let newest = same.max_by_key(|found| found.at_unix_ms)?;
+            .filter(|existing| existing.context == status.context);
+        let newest = same_context.max_by_key(|existing| existing.at_unix_ms)?;
         (newest.at_unix_ms > status.at_unix_ms).then_some(newest)
     }
 
     fn write_status(&self, status: &CommitStatus) -> Result<(), Error> {
-        let repository = &self.place.repository;
-        let gitlab = self.place.forge == ForgeKind::GitLab;
-        let path = if gitlab {
+        let repository = &self.pull_request.repository;
+        let is_gitlab = self.pull_request.forge == ForgeKind::GitLab;
+        let path = if is_gitlab {
             format!(
                 "/projects/{}/statuses/{}",
                 encode_segment(repository),
@@ -120,9 +120,9 @@ impl ForgeClient {
         } else {
             format!("/repos/{repository}/statuses/{}", status.revision)
         };
-        let name = if gitlab { "name" } else { "context" };
+        let name = if is_gitlab { "name" } else { "context" };
         let mut body = json!({
-            "state": status.state.name(self.place.forge),
+            "state": status.state.name(self.pull_request.forge),
             name: status.context,
             "description": status.description_with_time(),
         });
@@ -132,8 +132,10 @@ impl ForgeClient {
         match self.send_request(SET_STATUS, Method::POST, &path, Some(&body)) {
             // GitLab refuses to set the state that a status already has.
             Err(Error::Refused {
-                status: 400, said, ..
-            }) if gitlab && said.contains("transition") => Ok(()),
+                status: 400,
+                message,
+                ..
+            }) if is_gitlab && message.contains("transition") => Ok(()),
             other => other.map(|_| ()),
         }
     }
@@ -148,50 +150,52 @@ impl CommitState {
     ];
 
     fn name(self, forge: ForgeKind) -> &'static str {
-        let gitlab = forge == ForgeKind::GitLab;
+        let is_gitlab = forge == ForgeKind::GitLab;
         match self {
             CommitState::Pending => "pending",
             CommitState::Success => "success",
-            CommitState::Failure if gitlab => "failed",
+            CommitState::Failure if is_gitlab => "failed",
             CommitState::Failure => "failure",
             // GitLab has no separate state for errors.
-            CommitState::Error if gitlab => "canceled",
+            CommitState::Error if is_gitlab => "canceled",
             CommitState::Error => "error",
         }
     }
 }
 
-/// Text before the time of a measurement.
+/// Precedes the time of the measurement in a description.
 const MEASURED_PREFIX: &str = " (measured ";
 
 impl CommitStatus {
     fn description_with_time(&self) -> String {
-        let at = self.at_unix_ms.and_then(|at| i64::try_from(at).ok());
-        let time = at.and_then(|at| Timestamp::from_millisecond(at).ok());
-        let ending = time.map_or_else(String::new, |time| format!("{MEASURED_PREFIX}{time})"));
-        truncate_text(&self.description, MAX_DESCRIPTION - ending.len()) + &ending
+        let unix_ms = self
+            .at_unix_ms
+            .and_then(|unix_ms| i64::try_from(unix_ms).ok());
+        let time = unix_ms.and_then(|unix_ms| Timestamp::from_millisecond(unix_ms).ok());
+        let suffix = time.map_or_else(String::new, |time| format!("{MEASURED_PREFIX}{time})"));
+        truncate_text(&self.description, MAX_DESCRIPTION - suffix.len()) + &suffix
     }
 }
 
 /// Parses a status of any forge, if it reports a result with the time of its measurement.
 fn parse_status(entry: &Value, revision: &str) -> Option<CommitStatus> {
-    let text = |names: &[&str]| names.iter().find_map(|name| entry[*name].as_str());
-    let (description, time) = text(&["description"])?.rsplit_once(MEASURED_PREFIX)?;
+    let field = |names: &[&str]| names.iter().find_map(|name| entry[*name].as_str());
+    let (description, time) = field(&["description"])?.rsplit_once(MEASURED_PREFIX)?;
     let time: Timestamp = time.strip_suffix(')')?.parse().ok()?;
     // GitHub names it `state`, the others `status`.
-    let state = text(&["state", "status"])?;
-    let is_named = |known: &CommitState| {
+    let state = field(&["state", "status"])?;
+    let is_named = |candidate: &CommitState| {
         [ForgeKind::GitHub, ForgeKind::GitLab]
-            .map(|forge| known.name(forge))
+            .map(|forge| candidate.name(forge))
             .contains(&state)
     };
     Some(CommitStatus {
         revision: revision.to_owned(),
-        context: text(&["context", "name"])?.to_owned(),
+        context: field(&["context", "name"])?.to_owned(),
         state: CommitState::ALL.into_iter().find(is_named)?,
         description: description.to_owned(),
         at_unix_ms: Some(u64::try_from(time.as_millisecond()).ok()?),
-        link: text(&["target_url"])
+        link: field(&["target_url"])
             .filter(|link| !link.is_empty())
             .map(str::to_owned),
     })

@@ -1,5 +1,5 @@
-//! A result on a pull request: its comment and the status of its commit, each posted whatever
-//! happens to the other.
+//! A result on a pull request: its comment and the status of its commit. Each is posted even if the
+//! other fails.
 //!
 //! Decides which of them a newer result prevents from being posted. Start at
 //! [`ForgeClient::post_update`].

@@ -18,9 +18,9 @@ const FORGES: [ForgeKind; 3] = [ForgeKind::GitHub, ForgeKind::GitLab, ForgeKind:
 const MARKER: &str = "<!-- speedwell:name:compare -->";
 
 fn client(fake: &FakeForge) -> ForgeClient {
-    let words = format!("{}:{}/owner/name#12", fake.forge, fake.address);
-    let place: PullRequestRef = words.parse().expect("it is a place");
-    ForgeClient::new(place, ForgeToken::new("secret\n")).with_clock(WaitClock::movable())
+    let text = format!("{}:{}/owner/name#12", fake.forge, fake.address);
+    let pull_request: PullRequestRef = text.parse().expect("it is a place");
+    ForgeClient::new(pull_request, ForgeToken::new("secret\n")).with_clock(WaitClock::movable())
 }
 
 fn comment_text(revision: &str, at_unix_ms: u64, body: &str) -> CommentText {
@@ -41,8 +41,10 @@ fn unknown_order(_: &str, _: &str) -> Option<std::cmp::Ordering> {
 /// Text of our comments, below the hidden lines.
 fn our_comments(fake: &FakeForge) -> Vec<String> {
     let comments = fake.comments();
-    let own = comments.iter().filter(|one| one.body.starts_with(MARKER));
-    own.map(|one| one.body.lines().skip(2).collect::<Vec<_>>().join("\n"))
+    let ours = comments
+        .iter()
+        .filter(|comment| comment.body.starts_with(MARKER));
+    ours.map(|comment| comment.body.lines().skip(2).collect::<Vec<_>>().join("\n"))
         .collect()
 }
 
@@ -64,10 +66,10 @@ fn the_comment_is_written_once_and_then_edited_in_place() {
             .post_comment(&comment_text("b", 2, "second"), &unknown_order)
             .unwrap();
         assert_eq!(edited, CommentOutcome::Edited(id), "{forge}");
-        let again = client
+        let repeated = client
             .post_comment(&comment_text("b", 2, "second"), &unknown_order)
             .unwrap();
-        assert_eq!(again, CommentOutcome::Unchanged(id), "{forge}");
+        assert_eq!(repeated, CommentOutcome::Unchanged(id), "{forge}");
         assert_eq!(our_comments(&fake), ["", "second"], "{forge}");
         assert_eq!(fake.comments().len(), 3, "{forge}");
         assert_eq!(
@@ -136,22 +138,22 @@ fn an_older_result_never_replaces_a_newer_one() {
         client
             .post_comment(&comment_text("b", 5, "newer"), &unknown_order)
             .unwrap();
-        let late = client
+        let older_outcome = client
             .post_comment(&comment_text("a", 4, "older"), &unknown_order)
             .unwrap();
         assert!(
-            matches!(late, CommentOutcome::Outdated(_)),
-            "{forge}: {late:?}"
+            matches!(older_outcome, CommentOutcome::Outdated(_)),
+            "{forge}: {older_outcome:?}"
         );
         assert_eq!(our_comments(&fake), ["newer"], "{forge}");
         // Measured later, but of older code.
         let order = |one: &str, other: &str| Some(one.cmp(other));
-        let late = client
+        let older_outcome = client
             .post_comment(&comment_text("a", 9, "older code"), &order)
             .unwrap();
         assert!(
-            matches!(late, CommentOutcome::Outdated(_)),
-            "{forge}: {late:?}"
+            matches!(older_outcome, CommentOutcome::Outdated(_)),
+            "{forge}: {older_outcome:?}"
         );
         assert_eq!(our_comments(&fake), ["newer"], "{forge}");
     }
@@ -190,18 +192,18 @@ fn what_passes_is_tried_again() {
     for forge in FORGES {
         let fake = FakeForge::start(forge);
         let clock = WaitClock::movable();
-        let waited = |fault, said: &CommentText| {
+        let waited = |fault, text: &CommentText| {
             let begin = clock.now();
             fake.fail_next(fault);
             let client = client(&fake).with_clock(clock);
-            client.post_comment(said, &unknown_order).unwrap();
+            client.post_comment(text, &unknown_order).unwrap();
             clock.elapsed_since(begin)
         };
         for (fault, seconds) in [
             (RequestFault::Status(503), 1),
             (RequestFault::Status(409), 1),
             (RequestFault::Close, 1),
-            // At most a minute, whatever the forge asks for.
+            // At most a minute, even if the forge asks for a longer delay.
             (RequestFault::RetryAfter(429, 3600), 60),
             (RequestFault::RetryAfter(429, 7), 7),
             (RequestFault::Status(500), 1),
@@ -231,17 +233,17 @@ fn a_refusal_says_which_right_is_missing_and_not_the_token() {
             let error = client(&fake)
                 .post_comment(&comment_text("a", 1, "x"), &unknown_order)
                 .unwrap_err();
-            let words = error.to_string();
-            assert!(matches!(error, Error::Refused { .. }), "{words}");
+            let message = error.to_string();
+            assert!(matches!(error, Error::Refused { .. }), "{message}");
             assert!(
-                words.contains(right) && words.contains("write a comment"),
-                "{words}"
+                message.contains(right) && message.contains("write a comment"),
+                "{message}"
             );
             assert!(
-                words.contains(&format!("(status {status}, 'not for you')")),
-                "{words}"
+                message.contains(&format!("(status {status}, 'not for you')")),
+                "{message}"
             );
-            assert!(!words.contains("secret"), "{words}");
+            assert!(!message.contains("secret"), "{message}");
         }
         assert!(!format!("{:?}", ForgeToken::new("secret")).contains("secret\""));
     }
@@ -261,18 +263,18 @@ fn a_forge_that_stays_away_or_leads_astray_is_an_error() {
         "{error}"
     );
 
-    let astray = FakeForge::start(ForgeKind::GitHub);
-    let elsewhere = FakeForge::start(ForgeKind::GitHub);
-    astray.redirect_to(&elsewhere.address);
-    let error = client(&astray)
+    let redirecting = FakeForge::start(ForgeKind::GitHub);
+    let redirect_target = FakeForge::start(ForgeKind::GitHub);
+    redirecting.redirect_to(&redirect_target.address);
+    let error = client(&redirecting)
         .post_comment(&comment_text("a", 1, "x"), &unknown_order)
         .unwrap_err();
     assert!(error.to_string().contains("is a redirect"), "{error}");
-    assert_eq!(elsewhere.requests(), 0, "the token stays");
+    assert_eq!(redirect_target.requests(), 0, "the token stays");
 
-    let garbage = FakeForge::start(ForgeKind::Gitea);
-    garbage.answer_with("<html>");
-    let error = client(&garbage)
+    let unreadable = FakeForge::start(ForgeKind::Gitea);
+    unreadable.answer_with("<html>");
+    let error = client(&unreadable)
         .post_comment(&comment_text("a", 1, "x"), &unknown_order)
         .unwrap_err();
     assert!(error.to_string().contains("is not JSON"), "{error}");
@@ -310,13 +312,13 @@ fn a_status_is_set_in_the_words_of_each_forge() {
             };
             client.set_status(&status).unwrap();
         }
-        let set = fake.statuses();
-        let words: Vec<&str> = set
+        let statuses = fake.statuses();
+        let state_names: Vec<&str> = statuses
             .iter()
-            .map(|one| one["state"].as_str().unwrap())
+            .map(|status| status["state"].as_str().unwrap())
             .collect();
-        assert_eq!(words, states, "{forge}");
-        for status in &set {
+        assert_eq!(state_names, states, "{forge}");
+        for status in &statuses {
             let name = if forge == ForgeKind::GitLab {
                 "name"
             } else {
@@ -395,13 +397,14 @@ fn an_older_result_replaces_neither_the_comment_nor_the_status() {
         let client = client(&fake);
         let red = client.post_update(&update(REVISION, 5, CommitState::Failure), &unknown_order);
         assert_eq!(red.status.unwrap().unwrap(), StatusOutcome::Set, "{forge}");
-        let late = client.post_update(&update(REVISION, 4, CommitState::Success), &unknown_order);
+        let older_outcome =
+            client.post_update(&update(REVISION, 4, CommitState::Success), &unknown_order);
         assert!(
-            matches!(late.comment, Some(Ok(CommentOutcome::Outdated(_)))),
+            matches!(older_outcome.comment, Some(Ok(CommentOutcome::Outdated(_)))),
             "{forge}"
         );
         assert_eq!(
-            late.status.unwrap().unwrap(),
+            older_outcome.status.unwrap().unwrap(),
             StatusOutcome::Outdated,
             "{forge}"
         );
@@ -429,12 +432,16 @@ fn each_commit_keeps_the_status_of_its_own_newest_result() {
             |at| client.post_update(&update(REVISION, at, CommitState::Failure), &unknown_order);
         client.post_update(&update(next, 7, CommitState::Success), &unknown_order);
         // The comment is about the next commit, and this one has no status yet.
-        let late = red(5);
+        let older_outcome = red(5);
         assert!(
-            matches!(late.comment, Some(Ok(CommentOutcome::Outdated(_)))),
+            matches!(older_outcome.comment, Some(Ok(CommentOutcome::Outdated(_)))),
             "{forge}"
         );
-        assert_eq!(late.status.unwrap().unwrap(), StatusOutcome::Set, "{forge}");
+        assert_eq!(
+            older_outcome.status.unwrap().unwrap(),
+            StatusOutcome::Set,
+            "{forge}"
+        );
         client.post_update(&update(REVISION, 4, CommitState::Success), &unknown_order);
         assert_eq!(states(&fake, REVISION).len(), 1, "{forge}");
         assert_eq!(states(&fake, next), ["success"], "{forge}");
@@ -484,10 +491,10 @@ fn of_two_jobs_that_set_the_status_at_once_the_newer_result_counts() {
             name: "speedwell/compare",
             "description": "worse (measured 1970-01-01T00:00:00.009Z)",
         }));
-        let late = client
+        let older_outcome = client
             .set_status(&status(REVISION, Some(4), CommitState::Success))
             .unwrap();
-        assert_eq!(late, StatusOutcome::Outdated, "{forge}");
+        assert_eq!(older_outcome, StatusOutcome::Outdated, "{forge}");
         let last = states(&fake, REVISION).pop().unwrap();
         assert!(["failed", "failure"].contains(&&*last), "{forge}: {last}");
     }

@@ -58,7 +58,7 @@ pub enum UploadError {
         /// What went wrong.
         reason: String,
         /// The delay before a retry, if the server asks for one.
-        after: Option<Duration>,
+        retry_after: Option<Duration>,
     },
     /// No retry will help.
     #[error("{reason}")]
@@ -72,7 +72,7 @@ impl UploadError {
     fn retryable(reason: impl Into<String>) -> UploadError {
         UploadError::Retryable {
             reason: reason.into(),
-            after: None,
+            retry_after: None,
         }
     }
 }
@@ -134,32 +134,32 @@ impl UploadClient {
     /// Fails if the server is unreachable or rejects the session.
     pub fn upload_session(
         &self,
-        place: &UploadTarget,
+        target: &UploadTarget,
         lines: &SessionLines<'_>,
     ) -> Result<UploadOutcome, UploadError> {
-        let address = place.session_url(lines.id);
-        if let Some(text) = lines.text.within_limit(MAX_SINGLE_REQUEST_BYTES) {
-            let url = format!("{address}?sha256={}", lines.sha256);
-            return match self.send_request(Method::PUT, &url, text)? {
+        let session_url = target.session_url(lines.id);
+        if let Some(body) = lines.text.within_limit(MAX_SINGLE_REQUEST_BYTES) {
+            let url = format!("{session_url}?sha256={}", lines.sha256);
+            return match self.send_request(Method::PUT, &url, body)? {
                 ServerReply::Done(status, _) => Ok(upload_outcome(status)),
                 ServerReply::ContinueAt(_) | ServerReply::NotStarted => {
                     Err(UploadError::retryable("the session arrived damaged"))
                 }
             };
         }
-        self.send_parts(&address, lines)
+        self.send_parts(&session_url, lines)
     }
 
     fn send_parts(
         &self,
-        address: &str,
+        url: &str,
         lines: &SessionLines<'_>,
     ) -> Result<UploadOutcome, UploadError> {
-        let unreadable =
+        let read_error =
             |error: io::Error| UploadError::retryable(format!("cannot read the session: {error}"));
-        let part = |from: u64| lines.text.read_part(from).map_err(unreadable);
+        let read_part = |from: u64| lines.text.read_part(from).map_err(read_error);
         let count = lines.text.line_count();
-        let mut next = match self.send_request(Method::PUT, address, &part(0)?)? {
+        let mut next = match self.send_request(Method::PUT, url, &read_part(0)?)? {
             ServerReply::Done(_, body) if body["state"] == "known" => {
                 return check_same_session(&body, lines);
             }
@@ -171,19 +171,23 @@ impl UploadClient {
                 ));
             }
         };
-        let mut moves = 0;
+        let mut position_changes = 0;
         loop {
-            let answer = if next < count {
-                self.send_request(Method::PATCH, &format!("{address}?at={next}"), &part(next)?)?
+            let response = if next < count {
+                self.send_request(
+                    Method::PATCH,
+                    &format!("{url}?at={next}"),
+                    &read_part(next)?,
+                )?
             } else {
                 let body = json!({"lines": count, "sha256": lines.sha256}).to_string();
-                self.send_request(Method::POST, &format!("{address}/finish"), body.as_bytes())?
+                self.send_request(Method::POST, &format!("{url}/finish"), body.as_bytes())?
             };
-            match answer {
+            match response {
                 ServerReply::Done(_, body) if body["state"] == "arriving" => {
-                    let now = received_lines(&body)?;
-                    moves += u32::from(now <= next);
-                    next = now;
+                    let received = received_lines(&body)?;
+                    position_changes += u32::from(received <= next);
+                    next = received;
                 }
                 ServerReply::Done(status, body) if body["state"] == "known" => {
                     check_same_session(&body, lines)?;
@@ -196,12 +200,12 @@ impl UploadClient {
                         "the server asked to restart the upload",
                     ));
                 }
-                ServerReply::ContinueAt(now) => {
-                    moves += 1;
-                    next = now;
+                ServerReply::ContinueAt(received) => {
+                    position_changes += 1;
+                    next = received;
                 }
             }
-            if moves > MAX_POSITION_CHANGES {
+            if position_changes > MAX_POSITION_CHANGES {
                 return Err(UploadError::retryable("the upload makes no progress"));
             }
         }
@@ -210,16 +214,16 @@ impl UploadClient {
     fn send_request(
         &self,
         method: Method,
-        address: &str,
+        url: &str,
         body: &[u8],
     ) -> Result<ServerReply, UploadError> {
-        let (body, is_packed) = compress_text(body);
+        let (body, is_compressed) = compress_text(body);
         let mut request = Request::builder()
             .method(method)
-            .uri(address)
+            .uri(url)
             .header("accept", "application/json")
             .header("content-type", "application/jsonl");
-        if is_packed {
+        if is_compressed {
             request = request.header("content-encoding", "gzip");
         }
         if let Some(token) = &self.token {
@@ -241,24 +245,24 @@ impl UploadClient {
 /// # Errors
 /// Fails if there is none, or one cannot be parsed.
 pub fn parse_authorities(pem: &[u8]) -> Result<Vec<Certificate<'static>>, String> {
-    let parts = ureq::tls::parse_pem(pem).map(|part| part.map_err(|error| error.to_string()));
-    let mut found = Vec::new();
-    for part in parts {
-        if let PemItem::Certificate(certificate) = part? {
-            found.push(certificate);
+    let items = ureq::tls::parse_pem(pem).map(|item| item.map_err(|error| error.to_string()));
+    let mut certificates = Vec::new();
+    for item in items {
+        if let PemItem::Certificate(certificate) = item? {
+            certificates.push(certificate);
         }
     }
-    if found.is_empty() {
+    if certificates.is_empty() {
         return Err("it contains no certificate in PEM format".to_owned());
     }
-    Ok(found)
+    Ok(certificates)
 }
 
 /// Explains why a server was not reached, with advice if its certificate is not trusted.
-fn explain_connect_error(words: &str) -> String {
+fn explain_connect_error(message: &str) -> String {
     const CERTIFICATE: &str = "invalid peer certificate: ";
-    let Some((_, why)) = words.split_once(CERTIFICATE) else {
-        return words.to_owned();
+    let Some((_, cause)) = message.split_once(CERTIFICATE) else {
+        return message.to_owned();
     };
     let explanations = [
         (
@@ -273,9 +277,9 @@ fn explain_connect_error(words: &str) -> String {
         ("NotValidForName", "it is not valid for this name"),
         ("Expired", "it has expired"),
     ];
-    let found = explanations.iter().find(|(name, _)| why.contains(name));
-    let why = found.map_or(why, |(_, words)| words);
-    format!("the server's certificate was rejected: {why}")
+    let explanation = explanations.iter().find(|(name, _)| cause.contains(name));
+    let cause = explanation.map_or(cause, |(_, message)| message);
+    format!("the server's certificate was rejected: {cause}")
 }
 
 fn upload_outcome(status: StatusCode) -> UploadOutcome {
@@ -303,11 +307,11 @@ fn received_lines(body: &Value) -> Result<u64, UploadError> {
     lines.ok_or_else(|| UploadError::retryable("the server did not report its position"))
 }
 
-fn interpret_response(mut answer: Response<Body>) -> Result<ServerReply, UploadError> {
-    let status = answer.status();
-    let after = (answer.headers().get("retry-after"))
+fn interpret_response(mut response: Response<Body>) -> Result<ServerReply, UploadError> {
+    let status = response.status();
+    let retry_after = (response.headers().get("retry-after"))
         .and_then(|value| value.to_str().ok()?.trim().parse().ok());
-    let text = answer
+    let text = response
         .body_mut()
         .with_config()
         .limit(MAX_RESPONSE_BYTES)
@@ -327,20 +331,20 @@ fn interpret_response(mut answer: Response<Body>) -> Result<ServerReply, UploadE
     if let (StatusCode::CONFLICT, Some(lines)) = (status, body["lines"].as_u64()) {
         return Ok(ServerReply::ContinueAt(lines));
     }
-    let said = refusal_message(status, &body);
-    if status == StatusCode::NOT_FOUND && said.contains("was not begun") {
+    let message = refusal_message(status, &body);
+    if status == StatusCode::NOT_FOUND && message.contains("was not begun") {
         return Ok(ServerReply::NotStarted);
     }
-    let is_passing = status == StatusCode::REQUEST_TIMEOUT
+    let is_temporary = status == StatusCode::REQUEST_TIMEOUT
         || status == StatusCode::TOO_MANY_REQUESTS
         || status.is_server_error();
-    Err(if is_passing {
+    Err(if is_temporary {
         UploadError::Retryable {
-            reason: said,
-            after: after.map(Duration::from_secs),
+            reason: message,
+            retry_after: retry_after.map(Duration::from_secs),
         }
     } else {
-        UploadError::Rejected { reason: said }
+        UploadError::Rejected { reason: message }
     })
 }
 
@@ -351,28 +355,30 @@ fn refusal_message(status: StatusCode, body: &Value) -> String {
             status.as_u16()
         );
     }
-    let shown = |text: &str| -> String {
-        let visible = |c: char| if c.is_control() { ' ' } else { c };
-        text.chars().take(300).map(visible).collect()
+    let printable = |text: &str| -> String {
+        let blank_control = |c: char| if c.is_control() { ' ' } else { c };
+        text.chars().take(300).map(blank_control).collect()
     };
-    let mut words = format!("status {}", status.as_u16());
+    let mut message = format!("status {}", status.as_u16());
     for key in ["error", "hint"] {
         if let Some(text) = body[key].as_str() {
-            words += if key == "error" { ": " } else { "; " };
-            words += &shown(text);
+            message += if key == "error" { ": " } else { "; " };
+            message += &printable(text);
         }
     }
-    words
+    message
 }
 
 /// Compresses text with gzip and returns whether it did. Text that compresses too well would be
 /// taken for a zip bomb, so it is sent as is.
 pub(crate) fn compress_text(text: &[u8]) -> (Vec<u8>, bool) {
-    let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-    let written = packer.write_all(text).and_then(|()| packer.finish());
-    match written {
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    let result = encoder.write_all(text).and_then(|()| encoder.finish());
+    match result {
         // The server's limit is a ratio of 100.
-        Ok(packed) if packed.len() < text.len() && packed.len() * 80 > text.len() => (packed, true),
+        Ok(compressed) if compressed.len() < text.len() && compressed.len() * 80 > text.len() => {
+            (compressed, true)
+        }
         _ => (text.to_vec(), false),
     }
 }
@@ -399,8 +405,8 @@ mod tests {
             ),
             ("io: Connection refused", "io: Connection refused"),
         ] {
-            let said = explain_connect_error(error);
-            assert!(said.contains(words), "{said}");
+            let explanation = explain_connect_error(error);
+            assert!(explanation.contains(words), "{explanation}");
         }
         assert!(
             parse_authorities(b"hello")

@@ -41,37 +41,37 @@ pub struct LineFile {
 }
 
 impl<'a> LineSource<'a> {
-    /// The whole text, unless it is longer than `most` bytes or in a file.
-    pub(crate) fn within_limit(self, most: usize) -> Option<&'a [u8]> {
+    /// Returns the complete text, unless it is longer than `max_bytes` bytes or in a file.
+    pub(crate) fn within_limit(self, max_bytes: usize) -> Option<&'a [u8]> {
         match self {
-            LineSource::InMemory(text) => (text.len() <= most).then_some(text),
+            LineSource::InMemory(text) => (text.len() <= max_bytes).then_some(text),
             LineSource::InFile(_) => None,
         }
     }
 
-    /// Number of lines.
+    /// Returns the number of lines.
     pub(crate) fn line_count(self) -> u64 {
         match self {
             LineSource::InMemory(text) => memchr::memchr_iter(b'\n', text).count() as u64,
-            LineSource::InFile(filed) => filed.count,
+            LineSource::InFile(file) => file.count,
         }
     }
 
-    /// Returns the lines from a number on, as many as fit into one part; empty at the end. The
-    /// header goes alone.
+    /// Returns as many lines as fit into one part, starting with line `from`; empty at the end. The
+    /// header is a part by itself.
     ///
     /// # Errors
     /// Fails if the file cannot be read.
     pub(crate) fn read_part(self, from: u64) -> io::Result<Cow<'a, [u8]>> {
         match self {
             LineSource::InMemory(text) => Ok(Cow::Borrowed(slice_part(text, from))),
-            LineSource::InFile(filed) => filed.read_part(from).map(Cow::Owned),
+            LineSource::InFile(file) => file.read_part(from).map(Cow::Owned),
         }
     }
 }
 
 fn slice_part(text: &[u8], from: u64) -> &[u8] {
-    let mut ends = memchr::memchr_iter(b'\n', text).map(|at| at + 1);
+    let mut ends = memchr::memchr_iter(b'\n', text).map(|index| index + 1);
     let start = match from {
         0 => 0,
         from => match ends.nth(from as usize - 1) {
@@ -101,21 +101,21 @@ impl LineFile {
         file: File,
         write: impl FnOnce(&mut dyn Write) -> Result<(), E>,
     ) -> Result<LineFile, E> {
-        let (count, marks) = {
+        let (count, offsets) = {
             let mut counted = LineCountingWriter {
-                to: BufWriter::with_capacity(PART_BYTES, &file),
+                out: BufWriter::with_capacity(PART_BYTES, &file),
                 bytes: 0,
                 count: 0,
-                marks: vec![0],
+                offsets: vec![0],
             };
             write(&mut counted)?;
             counted.flush()?;
-            (counted.count, counted.marks)
+            (counted.count, counted.offsets)
         };
         Ok(LineFile {
             file,
             count,
-            offsets: marks,
+            offsets,
         })
     }
 
@@ -131,7 +131,7 @@ impl LineFile {
             }
             let chunk = read.map(|_| chunk);
             chunk
-                .map(|own| (!own.is_empty()).then_some(own))
+                .map(|chunk| (!chunk.is_empty()).then_some(chunk))
                 .transpose()
         })
     }
@@ -164,19 +164,19 @@ impl LineFile {
 
 /// A file being written, with the count and offsets of its lines.
 struct LineCountingWriter<'a> {
-    to: BufWriter<&'a File>,
+    out: BufWriter<&'a File>,
     bytes: u64,
     count: u64,
-    marks: Vec<u64>,
+    offsets: Vec<u64>,
 }
 
 impl Write for LineCountingWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.to.write(bytes)?;
+        let written = self.out.write(bytes)?;
         for end in memchr::memchr_iter(b'\n', &bytes[..written]) {
             self.count += 1;
             if self.count.is_multiple_of(LINES_PER_OFFSET) {
-                self.marks.push(self.bytes + end as u64 + 1);
+                self.offsets.push(self.bytes + end as u64 + 1);
             }
         }
         self.bytes += written as u64;
@@ -184,7 +184,7 @@ impl Write for LineCountingWriter<'_> {
     }
 
     fn flush(&mut self) -> io::Result<()> {
-        self.to.flush()
+        self.out.flush()
     }
 }
 
@@ -222,32 +222,32 @@ mod tests {
 
     #[test]
     fn a_file_has_the_parts_of_the_same_lines_in_memory() {
-        let line = |at: usize| format!("{at} {}\n", "x".repeat(at * 7919 % 3001));
+        let line = |index: usize| format!("{index} {}\n", "x".repeat(index * 7919 % 3001));
         let mut text: String = (0..5000).map(line).collect();
         text += &line(PART_BYTES / 2).replace('x', &"y".repeat(2000));
         text += "last\n";
         let file = tempfile::tempfile().expect("a file");
-        let filed = LineFile::write(file, |out| {
+        let line_file = LineFile::write(file, |out| {
             // Writes need not end at line ends.
             text.as_bytes()
                 .chunks(1013)
-                .try_for_each(|some| out.write_all(some))
+                .try_for_each(|chunk| out.write_all(chunk))
         });
-        let filed = filed.expect("it can be written");
-        let (here, there) = (
+        let line_file = line_file.expect("it can be written");
+        let (in_memory, in_file) = (
             LineSource::InMemory(text.as_bytes()),
-            LineSource::InFile(&filed),
+            LineSource::InFile(&line_file),
         );
         assert_eq!(
-            (there.line_count(), there.within_limit(usize::MAX)),
+            (in_file.line_count(), in_file.within_limit(usize::MAX)),
             (5002, None)
         );
         let (mut from, mut parts) = (0, 0);
-        while from < here.line_count() {
-            let part = there.read_part(from).expect("it can be read");
+        while from < in_memory.line_count() {
+            let part = in_file.read_part(from).expect("it can be read");
             assert_eq!(
                 part,
-                here.read_part(from).expect("it is there"),
+                in_memory.read_part(from).expect("it is there"),
                 "from {from}"
             );
             from += LineSource::InMemory(&part).line_count();
@@ -256,12 +256,12 @@ mod tests {
         assert!(parts > 5, "{parts}");
         for from in [1, 1023, 1024, 1025, 4999, 5001, 5002, 9999] {
             assert_eq!(
-                there.read_part(from).ok(),
-                here.read_part(from).ok(),
+                in_file.read_part(from).ok(),
+                in_memory.read_part(from).ok(),
                 "from {from}"
             );
         }
-        let chunks: Result<Vec<Vec<u8>>, io::Error> = filed.chunks().collect();
+        let chunks: Result<Vec<Vec<u8>>, io::Error> = line_file.chunks().collect();
         assert_eq!(chunks.expect("it can be read").concat(), text.as_bytes());
     }
 }

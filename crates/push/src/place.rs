@@ -11,7 +11,7 @@ pub struct UploadTarget {
     project: String,
 }
 
-/// Why a text does not identify a project on a server.
+/// Why a string does not identify a project on a server.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseTargetError {
     /// It is not the address of a project.
@@ -42,25 +42,25 @@ impl FromStr for UploadTarget {
     type Err = ParseTargetError;
 
     fn from_str(text: &str) -> Result<UploadTarget, ParseTargetError> {
-        let no_address = || ParseTargetError::InvalidAddress(text.to_owned());
-        let (scheme, location) = text.split_once("://").ok_or_else(no_address)?;
+        let invalid_address = || ParseTargetError::InvalidAddress(text.to_owned());
+        let (scheme, location) = text.split_once("://").ok_or_else(invalid_address)?;
         let location = location.strip_suffix('/').unwrap_or(location);
-        let (host, path) = location.split_once('/').ok_or_else(no_address)?;
+        let (host, path) = location.split_once('/').ok_or_else(invalid_address)?;
         if host.contains('@') {
             return Err(ParseTargetError::HasCredentials);
         }
         let is_name = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
         let project = path.rsplit('/').next().unwrap_or_default();
         let is_project = !project.is_empty() && project.bytes().all(is_name);
-        let is_plain = |byte: u8| byte.is_ascii_graphic() && !b"?#\\\"<>".contains(&byte);
-        if host.is_empty() || !is_project || !location.bytes().all(is_plain) {
-            return Err(no_address());
+        let is_url_byte = |byte: u8| byte.is_ascii_graphic() && !b"?#\\\"<>".contains(&byte);
+        if host.is_empty() || !is_project || !location.bytes().all(is_url_byte) {
+            return Err(invalid_address());
         }
         match scheme {
             "https" => {}
             "http" if is_this_machine(host) => {}
             "http" => return Err(ParseTargetError::Unencrypted(text.to_owned())),
-            _ => return Err(no_address()),
+            _ => return Err(invalid_address()),
         }
         let server = location.strip_suffix(project).unwrap_or(location);
         Ok(UploadTarget {
@@ -70,10 +70,10 @@ impl FromStr for UploadTarget {
     }
 }
 
-/// Whether a host is a loopback address, with or without a port.
+/// Returns whether a host is a loopback address, with or without a port.
 fn is_this_machine(host: &str) -> bool {
     let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        Some(bracketed) => bracketed.split(']').next().unwrap_or_default(),
         None => host.split(':').next().unwrap_or_default(),
     };
     name == "localhost"
@@ -92,9 +92,9 @@ impl fmt::Display for UploadTarget {
 mod tests {
     use super::*;
 
-    fn read(text: &str) -> Result<String, ParseTargetError> {
+    fn parse_session_url(text: &str) -> Result<String, ParseTargetError> {
         text.parse::<UploadTarget>()
-            .map(|place| place.session_url("x"))
+            .map(|target| target.session_url("x"))
     }
 
     #[test]
@@ -114,24 +114,24 @@ mod tests {
                 "http://[::1]:7600/api/v1/a/sessions/x",
             ),
         ] {
-            assert_eq!(read(text).as_deref(), Ok(address));
+            assert_eq!(parse_session_url(text).as_deref(), Ok(address));
         }
-        let place: UploadTarget = "https://h/core/".parse().unwrap();
-        assert_eq!(place.to_string(), "https://h/core");
+        let target: UploadTarget = "https://h/core/".parse().unwrap();
+        assert_eq!(target.to_string(), "https://h/core");
     }
 
     #[test]
     fn what_would_give_a_secret_away_is_refused() {
         assert!(matches!(
-            read("http://h/core"),
+            parse_session_url("http://h/core"),
             Err(ParseTargetError::Unencrypted(_))
         ));
         assert!(matches!(
-            read("http://127.0.0.1.evil/core"),
+            parse_session_url("http://127.0.0.1.evil/core"),
             Err(ParseTargetError::Unencrypted(_))
         ));
         assert_eq!(
-            read("https://me:secret@h/core"),
+            parse_session_url("https://me:secret@h/core"),
             Err(ParseTargetError::HasCredentials)
         );
         for text in [
@@ -144,7 +144,10 @@ mod tests {
             "https://h/a b/core",
         ] {
             assert!(
-                matches!(read(text), Err(ParseTargetError::InvalidAddress(_))),
+                matches!(
+                    parse_session_url(text),
+                    Err(ParseTargetError::InvalidAddress(_))
+                ),
                 "{text}"
             );
         }

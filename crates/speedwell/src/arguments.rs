@@ -1,7 +1,7 @@
 //! Parses the command line and reports parse errors.
 //!
 //! Replaces what clap would print where that is not good enough: the short help, suggestions for
-//! short names, and suggestions of hidden items. Independent of what any command does. Start at
+//! short names, and suggestions of hidden items. Does not know what any command does. Start at
 //! [`parse_command_line`].
 
 use super::{CommandLine, CommandStatus, output_files, short_help, status};
@@ -19,11 +19,11 @@ pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, 
         .iter()
         .find(|argument| argument.to_str().is_none())
     {
-        // Names of cases, sessions and files are stored as text.
+        // Names of cases, sessions and files are stored as UTF-8.
         status::print_error(&anyhow::anyhow!(
             "argument {argument:?} is not valid UTF-8\nhint: rename the file"
         ));
-        return Err(CommandStatus::COULD_NOT);
+        return Err(CommandStatus::FAILED);
     }
     let name = arguments.get(1).and_then(|name| name.to_str());
     let mut grammar = CommandLine::command();
@@ -40,21 +40,21 @@ pub(super) fn parse_command_line(arguments: &[OsString]) -> Result<CommandLine, 
         // The list of all commands needs their descriptions.
         grammar.build();
     }
-    let matched = grammar
+    let parsed = grammar
         .try_get_matches_from_mut(arguments)
         .and_then(|matches| Ok((CommandLine::from_arg_matches(&matches)?, matches)));
-    let (line, matches) = matched.map_err(|error| {
+    let (line, matches) = parsed.map_err(|error| {
         let formatted = error.format(&mut grammar);
         let command = if lists_commands {
             &grammar
         } else {
             typed_command(&grammar)
         };
-        answer_refused(formatted, command, arguments)
+        print_refusal(formatted, command, arguments)
     })?;
     output_files::check_outputs(&grammar, &matches).map_err(|error| {
         status::print_error(&error);
-        CommandStatus::COULD_NOT
+        CommandStatus::FAILED
     })?;
     Ok(line)
 }
@@ -77,7 +77,7 @@ fn typed_command(grammar: &Command) -> &Command {
 }
 
 /// Prints the help or the error, and returns the exit status.
-fn answer_refused(
+fn print_refusal(
     mut error: clap::Error,
     command: &Command,
     arguments: &[OsString],
@@ -97,7 +97,7 @@ fn answer_refused(
         }
     };
     if error.use_stderr() {
-        CommandStatus::COULD_NOT
+        CommandStatus::FAILED
     } else {
         CommandStatus::DONE
     }
@@ -105,12 +105,12 @@ fn answer_refused(
 
 /// Returns whether `--help` or the command `help` was typed, rather than `-h`.
 fn asks_for_long_help(arguments: &[OsString]) -> bool {
-    let is_command = arguments
+    let is_help_command = arguments
         .iter()
         .skip(1)
         .take(2)
         .any(|argument| argument == "help");
-    is_command || arguments.iter().any(|argument| argument == "--help")
+    is_help_command || arguments.iter().any(|argument| argument == "--help")
 }
 
 /// Renders text for standard output: with colors only on a terminal without `NO_COLOR`.

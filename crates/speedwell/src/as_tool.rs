@@ -37,13 +37,13 @@ pub fn run(args: AsArgs) -> anyhow::Result<CommandStatus> {
     let (stdin, stdout, stderr) = (std::io::stdin(), std::io::stdout(), std::io::stderr());
     // Rewritten progress lines are for people, and would mix with rows printed to the same
     // terminal.
-    let shown = stderr.is_terminal() && !stdout.is_terminal();
+    let shows_progress = stderr.is_terminal() && !stdout.is_terminal();
     let mut console = DropInConsole {
         stdin: &mut stdin.lock(),
         stdout: &mut BufWriter::new(stdout.lock()),
         stderr: &mut std::io::stderr(),
         stdout_is_terminal: std::io::stdout().is_terminal(),
-        progress: shown.then(|| Box::new(stderr) as Box<dyn Write + Send>),
+        progress: shows_progress.then(|| Box::new(stderr) as Box<dyn Write + Send>),
         directory: std::env::current_dir()?,
         variable: &|name| std::env::var(name).ok(),
         measure: &execute_scripts,

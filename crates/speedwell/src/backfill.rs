@@ -83,7 +83,7 @@ fn parse_points(text: &str) -> Result<usize, String> {
     }
 }
 
-/// Measures, and reports which revisions have points.
+/// Measures the revisions, and reports which of them have points.
 ///
 /// # Errors
 /// Returns an error for an invalid range, a newest revision that cannot be measured, or a store
@@ -96,22 +96,22 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
     );
     let mut store = args.store.open_store()?;
     let mut progress = ProgressDisplay::with_notes(&args.output);
-    let found = measure::backfill_line(
+    let result = measure::backfill_line(
         &args.backfill_request()?,
         &args.session_request(),
         &mut store,
         &mut progress,
     )?;
-    for (_, outcome) in &found.revisions {
+    for (_, outcome) in &result.revisions {
         if let RevisionOutcome::Failed(reason) = outcome {
             status::print_warning(reason);
         }
     }
     args.output.print_document(&report::report_backfill(
-        &backfill_lines(&found),
-        found.line,
+        &backfill_lines(&result),
+        result.line,
     ))?;
-    Ok(match found.early {
+    Ok(match result.early {
         None => CommandStatus::DONE,
         Some(EarlyStop::Interrupted) => {
             status::print_note(
@@ -121,24 +121,24 @@ pub fn run(args: BackfillArgs) -> anyhow::Result<CommandStatus> {
         }
         Some(EarlyStop::Budget) => {
             status::print_note("the time budget is used up; run the same command to continue");
-            CommandStatus::NO
+            CommandStatus::NEGATIVE
         }
         Some(EarlyStop::NoMoreRevisions) => {
-            let points = found.count_points();
+            let points = result.count_points();
             status::print_note(&format!(
                 "{points} of the {} revisions have a point",
-                found.line
+                result.line
             ));
-            if points == found.line {
+            if points == result.line {
                 CommandStatus::DONE
             } else {
-                CommandStatus::NO
+                CommandStatus::NEGATIVE
             }
         }
     })
 }
 
-fn backfill_lines(found: &BackfillResult) -> Vec<BackfillLine> {
+fn backfill_lines(result: &BackfillResult) -> Vec<BackfillLine> {
     let line = |(revision, outcome): &(_, RevisionOutcome)| {
         let (outcome, session, failures) = match outcome {
             RevisionOutcome::Measured(number, failures) => {
@@ -157,7 +157,7 @@ fn backfill_lines(found: &BackfillResult) -> Vec<BackfillLine> {
             failures,
         }
     };
-    found.revisions.iter().map(line).collect()
+    result.revisions.iter().map(line).collect()
 }
 
 impl BackfillArgs {

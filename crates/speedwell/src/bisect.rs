@@ -78,7 +78,7 @@ pub struct BisectArgs {
     /// Smallest change that matters
     ///
     /// There is no search if the ends differ by less.
-    #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percent, help_heading = "Search")]
+    #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percentage_as_fraction, help_heading = "Search")]
     threshold: f64,
     /// Judge benchmarks that changed: each side measures its own version
     #[arg(long, help_heading = "Search")]
@@ -107,7 +107,7 @@ pub struct BisectArgs {
     machine: MachineArgs,
 }
 
-/// Searches and reports the result.
+/// Searches for the revision and reports the result.
 ///
 /// # Errors
 /// Returns an error for an invalid range, targets that are not exactly one case, an end that cannot
@@ -126,31 +126,32 @@ pub fn run(args: BisectArgs) -> anyhow::Result<CommandStatus> {
             measure::start_bisection(plans, &args.session_request(), &mut store, &mut progress)?
         }
     };
-    let found = analysis::analyze_bisection(&session).context("the session is not a bisection")?;
+    let findings =
+        analysis::analyze_bisection(&session).context("the session is not a bisection")?;
     let mut document =
-        report::report_bisection(&found, &session.failures, &args.output.report_settings());
+        report::report_bisection(&findings, &session.failures, &args.output.report_settings());
     document.append_document(report::report_circumstances(
         &[(None, &session)],
         &AnalysisFindings::default(),
     ));
     args.output.print_document(&document)?;
-    if found.answer.is_none() && !args.store.no_save {
-        status::print_note(&how_to_resume(&session, &args.store));
+    if findings.answer.is_none() && !args.store.no_save {
+        status::print_note(&resume_note(&session, &args.store));
     }
-    Ok(CommandStatus::of_end(ended).worse_of(of_found(&found)))
+    Ok(CommandStatus::from_session_end(ended).worse_of(answer_status(&findings)))
 }
 
-fn of_found(found: &BisectFindings) -> CommandStatus {
-    match &found.answer {
+fn answer_status(findings: &BisectFindings) -> CommandStatus {
+    match &findings.answer {
         Some(answer) if answer.is_found() => CommandStatus::DONE,
         Some(answer) if matches!(answer.ends, EndsComparison::Unmeasurable(_)) => {
-            CommandStatus::COULD_NOT
+            CommandStatus::FAILED
         }
-        _ => CommandStatus::NO,
+        _ => CommandStatus::NEGATIVE,
     }
 }
 
-fn how_to_resume(session: &Session, store: &StoreArgs) -> String {
+fn resume_note(session: &Session, store: &StoreArgs) -> String {
     format!(
         "completed runs are stored; resume with: speedwell bisect --resume @{}{}",
         session.number.unwrap_or_default(),
@@ -199,12 +200,12 @@ impl BisectArgs {
             ..BisectRequest::default()
         };
         if let Some(number) = self.change {
-            let (suspect, of_change) = confirm::prepare_change(store, number, &measuring)?;
+            let (suspect, change_request) = confirm::prepare_change(store, number, &measuring)?;
             let metric = suspect.series.metric.name.clone();
             request.metric = request.metric.or(Some(metric));
             request.range = format!("{}..{}", suspect.change.before, suspect.change.after);
             request.suspect = Some(suspect);
-            measuring = of_change;
+            measuring = change_request;
         }
         measuring.variants.build = self.build.build_request();
         request.measuring = measuring;

@@ -1,6 +1,6 @@
 //! `speedwell comment`: posts the result as a pull-request comment and as a commit status.
 //!
-//! Decides which texts are posted where. A refused post is a warning, never a failure, because the
+//! Decides what is posted where. A refused post is a warning, never a failure, because the
 //! results are stored anyway. `speedwell_forge` finds the existing comment. Start at [`run`].
 
 use super::options::{ComparisonArgs, SelectionArgs, StoreArgs, env_variable};
@@ -86,8 +86,8 @@ pub struct CommentArgs {
 /// Posts the comment, and the commit status if requested.
 ///
 /// # Errors
-/// Returns an error if there is no pull request, no token, or nothing to compare. The comment
-/// reports the last, too.
+/// Returns an error if there is no pull request, no token, or nothing to compare. If there is
+/// nothing to compare, the comment says so, too.
 pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     let origin = environment::find_origin(Path::new("."), &OriginRequest::default());
     let link = args
@@ -99,7 +99,7 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
         .clone()
         .or_else(|| PullRequestRef::from_job(&env_variable));
     let mut answer = match &args.text {
-        Some(path) => of_text(path)?,
+        Some(path) => answer_from_file(path)?,
         None => build_answer(&args),
     };
     let job_origin = origin.filter(|origin| origin.source == OriginSource::Ci);
@@ -118,12 +118,12 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     if args.dry_run {
         status::write_stdout(&answer.body)?;
     } else {
-        let place = pull_request.context(
+        let pull_request = pull_request.context(
             "no pull request given, and this is not a CI job of one\nhint: name it with --on github:OWNER/NAME#12, or use --dry-run",
         )?;
-        let token = read_token(&args, &place)?;
-        let client = ForgeClient::new(place.clone(), token);
-        post_update(&client, &place, &args, &answer, link);
+        let token = read_token(&args, &pull_request)?;
+        let client = ForgeClient::new(pull_request.clone(), token);
+        post_update(&client, &pull_request, &args, &answer, link);
     }
     match answer.failure {
         Some(failure) => Err(failure),
@@ -131,19 +131,19 @@ pub fn run(args: CommentArgs) -> anyhow::Result<CommandStatus> {
     }
 }
 
-fn read_token(args: &CommentArgs, place: &PullRequestRef) -> anyhow::Result<ForgeToken> {
+fn read_token(args: &CommentArgs, pull_request: &PullRequestRef) -> anyhow::Result<ForgeToken> {
     if let Some(path) = &args.token_file {
         let text = fs::read_to_string(path)
             .with_context(|| format!("cannot read the token in '{}'", path.display()))?;
         return Ok(ForgeToken::new(text));
     }
-    let names = place.forge.token_variables();
+    let names = pull_request.forge.token_variables();
     let token = names
         .iter()
         .find_map(|name| env_variable(name))
         .with_context(|| {
             format!(
-                "no token for {place}\nhint: set {}, or name a file with --token-file",
+                "no token for {pull_request}\nhint: set {}, or name a file with --token-file",
                 names.join(" or ")
             )
         })?;
@@ -151,14 +151,14 @@ fn read_token(args: &CommentArgs, place: &PullRequestRef) -> anyhow::Result<Forg
 }
 
 /// Builds an answer from the user's own Markdown.
-fn of_text(path: &Path) -> anyhow::Result<PullAnswer> {
+fn answer_from_file(path: &Path) -> anyhow::Result<PullAnswer> {
     let mut body = String::new();
-    let read = if path == Path::new("-") {
+    let result = if path == Path::new("-") {
         std::io::stdin().read_to_string(&mut body).map(drop)
     } else {
         fs::read_to_string(path).map(|text| body = text)
     };
-    read.with_context(|| format!("cannot read '{}'", path.display()))?;
+    result.with_context(|| format!("cannot read '{}'", path.display()))?;
     ensure!(!body.trim().is_empty(), "'{}' is empty", path.display());
     let at_unix_ms = u64::try_from(unix_time_ms()).unwrap_or_default();
     let stamp = ResultStamp {
@@ -188,14 +188,14 @@ fn build_answer(args: &CommentArgs) -> PullAnswer {
 }
 
 fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<PullAnswer> {
-    let found = read(args, started)?;
-    source::reject_identical(&found)?;
-    let labelled: Vec<LabelledSession<'_>> = found.iter().map(ResultSource::labelled).collect();
+    let sources = read_results(args, started)?;
+    source::reject_identical(&sources)?;
+    let labelled: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
     let settings = args
         .comparison
         .analysis_settings(&args.selection.metric.names, None);
     let sessions = labelled.iter().map(|(_, session, _)| *session);
-    pull_answer::of_comparison(&labelled, &settings, args.comparison.fail_on, |findings| {
+    pull_answer::answer_from_comparison(&labelled, &settings, args.comparison.fail_on, |findings| {
         args.store.mark_findings(findings, sessions);
     })
 }
@@ -203,42 +203,47 @@ fn compare_sources(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Res
 /// Reads the given sources; by default the newest session, together with @base if it has a single
 /// variant. Sets `started` to the start time of the newest source, even if another source cannot be
 /// read.
-fn read(args: &CommentArgs, started: &mut Option<i64>) -> anyhow::Result<Vec<ResultSource>> {
+fn read_results(
+    args: &CommentArgs,
+    started: &mut Option<i64>,
+) -> anyhow::Result<Vec<ResultSource>> {
     let selection = args.selection.build_selection(&[], TrialMode::No)?;
-    let mut read = |words: &[String]| {
-        let operands = operand::parse_all(words)?;
-        let found = source::read_sources(&operands, &selection, &mut || args.store.open_to_read());
-        let newest = found.as_ref().ok().and_then(|found| found.last());
+    let mut read_operands = |texts: &[String]| {
+        let operands = operand::parse_all(texts)?;
+        let sources =
+            source::read_sources(&operands, &selection, &mut || args.store.open_to_read());
+        let newest = sources.as_ref().ok().and_then(|sources| sources.last());
         *started = newest.map_or(*started, |newest| Some(newest.session.started_unix_ms));
-        found
+        sources
     };
     if let Some((newest, _)) = args.sources.split_last() {
-        let found = read(&args.sources);
-        if found.is_err() && newest != "-" {
+        let sources = read_operands(&args.sources);
+        if sources.is_err() && newest != "-" {
             // Read for its start time only.
-            let _ = read(std::slice::from_ref(newest));
+            let _ = read_operands(std::slice::from_ref(newest));
         }
-        return found;
+        return sources;
     }
-    let newest = read(&["@latest".to_owned()])?;
+    let newest = read_operands(&["@latest".to_owned()])?;
     if newest
         .iter()
         .any(|source| source.session.variants.len() > 1)
     {
         return Ok(newest);
     }
-    read(&["@base".to_owned(), "@latest".to_owned()])
+    read_operands(&["@base".to_owned(), "@latest".to_owned()])
 }
 
 /// Posts the update and reports on stderr what happened.
 fn post_update(
     client: &ForgeClient,
-    place: &PullRequestRef,
+    pull_request: &PullRequestRef,
     args: &CommentArgs,
     answer: &PullAnswer,
     link: Option<String>,
 ) {
-    let project = place.repository.rsplit('/').next().unwrap_or_default();
+    let repository = &pull_request.repository;
+    let project = repository.rsplit('/').next().unwrap_or_default();
     let context = format!("speedwell/{}", args.check);
     let update = PullUpdate {
         comment: Some(CommentText {
@@ -255,22 +260,22 @@ fn post_update(
             link,
         }),
     };
-    let outcome = client.post_update(&update, &|one, other| order_revisions(one, other));
+    let outcome = client.post_update(&update, &|first, second| order_revisions(first, second));
     if let Some(Ok(posted)) = &outcome.comment {
         if matches!(
             posted,
             CommentOutcome::Created(_) | CommentOutcome::Edited(_)
         ) {
-            store_comment(place, args, answer);
+            store_comment(pull_request, args, answer);
         }
         status::print_note(&match posted {
-            CommentOutcome::Created(id) => format!("wrote comment {id} on {place}"),
-            CommentOutcome::Edited(id) => format!("updated comment {id} on {place}"),
+            CommentOutcome::Created(id) => format!("wrote comment {id} on {pull_request}"),
+            CommentOutcome::Edited(id) => format!("updated comment {id} on {pull_request}"),
             CommentOutcome::Unchanged(id) => {
-                format!("comment {id} on {place} is already up to date")
+                format!("comment {id} on {pull_request} is already up to date")
             }
             CommentOutcome::Outdated(id) => {
-                format!("kept comment {id} on {place}: it shows a newer result")
+                format!("kept comment {id} on {pull_request}: it shows a newer result")
             }
         });
     }
@@ -291,11 +296,11 @@ fn post_update(
 
 /// Records the posted comment in the store. Failing to do so is only a warning, because the comment
 /// is posted.
-fn store_comment(place: &PullRequestRef, args: &CommentArgs, answer: &PullAnswer) {
+fn store_comment(pull_request: &PullRequestRef, args: &CommentArgs, answer: &PullAnswer) {
     let comment = PostedComment {
-        forge: place.forge.to_string(),
-        repository: place.repository.clone(),
-        pull: place.number.to_string(),
+        forge: pull_request.forge.to_string(),
+        repository: pull_request.repository.clone(),
+        pull: pull_request.number.to_string(),
         revision: answer.stamp.revision.clone(),
         posted_unix_ms: unix_time_ms(),
         text: answer.body.clone(),
@@ -304,21 +309,21 @@ fn store_comment(place: &PullRequestRef, args: &CommentArgs, answer: &PullAnswer
         .filter(|path| path.is_file() || Store::server_address(path).is_some());
     let stored =
         database.map(|path| Store::open(&path).and_then(|mut store| store.store_comment(&comment)));
-    if let Some(Err(why)) = stored {
-        status::print_warning(&format!("The comment cannot be stored: {why:#}."));
+    if let Some(Err(error)) = stored {
+        status::print_warning(&format!("The comment cannot be stored: {error:#}."));
     }
 }
 
 /// Orders two revisions by age if one is an ancestor of the other.
-fn order_revisions(one: &str, other: &str) -> Option<Ordering> {
+fn order_revisions(first: &str, second: &str) -> Option<Ordering> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
-    let (one, other) = (git.commit_id(one)?, git.commit_id(other)?);
-    if one == other {
+    let (first, second) = (git.commit_id(first)?, git.commit_id(second)?);
+    if first == second {
         return Some(Ordering::Equal);
     }
-    match git.merge_base(&one, &other)? {
-        base if base == one => Some(Ordering::Less),
-        base if base == other => Some(Ordering::Greater),
+    match git.merge_base(&first, &second)? {
+        base if base == first => Some(Ordering::Less),
+        base if base == second => Some(Ordering::Greater),
         _ => None,
     }
 }

@@ -1,4 +1,5 @@
-//! `speedwell compare`: existing results, programs, or variants measured first.
+//! `speedwell compare`: compares existing results, or measures programs or variants and then
+//! compares them.
 
 use super::gate::{CommandGate, every_metric};
 use super::operand::{self, SourceOperand};
@@ -36,7 +37,8 @@ use std::path::Path;
 #[command(
     mut_arg("targets", |arg| arg.value_name("SOURCE|TARGET").help(
         "Results or programs to compare; with --old, targets to measure")),
-    // mut_arg moves an argument to the end of the list, where the one after '--' must be.
+    // mut_arg moves an argument to the end. Move `arguments` there again, because the argument
+    // after '--' must be the last one.
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
   speedwell compare --old ./node-18 --new ./node-22 string_decoder
@@ -86,20 +88,20 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
         return profiles::compare_profiles(&operands, &recorded, &args);
     }
     if args.execution.order == OrderName::Paired {
-        let places = operands.iter().flat_map(|operand| &operand.places);
-        let places: Vec<String> = places.cloned().collect();
-        speedwell_measure::check_paired_targets(&places, &std::env::current_dir()?)?;
+        let locations = operands.iter().flat_map(|operand| &operand.locations);
+        let locations: Vec<String> = locations.cloned().collect();
+        speedwell_measure::check_paired_targets(&locations, &std::env::current_dir()?)?;
     }
     let mut progress = ProgressDisplay::new(&args.output);
-    let tell = speedwell_measure::shared_emitter(&mut progress);
+    let emitter = speedwell_measure::shared_emitter(&mut progress);
     let sides: Vec<Option<ComparisonSide>> = operands
         .iter()
-        .map(|operand| source::program_side(operand, &args.arguments, &tell))
+        .map(|operand| source::program_side(operand, &args.arguments, &emitter))
         .collect::<anyhow::Result<_>>()?;
-    let word = operand::common_word(&operands);
+    let common_name = operand::common_name(&operands);
     let measured: Vec<ComparisonSide> = sides.iter().flatten().cloned().collect();
     if measured.len() == operands.len() {
-        return measure_sides(&measured, word.as_deref(), &args);
+        return measure_sides(&measured, common_name.as_deref(), &args);
     }
     if measured.is_empty() {
         let selection = args.selection.build_selection(&[], TrialMode::No)?;
@@ -107,14 +109,14 @@ pub fn run(args: CompareArgs) -> anyhow::Result<CommandStatus> {
         let sources =
             source::read_sources(&operands, &selection, &mut || args.store.open_to_read())
                 .map_err(|error| mistaken_sources::explain_mistake(error, &operands))?;
-        return of_results(sources, &args);
+        return compare_results(sources, &args);
     }
-    compare_with_results(&operands, &measured, word.as_deref(), &args)
+    compare_with_results(&operands, &measured, common_name.as_deref(), &args)
 }
 
 fn measure_sides(
     sides: &[ComparisonSide],
-    word: Option<&str>,
+    common_name: Option<&str>,
     args: &RunArgs,
 ) -> anyhow::Result<CommandStatus> {
     if let [only] = sides {
@@ -125,26 +127,26 @@ fn measure_sides(
     }
     let task = args.measure_task();
     let mut store = task.open_store()?;
-    let plans = plan_sides(sides, word, args)?;
+    let plans = plan_sides(sides, common_name, args)?;
     run::execute_plans(plans, &mut store, &task)
 }
 
 fn plan_sides(
     sides: &[ComparisonSide],
-    word: Option<&str>,
+    common_name: Option<&str>,
     args: &RunArgs,
 ) -> anyhow::Result<PreparedPlan> {
     let selection = args
         .selection
         .build_selection(&[], args.execution.trial_mode())?;
-    PreparedPlan::plan_sides(sides, word, &selection, &args.plan_request()?)
+    PreparedPlan::plan_sides(sides, common_name, &selection, &args.plan_request()?)
 }
 
 /// Measures the programs, then compares them with the stored results.
 fn compare_with_results(
     operands: &[SourceOperand],
     sides: &[ComparisonSide],
-    word: Option<&str>,
+    common_name: Option<&str>,
     args: &RunArgs,
 ) -> anyhow::Result<CommandStatus> {
     let settings = analysis_settings(args);
@@ -153,7 +155,7 @@ fn compare_with_results(
         ..args.measure_task()
     };
     let mut store = task.open_store()?;
-    let plans = plan_sides(sides, word, args)?;
+    let plans = plan_sides(sides, common_name, args)?;
     if args.execution.list || args.execution.test {
         return run::execute_plans(plans, &mut store, &task);
     }
@@ -162,17 +164,20 @@ fn compare_with_results(
     let mut others: Vec<Option<ResultSource>> = Vec::new();
     for operand in operands {
         let is_measured = sides.iter().any(|side| side.variant.name == operand.label);
-        let read = if is_measured {
+        let source = if is_measured {
             None
         } else {
-            source::read_one(operand, word, &selection, &mut || args.store.open_to_read())?.pop()
+            source::read_one(operand, common_name, &selection, &mut || {
+                args.store.open_to_read()
+            })?
+            .pop()
         };
-        others.push(read);
+        others.push(source);
     }
     source::check_outputs(operands, &args.output)?;
     let (session, ended) = run::measure_session(plans, &mut store, &task)?;
-    let read = others.iter().flatten().map(|source| &source.session);
-    source::check_metrics(read.chain([&session]), &settings)?;
+    let result_sessions = others.iter().flatten().map(|source| &source.session);
+    source::check_metrics(result_sessions.chain([&session]), &settings)?;
     let sources: Vec<LabelledSession<'_>> = operands
         .iter()
         .zip(&others)
@@ -185,14 +190,17 @@ fn compare_with_results(
     args.store
         .mark_findings(&mut findings, source_sessions(&sources));
     let status = print_comparison(&findings, &sources, &settings, args)?;
-    Ok(ended.of_gate(status))
+    Ok(ended.combine_with_gate(status))
 }
 
 fn source_sessions<'a>(sources: &'a [LabelledSession<'_>]) -> impl Iterator<Item = &'a Session> {
     sources.iter().map(|(_, session, _)| *session)
 }
 
-fn of_results(mut sources: Vec<ResultSource>, args: &RunArgs) -> anyhow::Result<CommandStatus> {
+fn compare_results(
+    mut sources: Vec<ResultSource>,
+    args: &RunArgs,
+) -> anyhow::Result<CommandStatus> {
     let settings = analysis_settings(args);
     source::reject_identical(&sources)?;
     match (settings.baseline.as_deref(), &mut sources[..]) {
@@ -200,7 +208,7 @@ fn of_results(mut sources: Vec<ResultSource>, args: &RunArgs) -> anyhow::Result<
         (Some(name), [only]) => {
             source::check_variant(&only.session, Some(name)).context("in --baseline")?;
         }
-        (Some(name), many) => put_first(many, name)?,
+        (Some(name), other_sources) => put_first(other_sources, name)?,
     }
     source::check_metrics(sources.iter().map(|source| &source.session), &settings)?;
     let sources: Vec<LabelledSession<'_>> = sources.iter().map(ResultSource::labelled).collect();
@@ -214,7 +222,7 @@ fn of_results(mut sources: Vec<ResultSource>, args: &RunArgs) -> anyhow::Result<
 fn put_first(sources: &mut [ResultSource], name: &str) -> anyhow::Result<()> {
     let labels: Vec<&str> = sources.iter().map(|source| source.label.as_str()).collect();
     match labels.iter().position(|label| *label == name) {
-        Some(at) => sources[..=at].rotate_right(1),
+        Some(index) => sources[..=index].rotate_right(1),
         None => bail!(
             "in --baseline: no source is named '{name}'\nhint: the sources are {}",
             labels.join(", ")

@@ -20,14 +20,14 @@ use speedwell_suite::experiment::Experiment;
 /// Returns an error if an output cannot be written.
 pub fn report_session(session: &Session, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
     let settings = &task.settings;
-    let is_whole = task.study.x_axis.is_none() && settings.metrics.is_empty();
-    if let Some(written) = &session.design.experiment
-        && is_whole
+    let is_unrestricted = task.study.x_axis.is_none() && settings.metrics.is_empty();
+    if let Some(definition) = &session.design.experiment
+        && is_unrestricted
     {
-        return experiment::report_experiment(session, written, task);
+        return experiment::report_experiment(session, definition, task);
     }
     if let Some(rule) = &session.design.steady.filter(|rule| !rule.is_metric)
-        && is_whole
+        && is_unrestricted
     {
         return report_series(session, rule, task);
     }
@@ -74,22 +74,25 @@ fn report_series(
     rule: &SteadyRule,
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
-    let found = warmup::analyze_warmup(session, rule, &task.settings);
-    let mut document =
-        report::report_warmup(&found, &session.environment, &task.output.report_settings());
+    let findings = warmup::analyze_warmup(session, rule, &task.settings);
+    let mut document = report::report_warmup(
+        &findings,
+        &session.environment,
+        &task.output.report_settings(),
+    );
     document.append_document(report::report_circumstances(
         &[(None, session)],
-        &found.findings,
+        &findings.findings,
     ));
-    let failures = status::of_failures(&session.failures);
-    let gate = CommandGate::from_outcome(found.judge_gate(task.fail_on), failures);
+    let failures = status::status_of_failures(&session.failures);
+    let gate = CommandGate::from_outcome(findings.judge_gate(task.fail_on), failures);
     gate.add_to(&mut document, &task.output);
     task.output.print_document(&document)?;
     Ok(gate.exit_status())
 }
 
-/// Evaluates the gate of a stored session that has rules of its own: an experiment's, or those for
-/// series. Returns `None` for a session that is judged by its findings.
+/// Evaluates the gate of a stored session that has its own rules: those of an experiment, or those
+/// for series. Returns `None` for a session that is judged by its findings.
 ///
 /// # Errors
 /// Returns an error if the experiment cannot be read.
@@ -101,13 +104,13 @@ pub fn own_gate(
     if !settings.metrics.is_empty() {
         return Ok(None);
     }
-    let outcome = if let Some(written) = &session.design.experiment {
-        let experiment = Experiment::parse(written)?;
+    let outcome = if let Some(definition) = &session.design.experiment {
+        let experiment = Experiment::parse(definition)?;
         if experiment.compare.gates.is_empty() && fail_on == FailOn::Never {
             None
         } else {
-            let found = analysis::experiment::analyze_experiment(session, &experiment, settings);
-            found.judge_gates(&experiment, session, fail_on)
+            let findings = analysis::experiment::analyze_experiment(session, &experiment, settings);
+            findings.judge_gates(&experiment, session, fail_on)
         }
     } else if let Some(rule) = session.design.steady.filter(|rule| !rule.is_metric) {
         let judge = || warmup::analyze_warmup(session, &rule, settings).judge_gate(fail_on);
@@ -125,15 +128,24 @@ pub fn own_gate(
 ///
 /// # Errors
 /// Returns an error if an output cannot be written, or the session has too many runs for the task.
-pub fn report_stored(of: (&Store, i64), task: &MeasureTask) -> anyhow::Result<CommandStatus> {
-    let (wanted, output) = (SessionSelection::default(), task.output.report_settings());
+pub fn report_stored(
+    stored_session: (&Store, i64),
+    task: &MeasureTask,
+) -> anyhow::Result<CommandStatus> {
+    let (selection, output) = (SessionSelection::default(), task.output.report_settings());
     let mut gate = CommandGate::default();
     let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
         task.store.mark_findings(findings, [header]);
         gate = CommandGate::new(findings, task.fail_on, || None);
     };
     let document = match task.study.x_axis {
-        None => large::large_document(of, &wanted, &task.settings, &output, &mut mark)?,
+        None => large::large_document(
+            stored_session,
+            &selection,
+            &task.settings,
+            &output,
+            &mut mark,
+        )?,
         Some(_) => None,
     };
     match document {
@@ -143,6 +155,6 @@ pub fn report_stored(of: (&Store, i64), task: &MeasureTask) -> anyhow::Result<Co
                 .print_document(&document)
                 .map(|()| gate.exit_status())
         }
-        None => report_session(&large::load_selected(of, &wanted)?, task),
+        None => report_session(&large::load_selected(stored_session, &selection)?, task),
     }
 }

@@ -29,7 +29,8 @@ use std::collections::BTreeSet;
 #[command(
     mut_arg("targets", |arg| arg.value_name("CHANGE|TARGET").help(
         "Numbers of changes; with --old and --new, targets to measure")),
-    // mut_arg moves an argument to the end of the list, where the one after '--' must be.
+    // mut_arg moves an argument to the end. Move `arguments` there again, because the argument
+    // after '--' must be the last one.
     mut_arg("arguments", |arg| arg),
     after_help = "Examples:
   speedwell confirm 7 --build 'make bench'
@@ -101,11 +102,11 @@ pub fn confirm_changes(
 }
 
 fn parse_numbers(words: &[String]) -> anyhow::Result<Vec<i64>> {
-    let number = |word: &String| {
-        word.parse().map_err(|_| {
+    let number = |text: &String| {
+        text.parse().map_err(|_| {
             anyhow!(
-                "cannot parse '{word}': expected the number of a change\nhint: 'speedwell history changes' lists them; --old rev:OLD --new \
-                 rev:NEW measures '{word}' at two revisions"
+                "cannot parse '{text}': expected the number of a change\nhint: 'speedwell history changes' lists them; --old rev:OLD --new \
+                 rev:NEW measures '{text}' at two revisions"
             )
         })
     };
@@ -152,7 +153,7 @@ pub fn confirm_task(task: MeasureTask) -> MeasureTask {
     }
 }
 
-/// Measures, unless both sides are the same program, and records the outcome.
+/// Measures both sides, unless they are the same program, and records the outcome.
 fn measure_suspects(
     request: &MeasureRequest,
     suspects: &[SuspectChange],
@@ -175,7 +176,7 @@ fn measure_suspects(
         for suspect in suspects {
             record_outcome(suspect, None, None, store)?;
         }
-        return Ok(CommandStatus::NO);
+        return Ok(CommandStatus::NEGATIVE);
     }
     measure_and_record(plans, suspects, store, task)
 }
@@ -188,33 +189,33 @@ fn measure_and_record(
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
     let (session, ended) = measuring::measure_session(plans, store, task)?;
-    let named: BTreeSet<&String> = suspects
+    let metric_names: BTreeSet<&String> = suspects
         .iter()
         .map(|suspect| &suspect.series.metric.name)
         .collect();
     let mut settings = task.settings.clone();
     if settings.metrics.is_empty() {
-        settings.metrics = named.into_iter().cloned().collect();
+        settings.metrics = metric_names.into_iter().cloned().collect();
     }
     let findings = analysis::analyze_session(&session, &settings);
-    let is_more = |case: &str, metric: &str| {
+    let is_increase = |case: &str, metric: &str| {
         let suspect = suspects
             .iter()
             .find(|suspect| suspect.is_of(case, metric))?;
         Some(suspect.change.ratio.value > 1.0)
     };
     let mut document: Document =
-        report::report_confirmation(&findings, &is_more, &task.output.report_settings());
+        report::report_confirmation(&findings, &is_increase, &task.output.report_settings());
     if let Some(note) = other_machines_note(&session, suspects) {
         document.push(ReportBlock::Note(note));
     }
     document.append_document(report::report_circumstances(&[(None, &session)], &findings));
     task.output.print_document(&document)?;
-    let mut answer = CommandStatus::DONE;
-    let confirmations = read_confirmations(&findings, &is_more);
+    let mut status_of_changes = CommandStatus::DONE;
+    let confirmations = read_confirmations(&findings, &is_increase);
     for (comparison, row, outcome) in &confirmations {
         if !matches!(outcome, Some(ConfirmationResult::Confirmed(_))) {
-            answer = CommandStatus::NO;
+            status_of_changes = CommandStatus::NEGATIVE;
         }
         let (case, metric) = (row.case.id(), &comparison.metric.name);
         if outcome.is_some()
@@ -224,17 +225,17 @@ fn measure_and_record(
         }
     }
     if confirmations.is_empty() {
-        answer = CommandStatus::NO;
+        status_of_changes = CommandStatus::NEGATIVE;
     }
     Ok(ended
-        .worse_of(answer)
-        .worse_of(status::of_failures(&findings.failures)))
+        .worse_of(status_of_changes)
+        .worse_of(status::status_of_failures(&findings.failures)))
 }
 
 /// Warns about suspects that this machine has not measured before, naming the machines that have.
 fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<String> {
     let this_machine = identify_machine(&session.environment, session.origin.as_ref());
-    let known: BTreeSet<&str> = (suspects.iter())
+    let earlier_machines: BTreeSet<&str> = (suspects.iter())
         .filter(|suspect| {
             !suspect
                 .machines
@@ -243,12 +244,12 @@ fn other_machines_note(session: &Session, suspects: &[SuspectChange]) -> Option<
         })
         .flat_map(|suspect| suspect.machines.iter().map(Machine::title))
         .collect();
-    (!known.is_empty()).then(|| {
-        let known: Vec<&str> = known.into_iter().collect();
+    (!earlier_machines.is_empty()).then(|| {
+        let earlier_machines: Vec<&str> = earlier_machines.into_iter().collect();
         format!(
             "Measured again on {}, but the history was measured on {}: changes specific to that machine do not show here.",
             this_machine.title(),
-            known.join(", ")
+            earlier_machines.join(", ")
         )
     })
 }

@@ -105,9 +105,9 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
     let mut lines: Vec<CheckLine> = checks.iter().map(check_line).collect();
     let calibration = args.store.calibration_of_this_machine();
     lines.push(report::calibration_check(calibration.as_ref()));
-    let tuned = tune::current_changes(&args.place.open_machine()?).unwrap_or_default();
+    let journal = tune::current_changes(&args.place.open_machine()?).unwrap_or_default();
     lines.push(report::tuned_check(
-        tuned.map(|journal| journal.knobs.join(", ")),
+        journal.map(|journal| journal.knobs.join(", ")),
     ));
     // Doctor does not report an unreadable store.
     let store = args.store.open_existing().ok().flatten();
@@ -116,9 +116,9 @@ pub fn run(args: DoctorArgs) -> anyhow::Result<CommandStatus> {
         .unwrap_or_default();
     lines.extend(report::outbox_check(&uploads));
     args.output.print_document(&report::report_checks(&lines))?;
-    let bad = checks.iter().any(|check| check.state == CheckState::Bad);
-    Ok(if bad {
-        CommandStatus::NO
+    let has_problem = checks.iter().any(|check| check.state == CheckState::Bad);
+    Ok(if has_problem {
+        CommandStatus::NEGATIVE
     } else {
         CommandStatus::DONE
     })
@@ -159,19 +159,21 @@ fn calibrate_machine(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
         return run::execute_plans(plans, &mut store, &task);
     }
     let (session, ended) = run::measure_session(plans, &mut store, &task)?;
-    let found = analysis::calibrate_session(&session, runs as usize, &task.settings);
-    if found.outcome != CalibrationOutcome::Unknown {
-        store.store_calibration(&session.environment, &found.counts)?;
+    let calibration_result = analysis::calibrate_session(&session, runs as usize, &task.settings);
+    if calibration_result.outcome != CalibrationOutcome::Unknown {
+        store.store_calibration(&session.environment, &calibration_result.counts)?;
     }
-    let document = report::report_calibration(&found, &args.output.report_settings());
+    let document = report::report_calibration(&calibration_result, &args.output.report_settings());
     args.output.print_document(&document)?;
-    let answer = match found.outcome {
+    let result_status = match calibration_result.outcome {
         CalibrationOutcome::Yes | CalibrationOutcome::Unknown => CommandStatus::DONE,
-        CalibrationOutcome::TooManyAlarms | CalibrationOutcome::TooFewAlarms => CommandStatus::NO,
+        CalibrationOutcome::TooManyAlarms | CalibrationOutcome::TooFewAlarms => {
+            CommandStatus::NEGATIVE
+        }
     };
     Ok(ended
-        .worse_of(answer)
-        .worse_of(status::of_failures(&found.failures)))
+        .worse_of(result_status)
+        .worse_of(status::status_of_failures(&calibration_result.failures)))
 }
 
 /// Measures the targets against themselves before and after tuning the machine.
@@ -181,7 +183,7 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus
         status::print_warning(
             "No setting of this machine can be changed: 'speedwell tune --dry-run' shows why.",
         );
-        return Ok(CommandStatus::NO);
+        return Ok(CommandStatus::NEGATIVE);
     };
     let task = args.measure_task();
     let mut store = task.open_store()?;
@@ -194,27 +196,33 @@ fn calibrate_tuned(args: &DoctorArgs, runs: u32) -> anyhow::Result<CommandStatus
             &mut task.progress_display(),
         )?;
         let (session, ended) = run::measure_session(plans, &mut store, &task)?;
-        let found = analysis::calibrate_session(&session, runs as usize, &task.settings);
-        anyhow::Ok((session, ended, found))
+        let result = analysis::calibrate_session(&session, runs as usize, &task.settings);
+        anyhow::Ok((session, ended, result))
     };
-    let (before, ended, found) = measure()?;
+    let (before, ended, before_result) = measure()?;
     if ended != CommandStatus::DONE {
         return Ok(ended);
     }
     let knobs = tuner.tune_machine()?;
-    let again = measure();
+    let measured_again = measure();
     tuner.restore_settings()?;
-    let (after, ended, found_after) = again?;
-    if found.outcome != CalibrationOutcome::Unknown {
-        store.store_calibration(&before.environment, &found.counts)?;
+    let (after, ended, after_result) = measured_again?;
+    if before_result.outcome != CalibrationOutcome::Unknown {
+        store.store_calibration(&before.environment, &before_result.counts)?;
     }
     let spreads = analysis::compare_spreads(&before, &after, &task.settings);
-    let both = [&found, &found_after];
-    let document =
-        report::report_tuned_calibration(&spreads, &knobs, both, &args.output.report_settings());
+    let both_results = [&before_result, &after_result];
+    let document = report::report_tuned_calibration(
+        &spreads,
+        &knobs,
+        both_results,
+        &args.output.report_settings(),
+    );
     args.output.print_document(&document)?;
-    let failed = both.map(|found| status::of_failures(&found.failures));
-    Ok(ended.worse_of(failed[0]).worse_of(failed[1]))
+    let failure_statuses = both_results.map(|result| status::status_of_failures(&result.failures));
+    Ok(ended
+        .worse_of(failure_statuses[0])
+        .worse_of(failure_statuses[1]))
 }
 
 /// Builds of a target, and runs of each build. Twice the minimum for a comparison; takes about a
@@ -253,7 +261,7 @@ fn measure_builds(args: &DoctorArgs) -> anyhow::Result<CommandStatus> {
     let findings = analysis::analyze_session(&session, &task.settings);
     args.output
         .print_document(&report::report_layouts(&findings))?;
-    Ok(ended.worse_of(status::of_failures(&findings.failures)))
+    Ok(ended.worse_of(status::status_of_failures(&findings.failures)))
 }
 
 impl DoctorArgs {

@@ -18,16 +18,16 @@ use std::path::PathBuf;
 /// Fails if an output cannot be written.
 pub fn report_experiment(
     session: &Session,
-    written: &DefinitionFile,
+    definition: &DefinitionFile,
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
-    let experiment = Experiment::parse(written)?;
-    let found = analyze_experiment(session, &experiment, &task.settings);
-    let shown = OutputOptions {
+    let experiment = Experiment::parse(definition)?;
+    let findings = analyze_experiment(session, &experiment, &task.settings);
+    let options = OutputOptions {
         flames: task.profile,
         ..task.output.report_settings()
     };
-    let mut document = report::report_experiment(&found, &experiment, &shown);
+    let mut document = report::report_experiment(&findings, &experiment, &options);
     document.append_document(report::report_circumstances(
         &[(None, session)],
         &AnalysisFindings::default(),
@@ -40,8 +40,8 @@ pub fn report_experiment(
         },
         ..task.output.clone()
     };
-    let outcome = found.judge_gates(&experiment, session, task.fail_on);
-    let gate = CommandGate::from_outcome(outcome, status::of_failures(&found.failures));
+    let outcome = findings.judge_gates(&experiment, session, task.fail_on);
+    let gate = CommandGate::from_outcome(outcome, status::status_of_failures(&findings.failures));
     gate.add_to(&mut document, &output);
     output.print_document(&document)?;
     Ok(gate.exit_status())
@@ -50,16 +50,16 @@ pub fn report_experiment(
 /// Returns the output files that the experiment declares: named after it, in the current folder.
 /// Markdown needs its charts as separate files.
 fn declared_files(experiment: &Experiment, has_charts: bool) -> Vec<PathBuf> {
-    let forms = experiment.outputs.iter().flat_map(|output| match output {
-        Wanted::Report(forms) => forms.as_slice(),
+    let formats = experiment.outputs.iter().flat_map(|output| match output {
+        Wanted::Report(formats) => formats.as_slice(),
         _ => &[],
     });
-    let endings = forms.flat_map(|form| match form.as_str() {
+    let extensions = formats.flat_map(|format| match format.as_str() {
         "markdown" if has_charts => vec!["md", "svg"],
         "markdown" => vec!["md"],
         other => vec![other],
     });
-    endings
-        .map(|ending| PathBuf::from(format!("{}.{ending}", experiment.name)))
+    extensions
+        .map(|extension| PathBuf::from(format!("{}.{extension}", experiment.name)))
         .collect()
 }

@@ -13,29 +13,31 @@ use speedwell_harness::plan::SessionPlan;
 use speedwell_measure::reach_warning;
 use speedwell_report::{self as report, Document};
 
-/// The outcome of a gate, or the status without one.
+/// The outcome of the gate, if there is one, and the exit status that applies unless it fails.
 #[derive(Debug, Clone, Default)]
 pub struct CommandGate {
     outcome: Option<GateOutcome>,
     /// The status if the gate does not fail.
-    otherwise: Option<CommandStatus>,
+    status_without_failure: Option<CommandStatus>,
 }
 
 impl CommandGate {
-    /// Evaluates the gate. `all` computes the findings of every metric, and is called only if there
-    /// is a gate.
+    /// Evaluates the gate. `analyze_every_metric` computes the findings of every metric; it is called
+    /// only if there is a gate.
     pub fn new(
         findings: &AnalysisFindings,
         fail_on: FailOn,
-        all: impl FnOnce() -> Option<AnalysisFindings>,
+        analyze_every_metric: impl FnOnce() -> Option<AnalysisFindings>,
     ) -> CommandGate {
-        let all = (fail_on != FailOn::Never).then(all).flatten();
-        let busy = if findings.is_too_busy {
-            CommandStatus::NO
+        let all_findings = (fail_on != FailOn::Never)
+            .then(analyze_every_metric)
+            .flatten();
+        let busy_status = if findings.is_too_busy {
+            CommandStatus::NEGATIVE
         } else {
             CommandStatus::DONE
         };
-        let outcome = gate::judge_findings(findings, fail_on, all.as_ref());
+        let outcome = gate::judge_findings(findings, fail_on, all_findings.as_ref());
         let mut rows = findings
             .comparisons
             .iter()
@@ -47,36 +49,39 @@ impl CommandGate {
                 "--with-own-benchmarks compares each side with its own version of the benchmark",
             );
         }
-        let failures = match outcome {
-            None => status::of_failures(&findings.failures),
+        let failure_status = match outcome {
+            None => status::status_of_failures(&findings.failures),
             Some(_) => CommandStatus::DONE,
         };
         CommandGate {
             outcome,
-            otherwise: Some(busy.worse_of(failures)),
+            status_without_failure: Some(busy_status.worse_of(failure_status)),
         }
     }
 
     /// Wraps an outcome that other rules decided.
-    pub fn from_outcome(outcome: Option<GateOutcome>, otherwise: CommandStatus) -> CommandGate {
+    pub fn from_outcome(
+        outcome: Option<GateOutcome>,
+        status_without_failure: CommandStatus,
+    ) -> CommandGate {
         CommandGate {
             outcome,
-            otherwise: Some(otherwise),
+            status_without_failure: Some(status_without_failure),
         }
     }
 
-    /// The outcome, if there is a gate.
+    /// Returns the outcome, if there is a gate.
     pub fn outcome(&self) -> Option<&GateOutcome> {
         self.outcome.as_ref()
     }
 
-    /// The exit status. A worse case outranks cases that could not be judged.
+    /// Returns the exit status. A worse case outranks cases that could not be judged.
     pub fn exit_status(&self) -> CommandStatus {
-        let otherwise = self.otherwise.unwrap_or(CommandStatus::DONE);
+        let status_without_failure = self.status_without_failure.unwrap_or(CommandStatus::DONE);
         match self.outcome.as_ref().map(GateOutcome::to_answer) {
-            Some(GateAnswer::Failed) => CommandStatus::NO,
-            Some(GateAnswer::CannotJudge) => CommandStatus::COULD_NOT,
-            Some(GateAnswer::Passed) | None => otherwise,
+            Some(GateAnswer::Failed) => CommandStatus::NEGATIVE,
+            Some(GateAnswer::CannotJudge) => CommandStatus::FAILED,
+            Some(GateAnswer::Passed) | None => status_without_failure,
         }
     }
 
@@ -100,8 +105,8 @@ impl CommandGate {
     }
 }
 
-/// Returns settings that cover every metric, to report differences outside the gate; `None` if
-/// `settings` covers them all already.
+/// Returns settings that cover every metric, to report differences outside the gate, or `None` if
+/// `settings` already covers them all.
 pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
     (!settings.wants_all_metrics()).then(|| AnalysisSettings {
         metrics: vec!["all".to_owned()],
@@ -109,7 +114,7 @@ pub fn every_metric(settings: &AnalysisSettings) -> Option<AnalysisSettings> {
     })
 }
 
-/// Rejects a gate that could not fail, whatever is measured.
+/// Rejects a gate that could not fail with any results.
 ///
 /// # Errors
 /// Fails if there is only one variant, or if the number of runs is below what the test needs.
@@ -129,10 +134,10 @@ pub fn reject_before_measuring(plan: &SessionPlan, task: &MeasureTask) -> anyhow
         correction,
         ..task.settings.clone()
     };
-    if let Some(sentence) = reach_warning(plan, &settings) {
-        let (why, remedy) = sentence.split_once(". ").unwrap_or((&sentence, ""));
+    if let Some(warning) = reach_warning(plan, &settings) {
+        let (problem, remedy) = warning.split_once(". ").unwrap_or((&warning, ""));
         bail!(
-            "--fail-on {} could never fail: {why}\nhint: {}",
+            "--fail-on {} could never fail: {problem}\nhint: {}",
             task.fail_on.name(),
             remedy.trim_end_matches('.')
         );

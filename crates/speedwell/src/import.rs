@@ -54,17 +54,17 @@ pub struct ImportArgs {
 pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
     let (values, better) = args.parse_settings()?;
     let mut files = Vec::new();
-    let mut remarks = FileWarnings::default();
+    let mut warnings = FileWarnings::default();
     for file in &args.files {
         let sessions = if file.is_dir() {
-            results_folder::read(file, &better, &mut remarks)?
+            results_folder::read(file, &better, &mut warnings)?
         } else {
-            results_file::read_with(file, &better, &mut remarks)?
+            results_file::read_with(file, &better, &mut warnings)?
         };
         args.check_revisions(file, &sessions)?;
         files.push((file.display().to_string(), sessions));
     }
-    remarks.print_warnings();
+    warnings.print_warnings();
     let facts = KnownFacts {
         never_better: args.never_better.clone(),
         ..KnownFacts::default()
@@ -73,39 +73,40 @@ pub fn run(args: ImportArgs) -> anyhow::Result<CommandStatus> {
     let mut document = Document::new("validity");
     let mut status = CommandStatus::DONE;
     for (label, sessions) in files {
-        let mut taken = ImportSummary::default();
+        let mut summary = ImportSummary::default();
         for mut session in sessions {
             formats::set_parameters(&mut session, &values);
             session.tags.extend(args.store.tag.iter().cloned());
             args.origin.apply_to(&mut session);
-            let Some(number) = taken.import_session(&mut store, &mut session)? else {
+            let Some(number) = summary.import_session(&mut store, &mut session)? else {
                 continue;
             };
-            let mut found = validity::check_session(&session, &facts);
-            if is_of_file(&session) {
+            let mut findings = validity::check_session(&session, &facts);
+            if has_revision_from_file(&session) {
                 // Expected for such files: their noise shows from point to point.
-                found.retain(|finding| finding.check != ValidityCheck::SingleRuns);
+                findings.retain(|finding| finding.check != ValidityCheck::SingleRuns);
             }
-            if !found.is_empty() {
+            if !findings.is_empty() {
                 document.push(ReportBlock::Heading {
                     level: 3,
                     text: format!("@{number}"),
                 });
-                document.append_document(report::report_validity(&found));
+                document.append_document(report::report_validity(&findings));
             }
         }
-        taken.report_import(&label, args.output.quiet);
-        if taken.has_nothing() {
+        summary.report_import(&label, args.output.quiet);
+        if summary.has_nothing() {
             status::print_warning(&format!(
                 "'{label}': no result has a figure: {} failed, {} skipped.",
-                taken.failed, taken.skipped
+                summary.failed, summary.skipped
             ));
-            status = CommandStatus::COULD_NOT;
+            status = CommandStatus::FAILED;
         }
     }
     // Print a document without findings only if the user requested an output.
-    let is_asked_for = args.output.output_format().is_some() || !args.output.output.is_empty();
-    if !document.blocks.is_empty() || is_asked_for {
+    let is_output_requested =
+        args.output.output_format().is_some() || !args.output.output.is_empty();
+    if !document.blocks.is_empty() || is_output_requested {
         args.output.print_document(&document)?;
     }
     Ok(status)
@@ -130,15 +131,15 @@ impl ImportArgs {
         Ok((values, better))
     }
 
-    /// Rejects `--revision` for a file that has several revisions of its own.
+    /// Rejects `--revision` for a file that contains several revisions.
     fn check_revisions(&self, file: &Path, sessions: &[Session]) -> anyhow::Result<()> {
-        let with_revision = sessions
+        let revision_count = sessions
             .iter()
-            .filter(|session| is_of_file(session))
+            .filter(|session| has_revision_from_file(session))
             .count();
         ensure!(
-            with_revision < 2 || self.origin.revision.is_none(),
-            "'{}' contains {with_revision} sessions with their own revisions, which --revision would merge\n\
+            revision_count < 2 || self.origin.revision.is_none(),
+            "'{}' contains {revision_count} sessions with their own revisions, which --revision would merge\n\
              hint: leave out --revision; --branch sets their branch",
             file.display()
         );
@@ -148,7 +149,7 @@ impl ImportArgs {
 
 /// Returns whether the revision of a session comes from the file itself, as in files with many
 /// revisions.
-fn is_of_file(session: &Session) -> bool {
+fn has_revision_from_file(session: &Session) -> bool {
     let origin = session.origin.as_ref();
     origin.is_some_and(|origin| origin.source == OriginSource::File)
 }
@@ -165,22 +166,22 @@ pub(super) struct ImportSummary {
     skipped: usize,
     failed: usize,
     /// Sessions whose results were all in the store already.
-    known: usize,
-    /// Whether a known session has another branch or direction in the store.
+    known_sessions: usize,
+    /// Whether a metric of a known session has another direction in the store.
     differs: bool,
 }
 
 impl ImportSummary {
-    /// Adds what the store lacks of a session, removes the rest from `session`, and returns the new
-    /// session's number. Returns `None` if the store has everything.
+    /// Adds the part of a session that the store lacks, removes the other part from `session`, and
+    /// returns the new session's number. Returns `None` if the store already has everything.
     pub(super) fn import_session(
         &mut self,
         store: &mut Store,
         session: &mut Session,
     ) -> anyhow::Result<Option<i64>> {
-        let first = session.id.clone();
+        let base_id = session.id.clone();
         for part in 0.. {
-            session.id = formats::part_id(&first, part);
+            session.id = formats::part_id(&base_id, part);
             let Some(number) = store.find_by_id(&session.id)? else {
                 let number = store.insert_session(session)?;
                 self.count_session(number, session);
@@ -188,21 +189,21 @@ impl ImportSummary {
             };
             let stored = store.load_session(number)?;
             self.differs |= stored.metrics.iter().any(|metric| {
-                let now = session.metric(&metric.name);
-                now.is_some_and(|now| now.better != metric.better)
+                let current = session.metric(&metric.name);
+                current.is_some_and(|current| current.better != metric.better)
             });
             remove_known_runs(session, &stored);
             if session.runs.is_empty() && session.failures.is_empty() {
                 break;
             }
         }
-        self.known += 1;
+        self.known_sessions += 1;
         Ok(None)
     }
 
     /// Returns whether the file yielded no run, neither now nor earlier.
     fn has_nothing(&self) -> bool {
-        self.runs == 0 && self.known == 0
+        self.runs == 0 && self.known_sessions == 0
     }
 
     fn count_session(&mut self, number: i64, session: &Session) {
@@ -216,13 +217,13 @@ impl ImportSummary {
             })
             .collect();
         self.points += points.len();
-        let failed = session
+        let failed_cases = session
             .failures
             .iter()
             .filter_map(|failure| failure.case.clone());
         self.cases
             .extend(session.runs.iter().map(|run| run.case.id()));
-        self.cases.extend(failed);
+        self.cases.extend(failed_cases);
         self.runs += session.runs.len();
         self.variants = session.variants.len();
         let skipped = session
@@ -260,27 +261,29 @@ impl ImportSummary {
                 self.failed
             )),
         }
-        if self.known > 0 {
-            let sessions = report::format_count(self.known, "session", "sessions");
+        if self.known_sessions > 0 {
+            let sessions = report::format_count(self.known_sessions, "session", "sessions");
             status::print_note(&format!("'{label}': already in the store: {sessions}"));
         }
     }
 }
 
-/// Removes from a session the runs that another has.
-fn remove_known_runs(session: &mut Session, known: &Session) {
-    let words = |run: &Run| format!("{} {:?}", run.case.id(), run.samples);
-    let mut held: HashMap<String, usize> = HashMap::new();
-    for run in &known.runs {
-        *held.entry(words(run)).or_default() += 1;
+/// Removes the runs and failures that `stored` has from `session`.
+fn remove_known_runs(session: &mut Session, stored: &Session) {
+    let run_key = |run: &Run| format!("{} {:?}", run.case.id(), run.samples);
+    let mut stored_counts: HashMap<String, usize> = HashMap::new();
+    for run in &stored.runs {
+        *stored_counts.entry(run_key(run)).or_default() += 1;
     }
     session.runs.retain(|run| {
-        let left = held.get_mut(&words(run)).filter(|left| **left > 0);
-        left.map(|left| *left -= 1).is_none()
+        let remaining = stored_counts
+            .get_mut(&run_key(run))
+            .filter(|remaining| **remaining > 0);
+        remaining.map(|remaining| *remaining -= 1).is_none()
     });
     session.failures.retain(|failure| {
         let is_same =
             |other: &StepFailure| other.case == failure.case && other.cause == failure.cause;
-        !known.failures.iter().any(is_same)
+        !stored.failures.iter().any(is_same)
     });
 }

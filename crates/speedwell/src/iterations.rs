@@ -63,7 +63,7 @@ pub struct IterationsArgs {
     /// Coefficient of variation below which a file is steady
     ///
     /// The mean over the file's cases counts. No case may have twice as much.
-    #[arg(long, value_name = "PCT", default_value = "5%", value_parser = parse::percent, help_heading = "Search")]
+    #[arg(long, value_name = "PCT", default_value = "5%", value_parser = parse::percentage_as_fraction, help_heading = "Search")]
     cv: f64,
     /// Minimum duration of a sample of every case
     #[arg(short = 't', long, value_name = "DUR", default_value = "50ms", value_parser = parse::duration, help_heading = "Search")]
@@ -87,10 +87,10 @@ pub struct IterationsArgs {
     output: OutputArgs,
 }
 
-/// Searches and reports the result.
+/// Searches for the iteration counts and reports the result.
 ///
 /// # Errors
-/// Fails on invalid options, unknown targets, no file with such a parameter, and an output that
+/// Fails if an option is invalid, a target is unknown, no file has such a parameter, or an output
 /// cannot be written.
 pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
@@ -98,47 +98,50 @@ pub fn run(mut args: IterationsArgs) -> anyhow::Result<CommandStatus> {
         "--runs {} is too few to compute a variation: expected 2 or more",
         args.runs
     );
-    refuse_set(&args)?;
-    let (lines, files): (Vec<PathBuf>, _) = std::mem::take(&mut args.output.output)
+    reject_set(&args)?;
+    let (set_files, report_files): (Vec<PathBuf>, _) = std::mem::take(&mut args.output.output)
         .into_iter()
-        .partition(|path| path.extension().is_some_and(|ending| ending == "set"));
-    for path in &lines {
+        .partition(|path| path.extension().is_some_and(|extension| extension == "set"));
+    for path in &set_files {
         report::check_writable(path)?;
     }
-    args.output.output = files;
+    args.output.output = report_files;
     args.output.check_report(ReportSubject::Iterations)?;
     let (output, parameter) = (&args.output, &args.parameter);
-    let searched = search_iterations(
+    let result = search_iterations(
         &args.iterations_request()?,
         &mut ProgressDisplay::with_notes(output),
     )?;
-    let shown: Vec<IterationsOfFile> = searched.files.iter().map(of_file).collect();
-    let mut document = report::report_iterations(&shown, parameter, &output.report_settings());
+    let outcomes: Vec<IterationsOfFile> = result.files.iter().map(outcome_of_file).collect();
+    let mut document = report::report_iterations(&outcomes, parameter, &output.report_settings());
     document.append_document(report::report_failures(
-        &searched.failures,
+        &result.failures,
         output.report_settings().verbosity,
     ));
     output.print_document(&document)?;
-    for path in &lines {
-        write_lines(path, &shown, parameter)?;
+    for path in &set_files {
+        write_lines(path, &outcomes, parameter)?;
         status::print_note(&format!("wrote '{}'", path.display()));
     }
     if !output.quiet
-        && let Some(sets) = set_argument(&shown, parameter, lines.first())
+        && let Some(set_option) = set_argument(&outcomes, parameter, set_files.first())
     {
-        let targets: Vec<String> = args.targets.iter().map(|word| quote(word)).collect();
-        status::print_note(&format!("next: speedwell run {} {sets}", targets.join(" ")));
+        let targets: Vec<String> = args.targets.iter().map(|target| quote(target)).collect();
+        status::print_note(&format!(
+            "next: speedwell run {} {set_option}",
+            targets.join(" ")
+        ));
     }
-    let is_found = |file: &FileSearch| file.failed || file.search.sufficient_level().is_some();
-    let answer = if searched.files.iter().all(is_found) {
+    let is_settled = |file: &FileSearch| file.failed || file.search.sufficient_level().is_some();
+    let result_status = if result.files.iter().all(is_settled) {
         CommandStatus::DONE
     } else {
-        CommandStatus::NO
+        CommandStatus::NEGATIVE
     };
-    let ended = CommandStatus::of_end(searched.ended);
+    let ended = CommandStatus::from_session_end(result.ended);
     Ok(ended
-        .worse_of(answer)
-        .worse_of(status::of_failures(&searched.failures)))
+        .worse_of(result_status)
+        .worse_of(status::status_of_failures(&result.failures)))
 }
 
 impl IterationsArgs {
@@ -152,7 +155,7 @@ impl IterationsArgs {
             pin: self.pin.clone(),
             ..PlanRequest::default()
         };
-        let enough = RequiredSteadiness {
+        let required = RequiredSteadiness {
             mean: self.cv,
             single: 2.0 * self.cv,
         };
@@ -162,7 +165,7 @@ impl IterationsArgs {
             tries: self.tries,
             most: self.most.into(),
         };
-        let least_ns = u64::try_from(self.time.as_nanos()).unwrap_or(u64::MAX);
+        let min_ns = u64::try_from(self.time.as_nanos()).unwrap_or(u64::MAX);
         Ok(IterationsRequest {
             measuring: self.selection.measure_request(
                 &self.targets,
@@ -173,64 +176,66 @@ impl IterationsArgs {
             )?,
             runs: self.runs,
             parameter: self.parameter.clone(),
-            search: IterationSearch::new(enough, least_ns, steps),
+            search: IterationSearch::new(required, min_ns, steps),
         })
     }
 }
 
 /// Rejects a value for the parameter that is searched for.
-fn refuse_set(args: &IterationsArgs) -> anyhow::Result<()> {
-    let mut typed = args.selection.set.iter().chain(&args.targets);
-    let is_parameter = |word: &&String| {
-        word.split_once('=')
+fn reject_set(args: &IterationsArgs) -> anyhow::Result<()> {
+    let mut arguments = args.selection.set.iter().chain(&args.targets);
+    let is_parameter = |argument: &&String| {
+        argument
+            .split_once('=')
             .is_some_and(|(name, _)| name == args.parameter)
-            && !Path::new(word).exists()
+            && !Path::new(argument).exists()
     };
-    match typed.find(is_parameter) {
-        Some(word) => bail!(
-            "'{}' is the parameter to search and cannot be set: '{word}'\nhint: --start sets the first number",
+    match arguments.find(is_parameter) {
+        Some(argument) => bail!(
+            "'{}' is the parameter to search and cannot be set: '{argument}'\nhint: --start sets the first number",
             args.parameter
         ),
         None => Ok(()),
     }
 }
 
-fn of_file(file: &FileSearch) -> IterationsOfFile {
-    let found = file.search.sufficient_level();
+fn outcome_of_file(file: &FileSearch) -> IterationsOfFile {
+    let sufficient_level = file.search.sufficient_level();
     IterationsOfFile {
         file: file.name.clone(),
-        outcome: match found {
+        outcome: match sufficient_level {
             _ if file.failed => IterationsOutcome::Failed,
             Some(_) => IterationsOutcome::Steady,
             None if file.search.steadiest_level().is_none() => IterationsOutcome::TooShort,
             None => IterationsOutcome::Unsteady,
         },
-        level: found.or(file.search.steadiest_level()).cloned(),
+        level: sufficient_level.or(file.search.steadiest_level()).cloned(),
     }
 }
 
-/// Writes the file for 'run --set @FILE': the numbers that were enough, and the others as comments.
+/// Writes the file for 'run --set @FILE': the iteration counts that were sufficient, and the others
+/// as comments.
 fn write_lines(path: &Path, files: &[IterationsOfFile], parameter: &str) -> anyhow::Result<()> {
     let mut text = String::new();
-    for of in files {
-        let line = of
+    for file in files {
+        let line = file
             .level
             .as_ref()
-            .map(|level| format!("{} {parameter}={}", of.file, level.n));
-        text += &match (line, of.outcome) {
+            .map(|level| format!("{} {parameter}={}", file.file, level.n));
+        text += &match (line, file.outcome) {
             (Some(line), IterationsOutcome::Steady) => format!("{line}\n"),
             (Some(line), outcome) => format!("# {}: {line}\n", outcome.outcome_name()),
-            (None, outcome) => format!("# {}: {}\n", outcome.outcome_name(), of.file),
+            (None, outcome) => format!("# {}: {}\n", outcome.outcome_name(), file.file),
         };
     }
     std::fs::write(path, text).with_context(|| format!("cannot write '{}'", path.display()))
 }
 
-/// Returns the `--set` argument that applies the numbers to a next run.
+/// Returns the `--set` argument that applies the iteration counts to the next run.
 fn set_argument(
     files: &[IterationsOfFile],
     parameter: &str,
-    written: Option<&PathBuf>,
+    set_file: Option<&PathBuf>,
 ) -> Option<String> {
     let steady = files
         .iter()
@@ -239,7 +244,7 @@ fn set_argument(
         .filter_map(|file| Some(file.level.as_ref()?.n))
         .collect();
     numbers.dedup();
-    match (written, numbers.as_slice()) {
+    match (set_file, numbers.as_slice()) {
         (_, []) => None,
         (Some(path), _) => Some(format!("--set @{}", quote(&path.to_string_lossy()))),
         (None, [n]) if files.len() == 1 => Some(format!("--set {parameter}={n}")),

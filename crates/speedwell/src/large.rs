@@ -1,5 +1,5 @@
-//! Stored sessions that are too large to load as a whole: reported case by case, with the same
-//! figures as in one piece, and exported run by run.
+//! Stored sessions that are too large to load as a whole. They are reported case by case, with the
+//! same figures as if they were loaded, and exported run by run.
 //!
 //! Decides which sessions are large, and rejects what needs all their runs at once. Start at
 //! [`large_document`] and [`load_selected`].
@@ -46,23 +46,23 @@ impl SessionSelection<'_> {
     }
 }
 
-/// Calls `work` with the selected part of a large session. Returns `None` for a small one.
+/// Calls `process` with the selected part of a large session. Returns `None` for a small one.
 ///
 /// # Errors
-/// Fails if the store cannot be accessed, if nothing is selected, or if `work` fails.
+/// Fails if the store cannot be accessed, if nothing is selected, or if `process` fails.
 pub fn in_parts<T>(
     (store, number): (&Store, i64),
-    wanted: &SessionSelection<'_>,
-    work: impl FnOnce(&SessionByCases<'_>) -> Result<T>,
+    selected: &SessionSelection<'_>,
+    process: impl FnOnce(&SessionByCases<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
     if store.count_runs(number)? <= LARGE_SESSION {
         return Ok(None);
     }
-    let done = store.with_session_by_cases(number, |stored| {
-        wanted.apply_to(stored)?;
-        work(stored)
+    let result = store.with_session_by_cases(number, |stored| {
+        selected.apply_to(stored)?;
+        process(stored)
     })?;
-    Ok(Some(done))
+    Ok(Some(result))
 }
 
 /// Builds the report of a large session. Returns `None` if the session is small, or must be loaded
@@ -73,20 +73,20 @@ pub fn in_parts<T>(
 /// Fails if the store cannot be accessed, nothing is selected, or a metric, unit or chart does not
 /// fit.
 pub fn large_document(
-    of: (&Store, i64),
-    wanted: &SessionSelection<'_>,
+    stored_session: (&Store, i64),
+    selected: &SessionSelection<'_>,
     settings: &AnalysisSettings,
     output: &OutputOptions,
     mark: &mut dyn FnMut(&mut AnalysisFindings, &Session),
 ) -> Result<Option<Document>> {
-    let document = in_parts(of, wanted, |stored| {
+    let document = in_parts(stored_session, selected, |stored| {
         let header = stored.header();
         if stored.has_loads() || !analysis::can_be_divided(header, stored.cases()) {
             return Ok(None);
         }
         source::check_metrics([header], settings)?;
         source::check_variant(header, settings.baseline.as_deref()).context("in --baseline")?;
-        let parts = |visit: &mut dyn FnMut(&Session)| stored.for_each_part(visit);
+        let parts = |visitor: &mut dyn FnMut(&Session)| stored.for_each_part(visitor);
         let mark = |findings: &mut AnalysisFindings| mark(findings, header);
         session::report_session_in_parts(
             (header, stored.total_runs()),
@@ -104,9 +104,12 @@ pub fn large_document(
 ///
 /// # Errors
 /// Fails if the store cannot be accessed, or if the selection is too large to load.
-pub fn load_selected(of: (&Store, i64), wanted: &SessionSelection<'_>) -> Result<Session> {
-    let (store, number) = of;
-    let read = in_parts(of, wanted, |stored| {
+pub fn load_selected(
+    stored_session: (&Store, i64),
+    selected: &SessionSelection<'_>,
+) -> Result<Session> {
+    let (store, number) = stored_session;
+    let loaded = in_parts(stored_session, selected, |stored| {
         if stored.is_large() {
             bail!(
                 "{} runs of session @{number} are too many: at most {LARGE_SESSION} can be loaded together, since each takes 1.5 KB of \
@@ -117,5 +120,5 @@ pub fn load_selected(of: (&Store, i64), wanted: &SessionSelection<'_>) -> Result
         }
         stored.load_whole()
     })?;
-    read.map_or_else(|| store.load_session(number), Ok)
+    loaded.map_or_else(|| store.load_session(number), Ok)
 }

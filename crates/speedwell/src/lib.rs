@@ -101,7 +101,8 @@ enum CliCommand {
     Man(DeferredArgs<man::ManArgs>),
 }
 
-/// The processes of its own that Speedwell starts. No list, suggestion, completion or manual page has them.
+/// Commands of the processes that Speedwell itself starts. No list, suggestion, completion or
+/// manual page shows them.
 #[derive(Debug, Parser)]
 struct InternalCommandLine {
     #[command(subcommand)]
@@ -147,8 +148,8 @@ enum InternalCommand {
     },
 }
 
-/// Arguments of a command, built only if that command was typed: building the arguments of all
-/// commands dominated the start-up time.
+/// Arguments of a command, built only if that command is used: building the arguments of all
+/// commands would dominate the start-up time.
 #[derive(Debug)]
 struct DeferredArgs<T>(Box<T>);
 
@@ -187,18 +188,18 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> CommandStatus {
 }
 
 /// Returns the exit status of a command, after printing its error.
-fn conclude_command(done: anyhow::Result<CommandStatus>) -> CommandStatus {
+fn conclude_command(result: anyhow::Result<CommandStatus>) -> CommandStatus {
     if let Some(warning) = harness::cache_warning() {
         status::print_warning(warning);
     }
-    done.unwrap_or_else(|error| {
+    result.unwrap_or_else(|error| {
         status::print_error(&error);
         if speedwell_process::is_interrupt_requested()
             || error.is::<speedwell_process::InterruptedEarly>()
         {
             CommandStatus::INTERRUPTED
         } else {
-            CommandStatus::COULD_NOT
+            CommandStatus::FAILED
         }
     })
 }
@@ -256,19 +257,19 @@ const FIRST_LOOK_RUNS: &str = "32";
 
 /// Takes a first look at created files: runs everything once, then measures for [`FIRST_LOOK_TIME`]. The
 /// result is an ordinary report with few runs.
-fn first_look(written: &new::StarterFiles) -> CommandStatus {
+fn first_look(starter_files: &new::StarterFiles) -> CommandStatus {
     status::print_note("running everything once");
-    let mut looked = main(written.run_words(&["--test"]));
-    if looked == CommandStatus::DONE {
+    let mut status = main(starter_files.run_words(&["--test"]));
+    if status == CommandStatus::DONE {
         status::print_note("measuring for half a minute");
-        let short = ["--budget", FIRST_LOOK_TIME, "--runs", FIRST_LOOK_RUNS];
-        looked = main(written.run_words(&[&short, written.shortened].concat()));
+        let short_options = ["--budget", FIRST_LOOK_TIME, "--runs", FIRST_LOOK_RUNS];
+        status = main(starter_files.run_words(&[&short_options, starter_files.shortened].concat()));
     }
     status::print_note(&format!(
         "for the full measurement: speedwell run {}",
-        written.quoted_target()
+        starter_files.quoted_target()
     ));
-    looked
+    status
 }
 
 /// Builds every command and option in full, for completions and for tests of the grammar.

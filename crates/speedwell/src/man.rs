@@ -32,9 +32,9 @@ pub fn run(args: &ManArgs) -> anyhow::Result<CommandStatus> {
             status::write_stdout(&page)?;
         }
         Some(folder) => {
-            let cannot = || format!("cannot write to '{}'", folder.display());
-            fs::create_dir_all(folder).with_context(cannot)?;
-            write_pages(&grammar, folder).with_context(cannot)?;
+            let context = || format!("cannot write to '{}'", folder.display());
+            fs::create_dir_all(folder).with_context(context)?;
+            write_pages(&grammar, folder).with_context(context)?;
         }
     }
     Ok(CommandStatus::DONE)

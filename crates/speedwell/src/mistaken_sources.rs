@@ -1,7 +1,7 @@
 //! Explains sources of `compare` that are not results: benchmark files, folders of them, and
 //! commands.
 //!
-//! Suggests how to measure them. Independent of how anything is measured. Start at
+//! Suggests how to measure them. Does not know how anything is measured. Start at
 //! [`explain_mistake`].
 
 use super::operand::SourceOperand;
@@ -14,36 +14,40 @@ use std::path::Path;
 /// Turns the error from reading the operands into one that suggests how to measure them, if they
 /// are measurable.
 pub fn explain_mistake(error: anyhow::Error, operands: &[SourceOperand]) -> anyhow::Error {
-    let Ok(here) = std::env::current_dir() else {
+    let Ok(current_folder) = std::env::current_dir() else {
         return error;
     };
-    let places: Vec<&String> = operands
+    let locations: Vec<&String> = operands
         .iter()
-        .flat_map(|operand| &operand.places)
+        .flat_map(|operand| &operand.locations)
         .collect();
-    let quoted: Vec<String> = places.iter().map(|place| quote(place)).collect();
-    let all_places = quoted.join(" ");
-    if let Some(target) = places.iter().find(|place| is_target(place, &here)) {
+    let quoted: Vec<String> = locations.iter().map(|location| quote(location)).collect();
+    let all_locations = quoted.join(" ");
+    if let Some(target) = locations
+        .iter()
+        .find(|location| is_target(location, &current_folder))
+    {
         let first = quote(target);
         return anyhow!(
             "'{target}' is a benchmark, not a result\nhint: to compare two programs on it: speedwell \
              compare --old PROGRAM --new PROGRAM {first}\nhint: to compare flags or variables: speedwell run {first} \
-             --variant a=PROGRAM --variant 'b=PROGRAM --flag'\nhint: to measure without comparing: speedwell run {all_places}"
+             --variant a=PROGRAM --variant 'b=PROGRAM --flag'\nhint: to measure without comparing: speedwell run {all_locations}"
         );
     }
-    if let Some(command) = places.first()
-        && places.iter().all(|place| is_command(place))
+    if let Some(command) = locations.first()
+        && locations.iter().all(|location| is_command(location))
     {
         return anyhow!(
-            "'{command}' is a command, not a result\nhint: to compare commands: speedwell eval sh {all_places}"
+            "'{command}' is a command, not a result\nhint: to compare commands: speedwell eval sh {all_locations}"
         );
     }
     error
 }
 
 /// Returns whether this is a benchmark file or a folder that contains some.
-fn is_target(place: &str, here: &Path) -> bool {
-    let is_benchmark = |known: KnownAdapters| find_sources(place, here, &known).is_ok();
-    here.join(place).exists()
-        && KnownAdapters::new(&[place.to_owned()], here).is_ok_and(is_benchmark)
+fn is_target(location: &str, current_folder: &Path) -> bool {
+    let is_benchmark =
+        |adapters: KnownAdapters| find_sources(location, current_folder, &adapters).is_ok();
+    current_folder.join(location).exists()
+        && KnownAdapters::new(&[location.to_owned()], current_folder).is_ok_and(is_benchmark)
 }

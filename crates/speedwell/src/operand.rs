@@ -1,6 +1,6 @@
-//! Parses a SOURCE argument: `[NAME=]PLACE[,PLACE...][[VARIANT]][::REGEX]`.
+//! Parses a SOURCE argument: `[NAME=]LOCATION[,LOCATION...][[VARIANT]][::REGEX]`.
 //!
-//! Decides which characters mean what. Independent of what the places contain. Start at
+//! Decides which characters mean what. Does not read the locations. Start at
 //! [`parse_all`].
 
 use anyhow::{Context, ensure};
@@ -13,7 +13,7 @@ pub struct SourceOperand {
     /// Label in tables.
     pub label: String,
     /// Files, folders, `-` or stored sessions; several form one side together.
-    pub places: Vec<String>,
+    pub locations: Vec<String>,
     pub variant: Option<String>,
     pub part: Option<BenchmarkPart>,
 }
@@ -23,66 +23,77 @@ pub struct SourceOperand {
 ///
 /// # Errors
 /// Fails on an invalid pattern.
-pub fn parse_all(words: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
-    parse_among(words, |word| Path::new(word).exists())
+pub fn parse_all(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
+    parse_among(arguments, |argument| Path::new(argument).exists())
 }
 
 /// Parses arguments that name stored sessions, without accessing the disk.
 ///
 /// # Errors
 /// Fails on an invalid pattern, and on an argument that names something else.
-pub fn parse_stored(words: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
-    let operands = parse_among(words, |_| false)?;
-    for place in operands.iter().flat_map(|operand| &operand.places) {
+pub fn parse_stored(arguments: &[String]) -> anyhow::Result<Vec<SourceOperand>> {
+    let operands = parse_among(arguments, |_| false)?;
+    for location in operands.iter().flat_map(|operand| &operand.locations) {
         ensure!(
-            place.starts_with('@'),
-            "'{place}' is not a stored session\nhint: use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base"
+            location.starts_with('@'),
+            "'{location}' is not a stored session\nhint: use @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base"
         );
     }
     Ok(operands)
 }
 
 /// Parses all arguments; `is_file` returns whether a whole argument is the name of a file.
-fn parse_among(words: &[String], is_file: fn(&str) -> bool) -> anyhow::Result<Vec<SourceOperand>> {
+fn parse_among(
+    arguments: &[String],
+    is_file: fn(&str) -> bool,
+) -> anyhow::Result<Vec<SourceOperand>> {
     let mut operands: Vec<(bool, SourceOperand)> = Vec::new();
-    for word in words {
-        let (name, operand) =
-            parse_word(word, is_file).with_context(|| format!("in source '{word}'"))?;
-        let known = operands
+    for argument in arguments {
+        let (has_name, operand) =
+            parse_argument(argument, is_file).with_context(|| format!("in source '{argument}'"))?;
+        let existing = operands
             .iter_mut()
-            .find(|(named, known)| *named && name && known.label == operand.label);
-        match known {
-            Some((_, known)) => known.places.extend(operand.places),
-            None => operands.push((name, operand)),
+            .find(|(is_named, existing)| *is_named && has_name && existing.label == operand.label);
+        match existing {
+            Some((_, existing)) => existing.locations.extend(operand.locations),
+            None => operands.push((has_name, operand)),
         }
     }
     shorten_labels(&mut operands);
     Ok(operands.into_iter().map(|(_, operand)| operand).collect())
 }
 
-/// Returns the word that replaces what the parts of all operands match.
-pub fn common_word(operands: &[SourceOperand]) -> Option<String> {
-    let parts: Vec<Option<&BenchmarkPart>> = operands.iter().map(|o| o.part.as_ref()).collect();
+/// Returns the name that replaces what the patterns of all operands match.
+pub fn common_name(operands: &[SourceOperand]) -> Option<String> {
+    let parts: Vec<Option<&BenchmarkPart>> = operands
+        .iter()
+        .map(|operand| operand.part.as_ref())
+        .collect();
     discover::shared_word(&parts)
 }
 
-/// Parses one argument; returns whether it has a `NAME=`, too.
-fn parse_word(word: &str, is_file: fn(&str) -> bool) -> anyhow::Result<(bool, SourceOperand)> {
-    let (name, rest) = split_name(word, is_file);
-    let (rest, part) = match rest.split_once("::") {
-        Some((rest, pattern)) => (rest, Some(BenchmarkPart::parse(pattern)?)),
-        None => (rest, None),
+/// Parses one argument; also returns whether it has a `NAME=`.
+fn parse_argument(
+    argument: &str,
+    is_file: fn(&str) -> bool,
+) -> anyhow::Result<(bool, SourceOperand)> {
+    let (name, remainder) = split_name(argument, is_file);
+    let (remainder, part) = match remainder.split_once("::") {
+        Some((remainder, pattern)) => (remainder, Some(BenchmarkPart::parse(pattern)?)),
+        None => (remainder, None),
     };
-    let (places, variant) = match rest
+    let (locations, variant) = match remainder
         .strip_suffix(']')
-        .and_then(|rest| rest.rsplit_once('['))
+        .and_then(|remainder| remainder.rsplit_once('['))
     {
-        Some((places, variant)) if !places.is_empty() => (places, Some(variant.to_owned())),
-        _ => (rest, None),
+        Some((locations, variant)) if !locations.is_empty() => {
+            (locations, Some(variant.to_owned()))
+        }
+        _ => (remainder, None),
     };
     let operand = SourceOperand {
-        label: name.unwrap_or(word).to_owned(),
-        places: split_places(places, is_file),
+        label: name.unwrap_or(argument).to_owned(),
+        locations: split_places(locations, is_file),
         variant,
         part,
     };
@@ -91,98 +102,116 @@ fn parse_word(word: &str, is_file: fn(&str) -> bool) -> anyhow::Result<(bool, So
 
 /// Splits off a name before `=`, unless the whole argument is a file or the `=` belongs to
 /// something else.
-fn split_name(word: &str, is_file: fn(&str) -> bool) -> (Option<&str>, &str) {
+fn split_name(argument: &str, is_file: fn(&str) -> bool) -> (Option<&str>, &str) {
     let is_name = |name: &str| {
-        let letter = |c: char| c.is_alphanumeric() || "_-.+".contains(c);
-        !name.is_empty() && name.chars().all(letter)
+        let is_name_character = |c: char| c.is_alphanumeric() || "_-.+".contains(c);
+        !name.is_empty() && name.chars().all(is_name_character)
     };
-    match word.split_once('=') {
-        Some((name, rest)) if is_name(name) && !rest.is_empty() && !is_file(word) => {
-            (Some(name), rest)
+    match argument.split_once('=') {
+        Some((name, remainder)) if is_name(name) && !remainder.is_empty() && !is_file(argument) => {
+            (Some(name), remainder)
         }
-        _ => (None, word),
+        _ => (None, argument),
     }
 }
 
-/// Splits places at commas, unless a file has that name, commas included.
-fn split_places(places: &str, is_file: fn(&str) -> bool) -> Vec<String> {
-    if is_file(places) {
-        return vec![places.to_owned()];
+/// Splits locations at commas, unless the whole string is the name of a file.
+fn split_places(locations: &str, is_file: fn(&str) -> bool) -> Vec<String> {
+    if is_file(locations) {
+        return vec![locations.to_owned()];
     }
-    let parts = places.split(',').filter(|part| !part.is_empty());
+    let parts = locations.split(',').filter(|part| !part.is_empty());
     parts.map(str::to_owned).collect()
 }
 
 /// Labels operands by the shortest path suffixes that distinguish them, and numbers equal ones.
 fn shorten_labels(operands: &mut [(bool, SourceOperand)]) {
-    let is_plain = |(named, operand): &(bool, SourceOperand)| *named || operand.places.len() == 1;
-    let typed: Vec<String> = operands.iter().map(|(_, o)| o.label.clone()).collect();
+    let is_plain =
+        |(is_named, operand): &(bool, SourceOperand)| *is_named || operand.locations.len() == 1;
+    let arguments: Vec<String> = operands
+        .iter()
+        .map(|(_, operand)| operand.label.clone())
+        .collect();
     let labels = if operands.iter().all(is_plain) {
-        shortest_labels(&typed.iter().map(String::as_str).collect::<Vec<_>>())
+        shortest_labels(&arguments.iter().map(String::as_str).collect::<Vec<_>>())
     } else {
-        typed
+        arguments
     };
-    for (at, (_, operand)) in operands.iter_mut().enumerate() {
-        let alike = |among: &[String]| among.iter().filter(|label| **label == labels[at]).count();
-        operand.label = match alike(&labels) {
-            1 => labels[at].clone(),
-            _ => format!("{} ({})", labels[at], alike(&labels[..at]) + 1),
+    for (index, (_, operand)) in operands.iter_mut().enumerate() {
+        let count_equal = |candidates: &[String]| {
+            candidates
+                .iter()
+                .filter(|label| **label == labels[index])
+                .count()
+        };
+        operand.label = match count_equal(&labels) {
+            1 => labels[index].clone(),
+            _ => format!("{} ({})", labels[index], count_equal(&labels[..index]) + 1),
         };
     }
 }
 
 /// Returns the labels of sources for the arguments typed.
-pub fn shortest_labels(words: &[&str]) -> Vec<String> {
-    let longest = words
+pub fn shortest_labels(arguments: &[&str]) -> Vec<String> {
+    let longest = arguments
         .iter()
-        .map(|word| path_components(word).len())
+        .map(|argument| path_components(argument).len())
         .max()
         .unwrap_or(1);
-    for kept in 1..longest {
-        let short: Vec<String> = words.iter().map(|word| path_suffix(word, kept)).collect();
-        if tells_apart(words, &short) {
-            return short;
+    for count in 1..longest {
+        let labels: Vec<String> = arguments
+            .iter()
+            .map(|argument| path_suffix(argument, count))
+            .collect();
+        if are_distinct(arguments, &labels) {
+            return labels;
         }
     }
-    words.iter().map(|word| (*word).to_owned()).collect()
+    arguments
+        .iter()
+        .map(|argument| (*argument).to_owned())
+        .collect()
 }
 
 /// Returns whether different arguments have different labels.
-fn tells_apart(words: &[&str], labels: &[String]) -> bool {
-    words.iter().enumerate().all(|(at, word)| {
-        (0..at).all(|before| words[before] == *word || labels[before] != labels[at])
+fn are_distinct(arguments: &[&str], labels: &[String]) -> bool {
+    arguments.iter().enumerate().all(|(index, argument)| {
+        (0..index).all(|before| arguments[before] == *argument || labels[before] != labels[index])
     })
 }
 
-/// Returns the last `kept` components of the path, with the selection that follows it.
-fn path_suffix(word: &str, kept: usize) -> String {
-    let (path, chosen) = word.split_at(end_of_path(word));
-    let parts = path_components(path);
-    let from = parts.len().saturating_sub(kept);
-    parts[from..].join("/") + chosen
+/// Returns the last `count` components of the path, with the selection that follows it.
+fn path_suffix(argument: &str, count: usize) -> String {
+    let (path, selection) = argument.split_at(end_of_path(argument));
+    let components = path_components(path);
+    let first = components.len().saturating_sub(count);
+    components[first..].join("/") + selection
 }
 
-fn path_components(word: &str) -> Vec<&str> {
-    word[..end_of_path(word)].split('/').collect()
+fn path_components(argument: &str) -> Vec<&str> {
+    argument[..end_of_path(argument)].split('/').collect()
 }
 
 /// Returns where the path ends and `[VARIANT]` or `::REGEX` begins.
-fn end_of_path(word: &str) -> usize {
-    let part = word.find("::").unwrap_or(word.len());
-    word[..part].find('[').unwrap_or(part)
+fn end_of_path(argument: &str) -> usize {
+    let part_start = argument.find("::").unwrap_or(argument.len());
+    argument[..part_start].find('[').unwrap_or(part_start)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(words: &[&str]) -> Vec<SourceOperand> {
-        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
-        parse_all(&words).unwrap()
+    fn read(arguments: &[&str]) -> Vec<SourceOperand> {
+        let arguments: Vec<String> = arguments
+            .iter()
+            .map(|argument| (*argument).to_owned())
+            .collect();
+        parse_all(&arguments).unwrap()
     }
 
-    fn labels_of(words: &[&str]) -> Vec<String> {
-        read(words)
+    fn labels_of(arguments: &[&str]) -> Vec<String> {
+        read(arguments)
             .into_iter()
             .map(|operand| operand.label)
             .collect()
@@ -191,7 +220,7 @@ mod tests {
     #[test]
     fn a_source_is_a_place_with_a_variant_and_a_part() {
         let operand = read(&["@latest[old]::BM_(mem|str)cpy/8"]).remove(0);
-        assert_eq!(operand.places, ["@latest"]);
+        assert_eq!(operand.locations, ["@latest"]);
         assert_eq!(operand.variant.as_deref(), Some("old"));
         assert_eq!(operand.part.unwrap().pattern(), "BM_(mem|str)cpy/8");
     }
@@ -199,8 +228,11 @@ mod tests {
     #[test]
     fn several_places_make_one_side() {
         let operands = read(&["old=a.json", "new=c.json", "old=b.json", "x.json,y.json"]);
-        let places: Vec<_> = operands.iter().map(|o| o.places.join(" ")).collect();
-        assert_eq!(places, ["a.json b.json", "c.json", "x.json y.json"]);
+        let locations: Vec<_> = operands
+            .iter()
+            .map(|operand| operand.locations.join(" "))
+            .collect();
+        assert_eq!(locations, ["a.json b.json", "c.json", "x.json y.json"]);
         assert_eq!(labels_of(&["old=a.json", "new=b.json"]), ["old", "new"]);
     }
 

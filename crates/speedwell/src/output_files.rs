@@ -1,7 +1,6 @@
 //! Rejects command lines that would destroy a file: an output that replaces an input, or two
 //! outputs to one file.
-//!
-//! Decides which arguments are outputs and which may name inputs. Independent of what the commands
+//! Decides which arguments are outputs and which may name inputs. Does not know what the commands
 //! do: every argument that names an existing file counts as an input. Start at [`check_outputs`];
 //! inputs that only reading the arguments reveals are checked by [`check_inputs`].
 
@@ -31,11 +30,11 @@ const NOT_FILES: [&str; 13] = [
 /// Fails if there are such files, and names both.
 pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::Result<()> {
     let (mut command, mut matches) = (command, matches);
-    while let Some((name, inner)) = matches.subcommand() {
-        let Some(found) = command.find_subcommand(name) else {
+    while let Some((name, inner_matches)) = matches.subcommand() {
+        let Some(subcommand) = command.find_subcommand(name) else {
             break;
         };
-        (command, matches) = (found, inner);
+        (command, matches) = (subcommand, inner_matches);
     }
     let outputs = outputs(command, matches);
     if outputs.is_empty() {
@@ -45,7 +44,7 @@ pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::R
     refuse_same(&outputs)?;
     for output in &outputs {
         if let Some(database) = &database
-            && parts_of_database(database).any(|part| output.writes(&part))
+            && database_files(database).any(|file| output.writes(&file))
         {
             bail!(
                 "'{}' would replace the database '{}'\nhint: name another file",
@@ -54,14 +53,14 @@ pub fn check_outputs(command: &clap::Command, matches: &ArgMatches) -> anyhow::R
             );
         }
     }
-    for word in input_words(command, matches) {
-        refuse_word(&outputs, &word, Path::new(""))?;
+    for argument in input_arguments(command, matches) {
+        refuse_word(&outputs, &argument, Path::new(""))?;
     }
     Ok(())
 }
 
-/// Rejects inputs that a file of `-o` would replace, including the files that definition files
-/// name.
+/// Rejects inputs that a file given with `-o` would replace, including the files that definition
+/// files name.
 ///
 /// # Errors
 /// Fails if there is one, and names both files.
@@ -119,23 +118,23 @@ fn database_path(command: &clap::Command, matches: &ArgMatches) -> Option<PathBu
     let explicit = typed
         .map(PathBuf::from)
         .or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
-    let here = std::env::current_dir().ok()?;
-    Some(Store::locate(explicit.as_deref(), &here))
+    let current_folder = std::env::current_dir().ok()?;
+    Some(Store::locate(explicit.as_deref(), &current_folder))
 }
 
 /// Returns the file of a database and SQLite's auxiliary files.
-fn parts_of_database(path: &Path) -> impl Iterator<Item = PathBuf> {
+fn database_files(path: &Path) -> impl Iterator<Item = PathBuf> {
     ["", "-wal", "-shm", "-journal"]
         .into_iter()
-        .map(move |end| {
+        .map(move |suffix| {
             let mut name = path.as_os_str().to_owned();
-            name.push(end);
+            name.push(suffix);
             PathBuf::from(name)
         })
 }
 
 /// Returns the arguments that may name files to read.
-fn input_words(command: &clap::Command, matches: &ArgMatches) -> Vec<String> {
+fn input_arguments(command: &clap::Command, matches: &ArgMatches) -> Vec<String> {
     let arguments = command.get_arguments().filter(|argument| {
         let id = argument.get_id().as_str();
         let placeholders = argument.get_value_names().unwrap_or_default();

@@ -48,16 +48,16 @@ pub fn perform_run() -> anyhow::Result<CommandStatus> {
     let seed = request.parse_number("seed").unwrap_or(0);
     process::adopt_orphans();
     process::install_handlers()?;
-    let done = roles::perform_run(&assignment, seed);
-    let mut answer =
-        ProtocolMessage::new("performed").with("json", serde_json::to_string(&done.performed)?);
-    if let Some(load) = &done.load {
-        answer = answer.with("load", serde_json::to_string(load)?);
+    let result = roles::perform_run(&assignment, seed);
+    let mut response =
+        ProtocolMessage::new("performed").with("json", serde_json::to_string(&result.performed)?);
+    if let Some(load) = &result.load {
+        response = response.with("load", serde_json::to_string(load)?);
     }
-    if let Some(profile) = &done.profile {
-        answer = answer.with("profile", serde_json::to_string(profile)?);
+    if let Some(profile) = &result.profile {
+        response = response.with("profile", serde_json::to_string(profile)?);
     }
-    events.write_all(answer.to_string().as_bytes())?;
+    events.write_all(response.to_string().as_bytes())?;
     events.write_all(ProtocolMessage::new("end").to_string().as_bytes())?;
     Ok(CommandStatus::DONE)
 }
@@ -89,18 +89,18 @@ pub fn keep_services() -> anyhow::Result<CommandStatus> {
         lines.for_each(drop);
         process::request_interrupt();
     });
-    let mut told = Ok(());
-    let performed = roles::keep_services(&keeping, &mut |places| {
-        told = say_places(places, &mut events);
+    let mut send_result = Ok(());
+    let performed = roles::keep_services(&keeping, &mut |addresses| {
+        send_result = send_addresses(addresses, &mut events);
     });
-    told?;
-    let last = ProtocolMessage::new("ended").with("json", serde_json::to_string(&performed)?);
-    events.write_all(last.to_string().as_bytes())?;
+    send_result?;
+    let ended = ProtocolMessage::new("ended").with("json", serde_json::to_string(&performed)?);
+    events.write_all(ended.to_string().as_bytes())?;
     Ok(CommandStatus::DONE)
 }
 
-fn say_places(places: &[PlaceholderValue], events: &mut impl Write) -> anyhow::Result<()> {
-    let ready = ProtocolMessage::new("ready").with("places", serde_json::to_string(places)?);
+fn send_addresses(addresses: &[PlaceholderValue], events: &mut impl Write) -> anyhow::Result<()> {
+    let ready = ProtocolMessage::new("ready").with("places", serde_json::to_string(addresses)?);
     Ok(events.write_all(ready.to_string().as_bytes())?)
 }
 
@@ -153,22 +153,22 @@ pub struct ParcelArgs {
 /// # Errors
 /// Fails if the connection is lost, or if the folder cannot be used.
 pub fn perform_parcel(args: &ParcelArgs) -> anyhow::Result<CommandStatus> {
-    let (folder, words) = (&args.folder, args.tasks.as_slice());
+    let (folder, tasks) = (&args.folder, args.tasks.as_slice());
     match () {
         () if args.receive => receive_bundle(folder)?,
         () if args.launch => status::write_stdout(format!("{}\n", left::launch_worker(folder)?))?,
-        () if args.named => left::perform_detached(folder, words)?,
-        () if args.end => left::end_worker(folder, words)?,
+        () if args.named => left::perform_detached(folder, tasks)?,
+        () if args.end => left::end_worker(folder, tasks)?,
         () if args.clean => {
-            let cleaned = clean_here(folder, words.first().map(String::as_str))?;
+            let cleaned = clean_here(folder, tasks.first().map(String::as_str))?;
             status::write_stdout(format!("{cleaned}\n"))?;
         }
         () if args.follow || args.read => {
-            if !left::stream_spools(folder, words, args.follow)? {
+            if !left::stream_spools(folder, tasks, args.follow)? {
                 return Ok(CommandStatus::from_code(STILL_RUNNING));
             }
         }
-        () => worker::perform_tasks(folder, words)?,
+        () => worker::perform_tasks(folder, tasks)?,
     }
     Ok(CommandStatus::DONE)
 }

@@ -6,7 +6,7 @@
 use super::CommandStatus;
 use super::operand::SourceOperand;
 use super::options::{FailOn, RunArgs};
-use super::source::files_of;
+use super::source::files_at;
 use anyhow::{Context, bail};
 use speedwell_analysis::profile;
 use speedwell_harness as harness;
@@ -23,38 +23,45 @@ use std::path::Path;
 /// # Errors
 /// Fails if one cannot be read, or if profiles are mixed with other sources.
 pub fn read_sides(operands: &[SourceOperand]) -> anyhow::Result<Option<Vec<StackProfile>>> {
-    let mut found = Vec::new();
+    let mut profiles = Vec::new();
     for operand in operands {
-        let read = read_side(operand).with_context(|| format!("in source '{}'", operand.label))?;
-        found.push(read);
+        let profile =
+            read_side(operand).with_context(|| format!("in source '{}'", operand.label))?;
+        profiles.push(profile);
     }
-    let first_other = operands.iter().zip(&found).find(|(_, read)| read.is_none());
-    let first_profile = operands.iter().zip(&found).find(|(_, read)| read.is_some());
-    match (first_profile, first_other) {
+    let other = operands
+        .iter()
+        .zip(&profiles)
+        .find(|(_, profile)| profile.is_none());
+    let first_profile = operands
+        .iter()
+        .zip(&profiles)
+        .find(|(_, profile)| profile.is_some());
+    match (first_profile, other) {
         (None, _) => Ok(None),
-        (Some((first_profile, _)), Some((first_other, _))) => bail!(
+        (Some((first_profile, _)), Some((other, _))) => bail!(
             "'{}' is a profile but '{}' is not: they cannot be compared",
             first_profile.label,
-            first_other.label
+            other.label
         ),
-        (Some(_), None) => Ok(Some(found.into_iter().flatten().collect())),
+        (Some(_), None) => Ok(Some(profiles.into_iter().flatten().collect())),
     }
 }
 
 /// Reads the recordings of one side and adds them up.
 fn read_side(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
     let mut files = Vec::new();
-    for place in &operand.places {
+    for location in &operand.locations {
         // Stored sessions are not files, and a pipe can be read only once, by its actual reader.
-        let path = Path::new(place);
+        let path = Path::new(location);
         if !path.is_file() && !path.is_dir() {
             return Ok(None);
         }
-        files.extend(files_of(place)?);
+        files.extend(files_at(location)?);
     }
     let mut merged: Option<StackProfile> = None;
     for file in files {
-        match (&mut merged, of_file(&file)?) {
+        match (&mut merged, profile_in_file(&file)?) {
             (None, None) => return Ok(None),
             (None, Some(first)) => merged = Some(first),
             (Some(merged), Some(next)) if merged.unit == next.unit => merged.merge(&next),
@@ -67,20 +74,22 @@ fn read_side(operand: &SourceOperand) -> anyhow::Result<Option<StackProfile>> {
     Ok(merged)
 }
 
-fn of_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
-    let cannot_read = || format!("cannot read the file '{file}'");
+fn profile_in_file(file: &str) -> anyhow::Result<Option<StackProfile>> {
+    let read_context = || format!("cannot read the file '{file}'");
     // Try results first, so that one of their files cannot pass for a profile. Programs are
     // neither.
-    let mut opened = File::open(file).with_context(cannot_read)?;
+    let mut opened_file = File::open(file).with_context(read_context)?;
     let mut bytes = Vec::new();
-    let mut beginning = opened.by_ref().take(formats::BEGINNING_BYTES);
+    let mut beginning = opened_file.by_ref().take(formats::BEGINNING_BYTES);
     beginning
         .read_to_end(&mut bytes)
-        .with_context(cannot_read)?;
+        .with_context(read_context)?;
     if formats::detect_format(&bytes).is_some() || harness::is_elf(Path::new(file)) {
         return Ok(None);
     }
-    opened.read_to_end(&mut bytes).with_context(cannot_read)?;
+    opened_file
+        .read_to_end(&mut bytes)
+        .with_context(read_context)?;
     let read = read_profile(&bytes, &FrameNames::default());
     read.with_context(|| format!("cannot read '{file}' as a profile"))
 }
@@ -112,11 +121,14 @@ pub fn compare_profiles(
             "--fail-on needs a verdict, but profiles have none: they show where a cost is, not whether it is real"
         );
     }
-    let side = |operand: &'_ SourceOperand, profile| (operand.label.clone(), profile);
-    let (old, new) = (side(old_name, old), side(new_name, new));
+    let labelled_profile = |operand: &'_ SourceOperand, profile| (operand.label.clone(), profile);
+    let (old, new) = (
+        labelled_profile(old_name, old),
+        labelled_profile(new_name, new),
+    );
     let sides = [&old, &new].map(|(label, profile)| ProfileSide { label, profile });
-    let found = profile::explain_difference(sides[0].profile, sides[1].profile);
-    let document = report::report_profiles(sides, &found, &args.output.report_settings());
+    let difference = profile::explain_difference(sides[0].profile, sides[1].profile);
+    let document = report::report_profiles(sides, &difference, &args.output.report_settings());
     args.output.print_document(&document)?;
     Ok(CommandStatus::DONE)
 }

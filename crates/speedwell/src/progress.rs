@@ -35,19 +35,19 @@ enum ProgressState {
 
 #[derive(Debug)]
 struct PreparationProgress {
-    begin: Instant,
+    started_at: Instant,
     /// Number of benchmark files that have listed their cases, and of all files.
     described: (usize, usize),
 }
 
 #[derive(Debug)]
 struct MeasurementProgress {
-    begin: Instant,
+    started_at: Instant,
     total: usize,
     /// Cases may be decided before all their runs.
     is_upper_bound: bool,
     done: usize,
-    done_before: usize,
+    initially_done: usize,
     failed: usize,
     current: String,
 }
@@ -57,16 +57,16 @@ impl ProgressDisplay {
     /// with the line.
     pub fn new(output: &OutputArgs) -> ProgressDisplay {
         let state = Arc::new(Mutex::new(ProgressState::Preparing(PreparationProgress {
-            begin: Instant::now(),
+            started_at: Instant::now(),
             described: (0, 0),
         })));
-        let shown = state.clone();
+        let shared_state = state.clone();
         ProgressDisplay {
             state,
             line: StatusLine::new(output.shows_progress(), move || {
                 let now = Instant::now();
-                let activity = current_activity().map(|words| escape_controls(&words).into_owned());
-                match &*lock_state(&shown) {
+                let activity = current_activity().map(|text| escape_controls(&text).into_owned());
+                match &*lock_state(&shared_state) {
                     ProgressState::Preparing(preparation) => preparation.status_text(activity, now),
                     ProgressState::Measuring(measurement) => {
                         Some(measurement.status_text(activity, now))
@@ -102,11 +102,11 @@ impl ProgressDisplay {
                 _,
             ) => {
                 *state = ProgressState::Measuring(MeasurementProgress {
-                    begin: Instant::now(),
+                    started_at: Instant::now(),
                     total: *runs,
                     is_upper_bound: *is_upper_bound,
                     done: *done,
-                    done_before: *done,
+                    initially_done: *done,
                     failed: 0,
                     current: String::new(),
                 });
@@ -125,19 +125,19 @@ fn lock_state(state: &Mutex<ProgressState>) -> MutexGuard<'_, ProgressState> {
 }
 
 impl PreparationProgress {
-    /// Returns the text of the line; `None` if the activity is unknown.
+    /// Returns the text of the line, or `None` if neither files nor an activity are known.
     fn status_text(&self, activity: Option<String>, now: Instant) -> Option<String> {
-        let (done, all) = self.described;
-        let files =
-            (all > 1 && done < all).then(|| format!("reading benchmark files: {done} of {all}"));
+        let (done, total) = self.described;
+        let files = (total > 1 && done < total)
+            .then(|| format!("reading benchmark files: {done} of {total}"));
         let parts: Vec<String> = files.into_iter().chain(activity).collect();
-        let elapsed = clock_text(now.duration_since(self.begin));
+        let elapsed = format_clock(now.duration_since(self.started_at));
         (!parts.is_empty()).then(|| format!("{}  {elapsed}", parts.join(", ")))
     }
 }
 
 impl MeasurementProgress {
-    /// Updates the counts by an event of a run.
+    /// Updates the counts for an event of a run.
     fn count_event(&mut self, event: &SessionEvent<'_>) {
         match event {
             SessionEvent::RunStarted { label, variant, .. } => {
@@ -154,10 +154,10 @@ impl MeasurementProgress {
 
     /// Returns the text of the line.
     fn status_text(&self, activity: Option<String>, now: Instant) -> String {
-        let elapsed = now.duration_since(self.begin);
+        let elapsed = now.duration_since(self.started_at);
         let percent = (100 * self.done).checked_div(self.total).unwrap_or(100);
-        let up_to = if self.is_upper_bound { "up to " } else { "" };
-        let failed = if self.failed > 0 {
+        let total_prefix = if self.is_upper_bound { "up to " } else { "" };
+        let failed_suffix = if self.failed > 0 {
             format!(", {} failed", self.failed)
         } else {
             String::new()
@@ -167,44 +167,46 @@ impl MeasurementProgress {
         } else {
             "about"
         };
-        let left = self
+        let remaining = self
             .remaining_time(elapsed)
-            .map(|left| format!(", {precision} {} left", format_about(left)))
+            .map(|remaining| format!(", {precision} {} left", format_about(remaining)))
             .unwrap_or_default();
         format!(
-            "{} {percent:>3} %  {} of {up_to}{} runs{failed}  {}{left}  {}",
+            "{} {percent:>3} %  {} of {total_prefix}{} runs{failed_suffix}  {}{remaining}  {}",
             progress_bar(self.done, self.total),
             self.done,
             self.total,
-            clock_text(elapsed),
+            format_clock(elapsed),
             activity.as_ref().unwrap_or(&self.current),
         )
     }
 
     /// Estimates the remaining time, assuming that every planned run is needed and takes as long as
-    /// those before.
+    /// the runs so far.
     fn remaining_time(&self, elapsed: Duration) -> Option<Duration> {
         let measured = self
             .done
-            .checked_sub(self.done_before)
+            .checked_sub(self.initially_done)
             .filter(|&count| count > 0)?;
-        let each = elapsed.as_secs_f64() / measured as f64;
-        let left = self.total.saturating_sub(self.done);
-        Some(Duration::from_secs_f64(each * left as f64))
+        let seconds_per_run = elapsed.as_secs_f64() / measured as f64;
+        let remaining_runs = self.total.saturating_sub(self.done);
+        Some(Duration::from_secs_f64(
+            seconds_per_run * remaining_runs as f64,
+        ))
     }
 }
 
 fn progress_bar(done: usize, total: usize) -> String {
-    let full = (BAR_COLUMNS * done)
+    let filled = (BAR_COLUMNS * done)
         .checked_div(total)
         .unwrap_or(BAR_COLUMNS)
         .min(BAR_COLUMNS);
-    format!("{}{}", "█".repeat(full), "░".repeat(BAR_COLUMNS - full))
+    format!("{}{}", "█".repeat(filled), "░".repeat(BAR_COLUMNS - filled))
 }
 
 /// Formats a duration as `minutes:seconds`, with hours if there are any; rounds up to a whole
 /// second.
-pub fn clock_text(time: Duration) -> String {
+pub fn format_clock(time: Duration) -> String {
     let seconds = time.as_secs_f64().ceil() as u64;
     let (hours, minutes, seconds) = (seconds / 3600, seconds / 60 % 60, seconds % 60);
     if hours == 0 {
@@ -221,13 +223,13 @@ impl SessionObserver for ProgressDisplay {
             SessionEvent::Building { target, variant } if !self.quiet => {
                 status::print_note(&format!("building '{target}' for '{variant}'"));
             }
-            SessionEvent::Waiting(sentence) if !self.quiet => status::print_note(sentence),
-            SessionEvent::Warning(sentence) => status::print_warning(sentence),
-            SessionEvent::Busy(sentence) if !self.quiet => status::print_warning(sentence),
-            SessionEvent::Note(sentence) if self.notes => status::print_note(sentence),
+            SessionEvent::Waiting(message) if !self.quiet => status::print_note(message),
+            SessionEvent::Warning(message) => status::print_warning(message),
+            SessionEvent::Busy(message) if !self.quiet => status::print_warning(message),
+            SessionEvent::Note(message) if self.notes => status::print_note(message),
             SessionEvent::Visited { level, per_s } if self.notes => {
-                let given = format_quantity(*per_s, "1/s", Uncertainty::Unknown);
-                status::print_note(&format!("concurrency {level}: {given}"));
+                let throughput = format_quantity(*per_s, "1/s", Uncertainty::Unknown);
+                status::print_note(&format!("concurrency {level}: {throughput}"));
             }
             event => self.change_state(event),
         }
@@ -241,18 +243,18 @@ mod tests {
 
     fn measurement(done: usize, total: usize) -> MeasurementProgress {
         MeasurementProgress {
-            begin: Instant::now(),
+            started_at: Instant::now(),
             total,
             is_upper_bound: false,
             done,
-            done_before: 0,
+            initially_done: 0,
             failed: 0,
             current: "url/parse.js n=1 (new)".into(),
         }
     }
 
     fn status_after(seconds: u64, measurement: &MeasurementProgress) -> String {
-        measurement.status_text(None, measurement.begin + Duration::from_secs(seconds))
+        measurement.status_text(None, measurement.started_at + Duration::from_secs(seconds))
     }
 
     #[test]
@@ -282,7 +284,7 @@ mod tests {
         let measurement = measurement(0, 8);
         let line = measurement.status_text(
             Some("compiling x.c with cc".into()),
-            measurement.begin + Duration::from_secs(1),
+            measurement.started_at + Duration::from_secs(1),
         );
         assert_eq!(
             line,
@@ -293,11 +295,14 @@ mod tests {
     #[test]
     fn before_measuring_the_line_says_what_is_read_and_built() {
         let line = |described, activity: Option<&str>, seconds| {
-            let begin = Instant::now();
-            let preparation = PreparationProgress { begin, described };
+            let started_at = Instant::now();
+            let preparation = PreparationProgress {
+                started_at,
+                described,
+            };
             preparation.status_text(
                 activity.map(str::to_owned),
-                begin + Duration::from_secs(seconds),
+                started_at + Duration::from_secs(seconds),
             )
         };
         assert_eq!(line((0, 0), None, 1), None);

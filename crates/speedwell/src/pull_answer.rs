@@ -2,7 +2,7 @@
 //! `speedwell comment` in CI and by the server.
 //!
 //! Decides on the text, commit status and summary line; the caller posts them. Start at
-//! [`of_comparison`].
+//! [`answer_from_comparison`].
 
 use super::CommandStatus;
 use super::gate::{CommandGate, every_metric};
@@ -39,7 +39,7 @@ pub struct PullAnswer {
 ///
 /// # Errors
 /// Fails if nothing can be compared.
-pub fn of_comparison(
+pub fn answer_from_comparison(
     labelled: &[LabelledSession<'_>],
     settings: &AnalysisSettings,
     fail_on: FailOn,
@@ -64,13 +64,13 @@ pub fn of_comparison(
     let worktree = worktrees
         .filter_map(|variant| variant.worktree.as_ref())
         .next();
-    let of_variant = worktree.map(|worktree| worktree.revision.clone());
-    let of_session = || newest.origin.as_ref().map(|origin| origin.revision.clone());
+    let variant_revision = worktree.map(|worktree| worktree.revision.clone());
+    let session_revision = || newest.origin.as_ref().map(|origin| origin.revision.clone());
     Ok(PullAnswer {
         body: render_markdown(&document),
         stamp: ResultStamp {
-            revision: of_variant
-                .or_else(of_session)
+            revision: variant_revision
+                .or_else(session_revision)
                 .unwrap_or_else(unknown_revision),
             at_unix_ms: measured_at(newest.started_unix_ms),
         },
@@ -89,11 +89,12 @@ pub fn measured_at(started_unix_ms: i64) -> u64 {
     u64::try_from(credible_start(started_unix_ms, unix_time_ms())).unwrap_or_default()
 }
 
-/// Builds an answer that nothing was compared, and why. It never claims that nothing changed.
+/// Builds an answer that says that nothing was compared, and why. It never claims that nothing
+/// changed.
 pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
-    let words = format!("not compared: {}", ErrorText::from_error(&failure).message);
+    let message = format!("not compared: {}", ErrorText::from_error(&failure).message);
     let mut document = Document::new("comment");
-    document.push(ReportBlock::Headline(words.clone()));
+    document.push(ReportBlock::Headline(message.clone()));
     PullAnswer {
         body: render_markdown(&document),
         stamp: ResultStamp {
@@ -101,8 +102,8 @@ pub fn not_compared(failure: anyhow::Error) -> PullAnswer {
             at_unix_ms: u64::try_from(unix_time_ms()).unwrap_or_default(),
         },
         state: CommitState::Error,
-        description: words,
-        status: CommandStatus::COULD_NOT,
+        description: message,
+        status: CommandStatus::FAILED,
         failure: Some(failure),
     }
 }
@@ -113,23 +114,23 @@ pub fn unknown_revision() -> String {
 }
 
 /// Formats a link to a page, in small print.
-pub fn small_link(words: &str, page: &str) -> String {
+pub fn small_link(label: &str, page: &str) -> String {
     let url = page.replace(['<', '>', '\n'], "");
-    format!("\n<sub>[{words}](<{url}>)</sub>\n")
+    format!("\n<sub>[{label}](<{url}>)</sub>\n")
 }
 
 /// Returns the commit status, with the gate's line if it failed or could not judge. Without a gate,
 /// failures and incomplete results count as not compared.
 fn commit_state(findings: &AnalysisFindings, gate: &CommandGate) -> (CommitState, Option<String>) {
     let Some(outcome) = gate.outcome() else {
-        let is_whole = findings.failures.is_empty() && findings.gate_obstacles.is_empty();
+        let is_complete = findings.failures.is_empty() && findings.gate_obstacles.is_empty();
         let reason = findings.gate_obstacles.first().cloned();
-        return if is_whole {
+        return if is_complete {
             (CommitState::Success, None)
         } else {
             (
                 CommitState::Error,
-                reason.map(|why| format!("not compared: {why}")),
+                reason.map(|obstacle| format!("not compared: {obstacle}")),
             )
         };
     };

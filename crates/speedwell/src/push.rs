@@ -91,15 +91,15 @@ pub struct PushArgs {
 }
 
 impl PushArgs {
-    /// The project on the server, if one is given.
+    /// Returns the project on the server, if one is given.
     fn target_project(&self) -> anyhow::Result<Option<UploadTarget>> {
-        let of_variable = || {
-            let place = env_variable("SPEEDWELL_SERVER")?.parse::<UploadTarget>();
-            Some(place.context("in SPEEDWELL_SERVER"))
+        let from_environment = || {
+            let target = env_variable("SPEEDWELL_SERVER")?.parse::<UploadTarget>();
+            Some(target.context("in SPEEDWELL_SERVER"))
         };
         match &self.to {
-            Some(place) => Ok(Some(place.clone())),
-            None => of_variable().transpose(),
+            Some(target) => Ok(Some(target.clone())),
+            None => from_environment().transpose(),
         }
     }
 }
@@ -116,73 +116,73 @@ pub fn run(args: PushArgs) -> anyhow::Result<CommandStatus> {
         return Ok(CommandStatus::DONE);
     }
     let client = build_client(args.token_file.as_deref(), args.ca.as_deref())?;
-    let to = args.target_project()?;
-    let mut named = NamedSessions::default();
+    let target = args.target_project()?;
+    let mut named_sessions = NamedSessions::default();
     if args.all || !args.sources.is_empty() {
-        let place = to.as_ref().context(
+        let target = target.as_ref().context(
             "no server given\nhint: use --to https://HOST/PROJECT, or set SPEEDWELL_SERVER",
         )?;
         if args.all {
-            named.add_range(i64::MIN..=i64::MAX, &store)?;
+            named_sessions.add_range(i64::MIN..=i64::MAX, &store)?;
         }
         for source in &args.sources {
-            named.add_source(source, &args, &mut store)?;
+            named_sessions.add_source(source, &args, &mut store)?;
         }
-        named.report_unfinished();
-        if named.finished.is_empty() {
-            return Ok(named.exit_status());
+        named_sessions.report_unfinished();
+        if named_sessions.finished.is_empty() {
+            return Ok(named_sessions.exit_status());
         }
-        for number in &named.finished {
-            store.queue_upload(*number, &place.to_string(), now_unix_ms())?;
+        for number in &named_sessions.finished {
+            store.queue_upload(*number, &target.to_string(), now_unix_ms())?;
         }
     }
     store.retry_uploads_now()?;
-    let url = to.as_ref().map(ToString::to_string);
-    let errand = UploadJob {
-        sessions: &named.finished,
+    let url = target.as_ref().map(ToString::to_string);
+    let upload_job = UploadJob {
+        sessions: &named_sessions.finished,
         url: url.as_deref(),
-        patience: args.wait.unwrap_or(DEFAULT_RETRY_TIME),
+        retry_time: args.wait.unwrap_or(DEFAULT_RETRY_TIME),
         is_quiet: args.output.quiet,
     };
     process::install_handlers()?;
-    let left = errand.send_all(&mut store, &client)?;
-    let concluded = report_unsent(&left, &store, args.spool.as_deref())?;
-    Ok(concluded.worse_of(named.exit_status()))
+    let unsent = upload_job.send_all(&mut store, &client)?;
+    let upload_status = report_unsent(&unsent, &store, args.spool.as_deref())?;
+    Ok(upload_status.worse_of(named_sessions.exit_status()))
 }
 
 /// Reports unsent sessions, and writes them to the spool file if one was requested.
 fn report_unsent(
-    left: &[OutboxEntry],
+    unsent: &[OutboxEntry],
     store: &Store,
     spool: Option<&Path>,
 ) -> anyhow::Result<CommandStatus> {
-    if left.is_empty() {
+    if unsent.is_empty() {
         return Ok(CommandStatus::DONE);
     }
-    for item in left {
+    for item in unsent {
         status::print_warning(&describe_item(item));
     }
     let Some(spool) = spool else {
-        let is_passing = left.iter().any(|item| item.state == UploadState::Waiting);
-        if is_passing {
+        let is_any_waiting = unsent.iter().any(|item| item.state == UploadState::Waiting);
+        if is_any_waiting {
             status::print_hint(
                 "unsent sessions stay in the outbox; retry with: speedwell push --wait 10m",
             );
         }
-        return Ok(CommandStatus::COULD_NOT);
+        return Ok(CommandStatus::FAILED);
     };
-    let cannot = || format!("cannot write '{}'", spool.display());
-    let mut lines = BufWriter::new(File::create(spool).with_context(cannot)?);
-    for item in left {
+    let context = || format!("cannot write '{}'", spool.display());
+    let mut lines = BufWriter::new(File::create(spool).with_context(context)?);
+    for item in unsent {
         store
             .write_lines(item.session, &mut lines)
-            .with_context(cannot)?;
+            .with_context(context)?;
     }
-    lines.flush().with_context(cannot)?;
+    lines.flush().with_context(context)?;
     status::print_note(&format!(
         "wrote unsent sessions to '{0}'; send them with: speedwell push {0} --to {1}",
         spool.display(),
-        left[0].url
+        unsent[0].url
     ));
     Ok(CommandStatus::DONE)
 }
@@ -206,8 +206,8 @@ struct NamedSessions {
     finished: Vec<i64>,
     /// Sessions that are being measured, or were killed.
     unfinished: Vec<i64>,
-    /// Whether an unfinished session was named by itself rather than as part of a range.
-    is_one_missed: bool,
+    /// Whether an unfinished session was named individually rather than as part of a range.
+    misses_named_session: bool,
 }
 
 impl NamedSessions {
@@ -237,7 +237,7 @@ impl NamedSessions {
         let number = reference::find_session(store, source)?.number;
         if store.session_state(number)? == SessionState::Running {
             self.unfinished.push(number);
-            self.is_one_missed = true;
+            self.misses_named_session = true;
         } else {
             self.add_numbers([number]);
         }
@@ -285,10 +285,10 @@ impl NamedSessions {
         ));
     }
 
-    /// The exit status: an error if a session named by itself could not be sent.
+    /// Returns the exit status: an error if a session that was named individually is unfinished.
     fn exit_status(&self) -> CommandStatus {
-        if self.is_one_missed {
-            CommandStatus::COULD_NOT
+        if self.misses_named_session {
+            CommandStatus::FAILED
         } else {
             CommandStatus::DONE
         }
@@ -303,41 +303,44 @@ fn import_file(source: &str, args: &PushArgs, store: &mut Store) -> anyhow::Resu
             "'{source}' is neither a session nor a file\nhint: sessions are named @latest, @12, @5..@12, @TAG"
         );
     }
-    let (better, mut remarks) = (MetricDirections::default(), FileWarnings::default());
+    let (better, mut warnings) = (MetricDirections::default(), FileWarnings::default());
     let sessions = if file.is_dir() {
-        results_folder::read(file, &better, &mut remarks)?
+        results_folder::read(file, &better, &mut warnings)?
     } else {
-        results_file::read_with(file, &better, &mut remarks)?
+        results_file::read_with(file, &better, &mut warnings)?
     };
-    remarks.print_warnings();
-    let mut taken = ImportSummary::default();
-    let mut found = Vec::new();
+    warnings.print_warnings();
+    let mut summary = ImportSummary::default();
+    let mut numbers = Vec::new();
     for mut session in sessions {
         session.tags.extend(args.store.tag.iter().cloned());
         let id = session.id.clone();
-        let number = match taken.import_session(store, &mut session)? {
+        let number = match summary.import_session(store, &mut session)? {
             Some(number) => Some(number),
             None => store.find_by_id(&id)?,
         };
-        found.extend(number);
+        numbers.extend(number);
     }
-    taken.report_import(source, args.output.quiet);
-    Ok(found)
+    summary.report_import(source, args.output.quiet);
+    Ok(numbers)
 }
 
 /// Creates the client, with token and certificate authorities from the options, else from
 /// environment variables.
 fn build_client(token_file: Option<&Path>, ca: Option<&Path>) -> anyhow::Result<UploadClient> {
     let token = read_token(token_file)?;
-    let by_variable = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
-    let Some(path) = ca.map(Path::to_owned).or(by_variable.map(PathBuf::from)) else {
+    let from_environment = std::env::var_os("SPEEDWELL_CA").filter(|value| !value.is_empty());
+    let Some(path) = ca
+        .map(Path::to_owned)
+        .or(from_environment.map(PathBuf::from))
+    else {
         return Ok(UploadClient::new(token));
     };
-    let cannot = || format!("cannot read the certificate authority '{}'", path.display());
-    let pem = fs::read(&path).with_context(cannot)?;
+    let context = || format!("cannot read the certificate authority '{}'", path.display());
+    let pem = fs::read(&path).with_context(context)?;
     let authorities = parse_authorities(&pem)
         .map_err(anyhow::Error::msg)
-        .with_context(cannot)?;
+        .with_context(context)?;
     Ok(UploadClient::with_authorities(token, authorities))
 }
 
@@ -360,10 +363,10 @@ pub fn read_token(file: Option<&Path>) -> anyhow::Result<Option<UploadToken>> {
 struct UploadJob<'a> {
     /// These sessions; if empty, all finished ones.
     sessions: &'a [i64],
-    /// Only to this server.
+    /// If set, only upload to this server.
     url: Option<&'a str>,
     /// How long to retry an unavailable server.
-    patience: Duration,
+    retry_time: Duration,
     is_quiet: bool,
 }
 
@@ -374,33 +377,33 @@ impl UploadJob<'_> {
         store: &mut Store,
         client: &UploadClient,
     ) -> anyhow::Result<Vec<OutboxEntry>> {
-        let begun = Instant::now();
-        let mut failed: HashMap<String, u32> = HashMap::new();
+        let started_at = Instant::now();
+        let mut failure_counts: HashMap<String, u32> = HashMap::new();
         while !process::is_interrupt_requested() {
-            let claimed = store.claim_upload(&UploadSelection {
+            let claimed_item = store.claim_upload(&UploadSelection {
                 sessions: self.sessions,
                 url: self.url,
                 now_unix_ms: now_unix_ms(),
             })?;
-            if let Some(mut item) = claimed {
-                self.send_session(store, client, &mut item, &mut failed)?;
+            if let Some(mut item) = claimed_item {
+                self.send_session(store, client, &mut item, &mut failure_counts)?;
                 continue;
             }
             // The remaining items are due later, or are being sent by another process.
-            let left = self.unsent_items(store)?;
-            let waiting = left
+            let unsent = self.unsent_items(store)?;
+            let waiting_items = unsent
                 .iter()
                 .filter(|item| item.state == UploadState::Waiting);
-            let Some(next) = waiting.map(|item| item.next_unix_ms).min() else {
+            let Some(next) = waiting_items.map(|item| item.next_unix_ms).min() else {
                 break;
             };
             let pause = u64::try_from(next - now_unix_ms()).unwrap_or(0).max(100);
-            let until = begun.elapsed() + Duration::from_millis(pause);
-            if until > self.patience {
+            let until = started_at.elapsed() + Duration::from_millis(pause);
+            if until > self.retry_time {
                 break;
             }
-            while begun.elapsed() < until && !process::is_interrupt_requested() {
-                std::thread::sleep(POLL_INTERVAL.min(until.saturating_sub(begun.elapsed())));
+            while started_at.elapsed() < until && !process::is_interrupt_requested() {
+                std::thread::sleep(POLL_INTERVAL.min(until.saturating_sub(started_at.elapsed())));
             }
         }
         self.unsent_items(store)
@@ -410,13 +413,13 @@ impl UploadJob<'_> {
     fn unsent_items(&self, store: &Store) -> anyhow::Result<Vec<OutboxEntry>> {
         let mut items = store.list_uploads()?;
         items.retain(|item| {
-            let is_over = ["complete", "imported"].contains(&item.ended.as_str());
+            let has_ended = ["complete", "imported"].contains(&item.ended.as_str());
             let is_wanted = match self.sessions {
-                [] => is_over && item.state == UploadState::Waiting,
-                named => named.contains(&item.session),
+                [] => has_ended && item.state == UploadState::Waiting,
+                numbers => numbers.contains(&item.session),
             };
-            let is_there = self.url.is_none_or(|url| url == item.url);
-            is_wanted && is_there && item.state != UploadState::Sent
+            let is_for_url = self.url.is_none_or(|url| url == item.url);
+            is_wanted && is_for_url && item.state != UploadState::Sent
         });
         Ok(items)
     }
@@ -427,19 +430,19 @@ impl UploadJob<'_> {
         store: &mut Store,
         client: &UploadClient,
         item: &mut OutboxEntry,
-        failed: &mut HashMap<String, u32>,
+        failure_counts: &mut HashMap<String, u32>,
     ) -> anyhow::Result<()> {
-        let sent = SessionUpload::from_session(store, item.session)?
+        let result = SessionUpload::from_session(store, item.session)?
             .and_then(|upload| upload.send_to(client, &item.url));
         item.attempts += 1;
-        match sent {
-            Ok(sent) => {
-                failed.remove(&item.url);
+        match result {
+            Ok(result) => {
+                failure_counts.remove(&item.url);
                 item.state = UploadState::Sent;
                 item.sent_unix_ms = Some(now_unix_ms());
                 item.reason = None;
                 if !self.is_quiet {
-                    let note = if sent == UploadOutcome::Known {
+                    let note = if result == UploadOutcome::Known {
                         ", which already had it"
                     } else {
                         ""
@@ -454,13 +457,16 @@ impl UploadJob<'_> {
                     status::print_warning(&describe_item(item));
                 }
             }
-            Err(UploadError::Retryable { reason, after }) => {
-                let times = failed.entry(item.url.clone()).or_default();
+            Err(UploadError::Retryable {
+                reason,
+                retry_after,
+            }) => {
+                let failure_count = failure_counts.entry(item.url.clone()).or_default();
                 let wait = MIN_RETRY_DELAY
-                    .saturating_mul(1 << (*times).min(6))
+                    .saturating_mul(1 << (*failure_count).min(6))
                     .min(MAX_RETRY_DELAY);
-                *times += 1;
-                let wait = after.unwrap_or_else(|| with_jitter(wait));
+                *failure_count += 1;
+                let wait = retry_after.unwrap_or_else(|| with_jitter(wait));
                 let wait_ms = i64::try_from(wait.as_millis()).unwrap_or(MAX_DELAY_MS);
                 item.next_unix_ms = now_unix_ms() + wait_ms.min(MAX_DELAY_MS);
                 item.reason = Some(reason);
@@ -479,12 +485,12 @@ struct SessionUpload {
     text: UploadText,
 }
 
-/// Where the lines are held.
+/// Where the lines are stored.
 enum UploadText {
     Here(Vec<u8>),
     /// In a file, because they are too many for memory. Dropping this removes its folder.
     Filed {
-        filed: LineFile,
+        line_file: LineFile,
         _folder: ScratchFolder,
     },
 }
@@ -498,7 +504,7 @@ impl SessionUpload {
         store: &Store,
         number: i64,
     ) -> anyhow::Result<Result<SessionUpload, UploadError>> {
-        let filed = large::in_parts(
+        let upload_from_file = large::in_parts(
             (store, number),
             &large::SessionSelection::default(),
             |stored| {
@@ -506,41 +512,41 @@ impl SessionUpload {
                 let mut options = File::options();
                 options.read(true).write(true).create_new(true);
                 let file = options.open(scratch.path("lines.jsonl"))?;
-                let filed = LineFile::write(file, |out| stored.write_lines(out))?;
-                let mut failed = Ok(());
-                let chunks = filed
+                let line_file = LineFile::write(file, |out| stored.write_lines(out))?;
+                let mut read_result = Ok(());
+                let chunks = line_file
                     .chunks()
-                    .map_while(|chunk| chunk.map_err(|error| failed = Err(error)).ok());
+                    .map_while(|chunk| chunk.map_err(|error| read_result = Err(error)).ok());
                 let sha256 = SessionDigest::hash_parts(chunks).to_string();
-                failed?;
+                read_result?;
                 Ok(SessionUpload {
                     id: stored.header().id.clone(),
                     sha256,
                     text: UploadText::Filed {
-                        filed,
+                        line_file,
                         _folder: scratch,
                     },
                 })
             },
         );
-        if let Some(written) = filed? {
-            return Ok(Ok(written));
+        if let Some(upload) = upload_from_file? {
+            return Ok(Ok(upload));
         }
         let session = store.load_session(number)?;
         let mut text = Vec::new();
-        let done = json_lines::write(&session, &mut text);
-        let written = done.map(|()| SessionUpload {
+        let write_result = json_lines::write(&session, &mut text);
+        let upload = write_result.map(|()| SessionUpload {
             sha256: SessionDigest::hash_lines(&text).to_string(),
             id: session.id,
             text: UploadText::Here(text),
         });
-        Ok(written.map_err(|error| UploadError::Rejected {
+        Ok(upload.map_err(|error| UploadError::Rejected {
             reason: format!("{error:#}"),
         }))
     }
 
     fn send_to(&self, client: &UploadClient, url: &str) -> Result<UploadOutcome, UploadError> {
-        let place: UploadTarget =
+        let target: UploadTarget =
             url.parse()
                 .map_err(|error: ParseTargetError| UploadError::Rejected {
                     reason: error.to_string(),
@@ -549,19 +555,19 @@ impl SessionUpload {
             id: &self.id,
             text: match &self.text {
                 UploadText::Here(text) => LineSource::InMemory(text),
-                UploadText::Filed { filed, .. } => LineSource::InFile(filed),
+                UploadText::Filed { line_file, .. } => LineSource::InFile(line_file),
             },
             sha256: &self.sha256,
         };
-        client.upload_session(&place, &lines)
+        client.upload_session(&target, &lines)
     }
 }
 
 /// Varies a delay by a quarter either way, so that jobs that failed together do not retry together.
 fn with_jitter(wait: Duration) -> Duration {
     let clock = SystemTime::now().duration_since(UNIX_EPOCH);
-    let part = clock.map_or(0, |since| since.subsec_micros() % 1000);
-    wait.mul_f64(0.75 + f64::from(part) / 2000.0)
+    let thousandths = clock.map_or(0, |elapsed| elapsed.subsec_micros() % 1000);
+    wait.mul_f64(0.75 + f64::from(thousandths) / 2000.0)
 }
 
 fn now_unix_ms() -> i64 {
@@ -581,15 +587,15 @@ pub fn push_pending(
     let (Some(url), Some(number)) = (owing.push_url(), session.number) else {
         return Ok(CommandStatus::DONE);
     };
-    let errand = UploadJob {
+    let upload_job = UploadJob {
         sessions: &[],
         url: Some(&url),
-        patience: DEFAULT_RETRY_TIME,
+        retry_time: DEFAULT_RETRY_TIME,
         is_quiet: false,
     };
     store.queue_upload(number, &url, now_unix_ms())?;
     store.retry_uploads_now()?;
-    let sent = (|| errand.send_all(store, &build_client(None, None)?))();
+    let send_result = (|| upload_job.send_all(store, &build_client(None, None)?))();
     let uploads = store.list_uploads()?;
     let upload = uploads
         .into_iter()
@@ -598,15 +604,17 @@ pub fn push_pending(
         .as_ref()
         .is_some_and(|item| item.state == UploadState::Sent);
     if !is_sent {
-        let why = upload.map(|item| describe_item(&item)).unwrap_or_default();
-        let why = sent.err().map_or(why, |error| format!("{error}."));
+        let reason = upload.map(|item| describe_item(&item)).unwrap_or_default();
+        let reason = send_result
+            .err()
+            .map_or(reason, |error| format!("{error}."));
         status::print_warning(&format!(
-            "{why} The session stays in the outbox; send it with: speedwell push @{number} --to {url}"
+            "{reason} The session stays in the outbox; send it with: speedwell push @{number} --to {url}"
         ));
     }
     Ok(if is_sent || !owing.push_required {
         CommandStatus::DONE
     } else {
-        CommandStatus::COULD_NOT
+        CommandStatus::FAILED
     })
 }

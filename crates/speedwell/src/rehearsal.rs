@@ -1,4 +1,4 @@
-//! Checks before the first run that the requested report can be made, by making it from made-up
+//! Checks before the first run that the requested report can be made, by making it from invented
 //! figures.
 //!
 //! Decides what to make up. The code that would fail after measuring then rejects a nonexistent
@@ -36,18 +36,18 @@ pub fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()
         verbosity: Verbosity::Quiet,
         ..task.output.report_settings()
     };
-    let is_whole = task.study.x_axis.is_none() && settings.metrics.is_empty();
-    if plan.design.experiment.is_some() && is_whole {
+    let is_unrestricted = task.study.x_axis.is_none() && settings.metrics.is_empty();
+    if plan.design.experiment.is_some() && is_unrestricted {
         return check_experiment(output.chart, task.profile);
     }
     let is_series = plan.design.steady.is_some_and(|rule| !rule.is_metric);
-    let asks = output.sort.is_some()
+    let has_report_options = output.sort.is_some()
         || output.chart.is_some()
         || task.study.x_axis.is_some()
         || !output.files.is_empty();
     let knows_cases = plan.jobs.iter().all(|job| job.case.is_some());
-    if !asks
-        || is_series && is_whole
+    if !has_report_options
+        || is_series && is_unrestricted
         || !knows_cases
         || plan.jobs.is_empty()
         || task.style.is_some()
@@ -92,7 +92,7 @@ fn made_up_session(plan: &SessionPlan, settings: &AnalysisSettings) -> Session {
         tags: Vec::new(),
         command: Vec::new(),
         runs: runs
-            .filter_map(|slot| run(&plan, &slot, &metrics))
+            .filter_map(|slot| made_up_run(&plan, &slot, &metrics))
             .collect(),
         design,
         variants: plan.variants,
@@ -108,26 +108,26 @@ fn made_up_session(plan: &SessionPlan, settings: &AnalysisSettings) -> Session {
 
 /// Keeps only a few cases of each kind.
 fn shorten_plan(plan: &SessionPlan) -> SessionPlan {
-    let mut seen: HashMap<(String, Vec<String>), usize> = HashMap::new();
-    let is_new = |job: &&BenchmarkJob| {
+    let mut counts: HashMap<(String, Vec<String>), usize> = HashMap::new();
+    let is_kept = |job: &&BenchmarkJob| {
         let case = job.case.as_ref();
         let names = case.map_or_else(Vec::new, |case| {
             case.values.iter().map(|(name, _)| name.clone()).collect()
         });
-        let count = seen.entry((job.source.name.clone(), names)).or_default();
+        let count = counts.entry((job.source.name.clone(), names)).or_default();
         *count += 1;
         *count <= MAX_SIMILAR_CASES
     };
     SessionPlan {
-        jobs: plan.jobs.iter().filter(is_new).cloned().collect(),
+        jobs: plan.jobs.iter().filter(is_kept).cloned().collect(),
         ..plan.clone()
     }
 }
 
 /// Returns the metrics of the made-up runs: the requested ones, plus the ones every snippet has.
 fn made_up_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Vec<Metric> {
-    let asked = settings.metrics.iter().map(String::as_str);
-    let mut names: Vec<&str> = asked.filter(|name| *name != "all").collect();
+    let requested = settings.metrics.iter().map(String::as_str);
+    let mut names: Vec<&str> = requested.filter(|name| *name != "all").collect();
     let is_snippet = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(_));
     if plan.jobs.iter().any(is_snippet) {
         names.extend([Metric::TIME, Metric::TIME_MEDIAN, Metric::TIME_P5]);
@@ -140,7 +140,7 @@ fn made_up_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Vec<Metri
     [Metric::throughput()].into_iter().chain(others).collect()
 }
 
-fn run(plan: &SessionPlan, slot: &PlanSlot, metrics: &[Metric]) -> Option<Run> {
+fn made_up_run(plan: &SessionPlan, slot: &PlanSlot, metrics: &[Metric]) -> Option<Run> {
     let case: &Case = plan.jobs[slot.job].case.as_ref()?;
     let sample = |metric: &Metric| Sample {
         metric: Arc::from(metric.name.as_str()),

@@ -102,13 +102,14 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
             None => own_gate(session, &settings, args.comparison.fail_on)?,
             Some(_) => None,
         };
-        let has_own = experiment_gate.is_some();
+        let has_experiment_gate = experiment_gate.is_some();
         let mut gate = experiment_gate.unwrap_or_default();
         let mark = |findings: &mut AnalysisFindings| {
             args.store.mark_findings(findings, [session]);
-            if !has_own {
-                gate = of_report(findings, args.comparison.fail_on, || {
-                    every_metric(&settings).map(|all| analysis::analyze_session(session, &all))
+            if !has_experiment_gate {
+                gate = report_gate(findings, args.comparison.fail_on, || {
+                    every_metric(&settings)
+                        .map(|all_settings| analysis::analyze_session(session, &all_settings))
                 });
             }
         };
@@ -117,7 +118,7 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
         document.report = part.report;
         document.append_document(part);
         gate.add_to(&mut document, &args.output);
-        status = status.of_gate(gate.exit_status());
+        status = status.combine_with_gate(gate.exit_status());
     }
     if args.export.is_none() {
         args.output.print_document(&document)?;
@@ -126,15 +127,15 @@ pub fn run(args: ReportArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Evaluates the gate of a report. Without a gate, a report that can be shown is a success.
-fn of_report(
+fn report_gate(
     findings: &AnalysisFindings,
     fail_on: FailOn,
-    all: impl FnOnce() -> Option<AnalysisFindings>,
+    analyze_every_metric: impl FnOnce() -> Option<AnalysisFindings>,
 ) -> CommandGate {
     if fail_on == FailOn::Never {
         return CommandGate::default();
     }
-    CommandGate::new(findings, fail_on, all)
+    CommandGate::new(findings, fail_on, analyze_every_metric)
 }
 
 /// Reports or exports a stored session that is too large to load as a whole. Returns `None` if the
@@ -147,33 +148,33 @@ fn large_session(
     let [operand] = operands else {
         return Ok(None);
     };
-    let [place] = &operand.places[..] else {
+    let [location] = &operand.locations[..] else {
         return Ok(None);
     };
-    let is_about_runs = !args.merge && args.study.x_axis.is_none();
-    if !is_about_runs || operand.variant.is_some() || !place.starts_with('@') {
+    let is_dividable = !args.merge && args.study.x_axis.is_none();
+    if !is_dividable || operand.variant.is_some() || !location.starts_with('@') {
         return Ok(None);
     }
-    // Loading it as a whole reports errors of the operand.
+    // If this fails, loading the session as a whole will report the error.
     let Ok(store) = args.store.open_to_read() else {
         return Ok(None);
     };
-    let Ok(found) = reference::find_session(&store, place) else {
+    let Ok(resolved) = reference::find_session(&store, location) else {
         return Ok(None);
     };
-    let wanted = SessionSelection {
+    let selected = SessionSelection {
         selection: Some(selection),
         part: operand.part.as_ref(),
     };
-    let stored = (&store, found.number);
-    let in_source = || format!("in source '{}'", operand.label);
+    let stored = (&store, resolved.number);
+    let context = || format!("in source '{}'", operand.label);
     let mut gate = CommandGate::default();
     let is_done = match args.export {
         Some(kind) => {
-            let done = large::in_parts(stored, &wanted, |stored| {
-                status::ignore_closed_pipe(export_in_turn(stored, kind))
+            let exported = large::in_parts(stored, &selected, |stored| {
+                status::ignore_closed_pipe(export_by_runs(stored, kind))
             });
-            done.with_context(in_source)?.is_some()
+            exported.with_context(context)?.is_some()
         }
         None => {
             let baseline = args.variants.baseline.as_deref();
@@ -182,11 +183,11 @@ fn large_session(
                 .analysis_settings(&args.selection.metric.names, baseline);
             let mut mark = |findings: &mut AnalysisFindings, header: &Session| {
                 args.store.mark_findings(findings, [header]);
-                gate = of_report(findings, args.comparison.fail_on, || None);
+                gate = report_gate(findings, args.comparison.fail_on, || None);
             };
             let output = args.output.report_settings();
-            let document = large::large_document(stored, &wanted, &settings, &output, &mut mark)
-                .with_context(in_source)?;
+            let document = large::large_document(stored, &selected, &settings, &output, &mut mark)
+                .with_context(context)?;
             let is_done = document.is_some();
             if let Some(mut document) = document {
                 gate.add_to(&mut document, &args.output);
@@ -195,15 +196,15 @@ fn large_session(
             is_done
         }
     };
-    if let Some(sentence) = found.note.filter(|_| is_done) {
-        status::print_note(&sentence);
+    if let Some(note) = resolved.note.filter(|_| is_done) {
+        status::print_note(&note);
     }
     Ok(is_done.then(|| gate.exit_status()))
 }
 
 /// Merges the loads of all sources, which are parts of one load, and reports it.
 fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<CommandStatus> {
-    let mut parts = Vec::new();
+    let mut all_loads = Vec::new();
     for source in sources {
         let loads = formats::measured::stored_loads(&source.session)?;
         ensure!(
@@ -211,17 +212,17 @@ fn report_merged(args: &ReportArgs, sources: &[ResultSource]) -> anyhow::Result<
             "'{}' contains no load\nhint: speedwell load -o part.json writes one",
             source.label
         );
-        parts.extend(loads);
+        all_loads.extend(loads);
     }
-    let load = formats::measured::merge_load_parts(parts)?;
+    let load = formats::measured::merge_load_parts(all_loads)?;
     let findings = [analysis::load::analyze_load(&load)];
-    let merged =
+    let merged_session =
         formats::measured::load_session("merged", std::slice::from_ref(&load), &mut Vec::new())?;
     let settings = args
         .comparison
         .analysis_settings(&args.selection.metric.names, None);
     let output = args.output.report_settings();
-    let document = session::report_load_session(&merged, &findings, &settings, &output)?;
+    let document = session::report_load_session(&merged_session, &findings, &settings, &output)?;
     args.output.print_document(&document)?;
     Ok(CommandStatus::DONE)
 }
@@ -239,7 +240,7 @@ fn export_session(session: &Session, kind: ReportExport) -> anyhow::Result<()> {
 }
 
 /// Exports a session run by run, without holding all runs in memory.
-fn export_in_turn(stored: &SessionByCases<'_>, kind: ReportExport) -> anyhow::Result<()> {
+fn export_by_runs(stored: &SessionByCases<'_>, kind: ReportExport) -> anyhow::Result<()> {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     match kind {
         ReportExport::Jsonl => stored.write_lines(&mut out)?,

@@ -1,6 +1,5 @@
 //! Reads a results file, or stdin, as sessions.
-//!
-//! Decides how to report a file that cannot be read, or is only partly understood. Independent of
+//! Decides how to report a file that cannot be read, or is only partly understood. Does not know
 //! what the sessions are for. The entry point is [`read`].
 
 use super::status;
@@ -15,7 +14,7 @@ use std::path::Path;
 /// Maximum size of a file; files are read into memory as a whole.
 const MAX_FILE_BYTES: u64 = 1 << 30;
 
-/// Warnings about files, with the files that each is about.
+/// Warnings, each with the files that it is about.
 #[derive(Debug, Default)]
 pub struct FileWarnings(Vec<(String, Vec<String>)>);
 
@@ -23,15 +22,15 @@ impl FileWarnings {
     /// Maximum number of files named in one warning.
     const MAX_NAMED_FILES: usize = 2;
 
-    /// Adds a warning about the file `label`, which may prefix the sentence.
-    pub fn add_warning(&mut self, label: &str, sentence: &str) {
-        let about = format!("'{label}': ");
-        let (files, text) = match sentence.strip_prefix(&about) {
+    /// Adds a warning about the file `label`, with which the warning may begin.
+    pub fn add_warning(&mut self, label: &str, warning: &str) {
+        let prefix = format!("'{label}': ");
+        let (files, text) = match warning.strip_prefix(&prefix) {
             Some(text) => (vec![label.to_owned()], text),
-            None => (Vec::new(), sentence),
+            None => (Vec::new(), warning),
         };
-        match self.0.iter_mut().find(|(known, _)| known == text) {
-            Some((_, known)) => known.extend(files),
+        match self.0.iter_mut().find(|(existing, _)| existing == text) {
+            Some((_, existing)) => existing.extend(files),
             None => self.0.push((text.to_owned(), files)),
         }
     }
@@ -40,13 +39,13 @@ impl FileWarnings {
     fn warning_texts(&self) -> impl Iterator<Item = String> + '_ {
         self.0.iter().map(|(text, files)| match &files[..] {
             [] => text.clone(),
-            [only] => format!("'{only}': {text}"),
-            [one, other] => format!("'{one}' and '{other}': {text}"),
-            many => {
-                let named = many[..Self::MAX_NAMED_FILES].join("', '");
+            [file] => format!("'{file}': {text}"),
+            [first, second] => format!("'{first}' and '{second}': {text}"),
+            files => {
+                let named_files = files[..Self::MAX_NAMED_FILES].join("', '");
                 format!(
-                    "'{named}' and {} more: {text}",
-                    many.len() - Self::MAX_NAMED_FILES
+                    "'{named_files}' and {} more: {text}",
+                    files.len() - Self::MAX_NAMED_FILES
                 )
             }
         })
@@ -55,35 +54,35 @@ impl FileWarnings {
     /// Prints the warnings on stderr.
     pub fn print_warnings(&self) {
         self.warning_texts()
-            .for_each(|sentence| status::print_warning(&sentence));
+            .for_each(|warning| status::print_warning(&warning));
     }
 }
 
-/// Reads the file at `place`, or stdin if that is `-`. Adds warnings about skipped content to
-/// `remarks`.
+/// Reads the file at `path`, or stdin if that is `-`. Adds warnings about skipped content to
+/// `file_warnings`.
 ///
 /// # Errors
 /// Fails if the file cannot be read or its content is not understood.
-pub fn read(place: &Path, remarks: &mut FileWarnings) -> Result<Vec<Session>> {
-    read_with(place, &MetricDirections::default(), remarks)
+pub fn read(path: &Path, file_warnings: &mut FileWarnings) -> Result<Vec<Session>> {
+    read_with(path, &MetricDirections::default(), file_warnings)
 }
 
-/// Like [`read`], with the user's directions of metrics.
+/// Like [`read`], but takes the directions of metrics that the user has set.
 ///
 /// # Errors
-/// As for [`read`].
+/// Fails under the same conditions as [`read`].
 pub fn read_with(
-    place: &Path,
+    path: &Path,
     better: &MetricDirections,
-    remarks: &mut FileWarnings,
+    file_warnings: &mut FileWarnings,
 ) -> Result<Vec<Session>> {
-    let label = place.display().to_string();
+    let label = path.display().to_string();
     let (bytes, format) = match label.as_str() {
-        "-" => read_whole(std::io::stdin().lock()).context("cannot read stdin")?,
-        _ => File::open(place)
+        "-" => read_content(std::io::stdin().lock()).context("cannot read stdin")?,
+        _ => File::open(path)
             .map_err(anyhow::Error::from)
-            .and_then(read_whole)
-            .with_context(|| cannot_read(&label))?,
+            .and_then(read_content)
+            .with_context(|| read_error_message(&label))?,
     };
     let mut warnings = Vec::new();
     let input = InputFile {
@@ -94,11 +93,12 @@ pub fn read_with(
     let sessions = formats::read_as_format(format, &input, &mut warnings)?;
     warnings
         .iter()
-        .for_each(|warning| remarks.add_warning(&label, warning));
+        .for_each(|warning| file_warnings.add_warning(&label, warning));
     Ok(sessions)
 }
 
-/// Reads a whole file that is known to be one, up to the usual limit.
+/// Reads the content of a file that is known to be a file, not a device, up to
+/// [`MAX_FILE_BYTES`].
 ///
 /// # Errors
 /// Fails if the file cannot be read.
@@ -112,15 +112,16 @@ pub fn read_contents(file: &Path) -> Result<Vec<u8>> {
 
 /// Reads the content, up to a limit, and detects its format. Reads only the beginning of an unknown
 /// format, because a device may never end.
-fn read_whole(mut from: impl Read) -> Result<(Vec<u8>, Option<&'static FileFormat>)> {
+fn read_content(mut reader: impl Read) -> Result<(Vec<u8>, Option<&'static FileFormat>)> {
     let mut bytes = Vec::new();
-    from.by_ref()
+    reader
+        .by_ref()
         .take(formats::BEGINNING_BYTES)
         .read_to_end(&mut bytes)?;
     let format = formats::detect_format(&bytes);
     if format.is_some() {
-        let left = MAX_FILE_BYTES - bytes.len() as u64;
-        from.take(left).read_to_end(&mut bytes)?;
+        let remaining_bytes = MAX_FILE_BYTES - bytes.len() as u64;
+        reader.take(remaining_bytes).read_to_end(&mut bytes)?;
         ensure!(
             (bytes.len() as u64) < MAX_FILE_BYTES,
             "it is larger than {} MiB\nhint: import it in parts",
@@ -130,9 +131,9 @@ fn read_whole(mut from: impl Read) -> Result<(Vec<u8>, Option<&'static FileForma
     Ok((bytes, format))
 }
 
-fn cannot_read(label: &str) -> String {
+fn read_error_message(label: &str) -> String {
     let hint = match similar_file(label, Path::new(".")) {
-        Some(near) if !Path::new(label).exists() => format!("did you mean '{near}'?"),
+        Some(similar) if !Path::new(label).exists() => format!("did you mean '{similar}'?"),
         _ => "stored sessions are named @latest, @prev, @NUMBER or @TAG".to_owned(),
     };
     format!("cannot read the file '{label}'\nhint: {hint}")
@@ -159,10 +160,10 @@ mod tests {
 
     #[test]
     fn of_something_unknown_only_the_beginning_is_read() {
-        let (bytes, _) = read_whole(EndlessZeros(4 * formats::BEGINNING_BYTES)).unwrap();
+        let (bytes, _) = read_content(EndlessZeros(4 * formats::BEGINNING_BYTES)).unwrap();
         assert_eq!(bytes.len() as u64, formats::BEGINNING_BYTES);
-        let told = formats::read("zero", &bytes).unwrap_err().to_string();
-        assert!(told.starts_with("'zero' is a binary file"), "{told}");
+        let message = formats::read("zero", &bytes).unwrap_err().to_string();
+        assert!(message.starts_with("'zero' is a binary file"), "{message}");
     }
 
     #[test]
@@ -178,19 +179,19 @@ mod tests {
 
     #[test]
     fn what_is_true_of_many_files_is_said_once() {
-        let mut remarks = FileWarnings::default();
+        let mut file_warnings = FileWarnings::default();
         for file in ["a", "b", "c", "d"] {
-            remarks.add_warning(file, &format!("'{file}': a debug build"));
+            file_warnings.add_warning(file, &format!("'{file}': a debug build"));
         }
-        remarks.add_warning("b", "'b': has two dates");
-        remarks.add_warning("c", "of no file");
-        remarks.add_warning("d", "of no file");
-        let told: Vec<String> = remarks.warning_texts().collect();
+        file_warnings.add_warning("b", "'b': has two dates");
+        file_warnings.add_warning("c", "of no file");
+        file_warnings.add_warning("d", "of no file");
+        let texts: Vec<String> = file_warnings.warning_texts().collect();
         let expected = [
             "'a', 'b' and 2 more: a debug build",
             "'b': has two dates",
             "of no file",
         ];
-        assert_eq!(told, expected);
+        assert_eq!(texts, expected);
     }
 }

@@ -12,21 +12,25 @@ use speedwell_results::formats::asv::{self, AsvMetadata};
 use speedwell_results::formats::{InputFile, MetricDirections};
 use std::path::{Path, PathBuf};
 
-/// Reads all results in `folder`. Adds warnings about skipped content to `remarks`.
+/// Reads all results in `folder`. Adds warnings about skipped content to `file_warnings`.
 ///
 /// # Errors
 /// Fails if the folder or a file cannot be read, or if it contains no results.
 pub fn read(
     folder: &Path,
     better: &MetricDirections,
-    remarks: &mut FileWarnings,
+    file_warnings: &mut FileWarnings,
 ) -> Result<Vec<Session>> {
     if let Some(results) = AsvResults::find_results(folder)? {
-        return results.read(better, remarks);
+        return results.read(better, file_warnings);
     }
     let mut sessions = Vec::new();
-    for file in source::files_of(&folder.to_string_lossy())? {
-        sessions.extend(results_file::read_with(Path::new(&file), better, remarks)?);
+    for file in source::files_at(&folder.to_string_lossy())? {
+        sessions.extend(results_file::read_with(
+            Path::new(&file),
+            better,
+            file_warnings,
+        )?);
     }
     Ok(sessions)
 }
@@ -48,9 +52,9 @@ impl AsvResults {
         let (root, machines) = if is_machine(folder) {
             (folder.join(".."), vec![folder.to_owned()])
         } else {
-            let mut inside = visible_entries(folder)?;
-            inside.retain(|path| path.is_dir() && is_machine(path));
-            (folder.to_owned(), inside)
+            let mut machine_folders = visible_entries(folder)?;
+            machine_folders.retain(|path| path.is_dir() && is_machine(path));
+            (folder.to_owned(), machine_folders)
         };
         let benchmarks = Some(root.join("benchmarks.json")).filter(|file| file.is_file());
         Ok((!machines.is_empty()).then(|| AsvResults {
@@ -61,10 +65,14 @@ impl AsvResults {
     }
 
     /// Reads all sessions, machine by machine, sorted by commit date.
-    fn read(&self, better: &MetricDirections, remarks: &mut FileWarnings) -> Result<Vec<Session>> {
+    fn read(
+        &self,
+        better: &MetricDirections,
+        file_warnings: &mut FileWarnings,
+    ) -> Result<Vec<Session>> {
         let mut all_sessions = Vec::new();
         for machine in &self.machines {
-            let beside = self.read_companions(machine)?;
+            let metadata = self.read_companions(machine)?;
             let mut sessions = Vec::new();
             for file in result_files(machine)? {
                 let label = file.display().to_string();
@@ -75,14 +83,14 @@ impl AsvResults {
                     better,
                 };
                 let mut warnings = Vec::new();
-                match asv::read_file(&input, &beside, &mut warnings) {
+                match asv::read_file(&input, &metadata, &mut warnings) {
                     Ok(session) => sessions.push(session),
                     // asv skips such files, too: it may be interrupted while it writes one.
                     Err(error) => warnings.push(format!("'{label}': skipped the file: {error:#}")),
                 }
                 warnings
                     .iter()
-                    .for_each(|warning| remarks.add_warning(&label, warning));
+                    .for_each(|warning| file_warnings.add_warning(&label, warning));
             }
             // A folder has no order, and commit dates are the best that the files have.
             sessions.sort_by_key(|session: &Session| {
@@ -101,18 +109,18 @@ impl AsvResults {
         Ok(all_sessions)
     }
 
-    /// Reads what the other files say about the benchmarks and the machine.
+    /// Reads the metadata of the benchmarks and the machine from the other files.
     fn read_companions(&self, machine: &Path) -> Result<AsvMetadata> {
-        let take = |file: &Path, add: &dyn Fn(&[u8]) -> Result<AsvMetadata>| {
+        let add_file = |file: &Path, add: &dyn Fn(&[u8]) -> Result<AsvMetadata>| {
             let bytes = results_file::read_contents(file)?;
             add(&bytes).with_context(|| format!("cannot read '{}'", file.display()))
         };
         let file = machine.join("machine.json");
-        let mut beside = take(&file, &|bytes| AsvMetadata::default().with_machine(bytes))?;
+        let mut metadata = add_file(&file, &|bytes| AsvMetadata::default().with_machine(bytes))?;
         if let Some(file) = &self.benchmarks {
-            beside = take(file, &|bytes| beside.clone().with_benchmarks(bytes))?;
+            metadata = add_file(file, &|bytes| metadata.clone().with_benchmarks(bytes))?;
         }
-        Ok(beside)
+        Ok(metadata)
     }
 }
 

@@ -1,4 +1,4 @@
-//! `speedwell run`: the whole data flow on one screen.
+//! `speedwell run`: plans, measures, reports and uploads, in the order of the data flow.
 
 use super::conclude::{report_session, report_stored};
 use super::large::{self, SessionSelection};
@@ -87,24 +87,26 @@ pub fn execute_plans(
     gate::reject_before_measuring(&plans.plan, task)?;
     rehearsal::check_report(&plans.plan, task)?;
     let plan = plans.plan.clone();
-    let (measured, ended) = measure_in_parts(plans, store, task)?;
-    if ended == CommandStatus::INTERRUPTED && has_nothing(&measured, store)? {
+    let (measured, status) = measure_in_parts(plans, store, task)?;
+    if status == CommandStatus::INTERRUPTED && has_nothing(&measured, store)? {
         return Err(InterruptedEarly.into());
     }
     let mut session = measured.session;
     if task.fleet.detach {
-        return fleet::report_detached(&session, ended);
+        return fleet::report_detached(&session, status);
     }
-    let reported = if measured.in_parts {
+    let report_status = if measured.in_parts {
         report_stored((&*store, session.number.unwrap_or_default()), task)
-    } else if ended == CommandStatus::DONE {
+    } else if status == CommandStatus::DONE {
         record_and_report(&plan, &mut session, store, task)
     } else {
         report_session(&session, task)
     };
     // Upload even if reporting failed: the session is measured.
-    let pushed = push::push_pending(&task.owing, &session, store)?;
-    Ok(ended.of_gate(reported?).of_gate(pushed))
+    let push_status = push::push_pending(&task.owing, &session, store)?;
+    Ok(status
+        .combine_with_gate(report_status?)
+        .combine_with_gate(push_status))
 }
 
 /// Records profiles if requested, and reports.
@@ -114,16 +116,16 @@ fn record_and_report(
     store: &mut Store,
     task: &MeasureTask,
 ) -> anyhow::Result<CommandStatus> {
-    let (settings, is_asked) = (&task.settings, task.profile);
-    let recorded = measure::experiment::record_profiles(
+    let (settings, is_requested) = (&task.settings, task.profile);
+    let ended = measure::experiment::record_profiles(
         plan,
         session,
         settings,
-        is_asked,
+        is_requested,
         store,
         &mut task.progress_display(),
     )?;
-    Ok(CommandStatus::of_end(recorded).of_gate(report_session(session, task)?))
+    Ok(CommandStatus::from_session_end(ended).combine_with_gate(report_session(session, task)?))
 }
 
 /// Measures and stores a session; reports how it ended and returns that as a status.
@@ -164,15 +166,15 @@ fn measure_in_parts(
     };
     let measured = measure::measure_session(plans, &request, store, &mut task.progress_display())?;
     let status = match &measured.ended {
-        Ok(ended) => CommandStatus::of_end(*ended),
+        Ok(ended) => CommandStatus::from_session_end(*ended),
         Err(error) => {
             status::print_error(error);
-            CommandStatus::COULD_NOT
+            CommandStatus::FAILED
         }
     };
-    let is_begun = status != CommandStatus::INTERRUPTED || !has_nothing(&measured, store)?;
-    if status != CommandStatus::DONE && is_begun && !task.store.no_save && !task.fleet.detach {
-        status::print_note(&how_to_resume(status, &measured, store, task)?);
+    let has_results = status != CommandStatus::INTERRUPTED || !has_nothing(&measured, store)?;
+    if status != CommandStatus::DONE && has_results && !task.store.no_save && !task.fleet.detach {
+        status::print_note(&resume_note(status, &measured, store, task)?);
     }
     if let Some(advice) = &measured.advice {
         status::print_hint(advice);
@@ -190,8 +192,8 @@ fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool
         && store.finished_slots(number)?.is_empty())
 }
 
-/// Rejects files of `-o` that would replace a benchmark file, a definition file or a measured
-/// program.
+/// Rejects files given with `-o` that would replace a benchmark file, a definition file or a
+/// measured program.
 fn check_inputs(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     let files = plan.jobs.iter().map(|job| job.source.file.as_path());
     let snippets = plan.jobs.iter().filter_map(|job| job.snippet.as_ref());
@@ -221,13 +223,13 @@ fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
     if plan.design.steady.is_some_and(|rule| !rule.is_metric) {
         return task.output.check_report(ReportSubject::Warmup);
     }
-    let runs = if plan.variants.len() > 1 {
+    let subject = if plan.variants.len() > 1 {
         ReportSubject::Comparison
     } else {
         ReportSubject::Runs
     };
     if plan.design.experiment.is_some() {
-        return task.output.check_report(runs);
+        return task.output.check_report(subject);
     }
     let is_snippet = |job: &BenchmarkJob| matches!(job.source.kind, SourceKind::Snippet(_));
     if plan.jobs.iter().all(is_snippet) {
@@ -237,27 +239,27 @@ fn check_report(plan: &SessionPlan, task: &MeasureTask) -> anyhow::Result<()> {
         task.output.chart != Some(ChartKind::Line),
         "a line chart needs a parameter study (--x-axis NAME)"
     );
-    task.output.check_report(runs)
+    task.output.check_report(subject)
 }
 
 /// Explains how to resume a session that ended early.
-fn how_to_resume(
+fn resume_note(
     status: CommandStatus,
     measured: &MeasuredSession,
     store: &Store,
     task: &MeasureTask,
 ) -> anyhow::Result<String> {
     let number = measured.session.number.unwrap_or_default();
-    let why = match status {
+    let outcome = match status {
         CommandStatus::INTERRUPTED => {
             let done = store.finished_slots(number)?.len();
-            let done = done_of(done, measured.planned, &measured.session.design.stopping);
+            let done = progress_text(done, measured.planned, &measured.session.design.stopping);
             format!("interrupted: {done}; completed runs are stored")
         }
         _ => "completed runs are stored".to_owned(),
     };
     Ok(format!(
-        "{why}; resume with: speedwell {} --resume @{number}{}{}",
+        "{outcome}; resume with: speedwell {} --resume @{number}{}{}",
         task.resume_command,
         task.gate_options,
         task.store.database.db_option()
@@ -266,11 +268,11 @@ fn how_to_resume(
 
 /// Formats `only 1 of up to 128 runs was done`: for a sequential test, the number of runs is a
 /// maximum.
-fn done_of(done: usize, planned: usize, stopping: &StoppingDesign) -> String {
-    let at_most = match stopping {
+fn progress_text(done: usize, planned: usize, stopping: &StoppingDesign) -> String {
+    let total_prefix = match stopping {
         StoppingDesign::Fixed { .. } => "",
         StoppingDesign::Sequential { .. } => "up to ",
     };
     let verb = if done == 1 { "was" } else { "were" };
-    format!("only {done} of {at_most}{planned} runs {verb} done")
+    format!("only {done} of {total_prefix}{planned} runs {verb} done")
 }

@@ -11,7 +11,7 @@ use clap::builder::StyledStr;
 const EXAMPLE_LINES: usize = 3;
 
 /// Options in a command's short help. A command that is not listed shows all of its options.
-const SHOWN: &[(&str, &str)] = &[
+const SHORT_HELP_OPTIONS: &[(&str, &str)] = &[
     (
         "run",
         "filter set runs time variant old new list test resume threshold fail-on x-axis output format json quiet tag no-save",
@@ -74,10 +74,10 @@ const SHOWN: &[(&str, &str)] = &[
 /// Returns the short help of a command that clap has built.
 pub(super) fn short_help(command: &Command) -> StyledStr {
     let name = command.get_bin_name().unwrap_or("speedwell").to_owned();
-    let of_command = name.strip_prefix("speedwell ").unwrap_or_default();
-    let shown: Option<Vec<&str>> = SHOWN
+    let subcommand = name.strip_prefix("speedwell ").unwrap_or_default();
+    let listed_options: Option<Vec<&str>> = SHORT_HELP_OPTIONS
         .iter()
-        .find(|(command, _)| *command == of_command)
+        .find(|(command, _)| *command == subcommand)
         .map(|(_, options)| options.split_whitespace().collect());
     let examples = command.get_after_help().map(ToString::to_string);
     let examples: Vec<&str> = examples
@@ -85,26 +85,26 @@ pub(super) fn short_help(command: &Command) -> StyledStr {
         .flat_map(|text| text.lines())
         .take(EXAMPLE_LINES)
         .collect();
-    let more = shown
+    let long_help_hint = listed_options
         .is_some()
         .then(|| format!("All options: '{name} --help'"));
-    let parts: Vec<String> = [examples.join("\n")]
+    let footer: Vec<String> = [examples.join("\n")]
         .into_iter()
         .filter(|examples| !examples.is_empty())
-        .chain(more)
+        .chain(long_help_hint)
         .collect();
     let command = command.clone().mut_args(|option| {
         let long = option.get_long().unwrap_or_default();
-        let is_hidden_everywhere = option.is_hide_set();
-        let is_hidden = shown
-            .as_ref()
-            .is_some_and(|shown| !["", "help"].contains(&long) && !shown.contains(&long));
+        let is_always_hidden = option.is_hide_set();
+        let is_hidden = listed_options.as_ref().is_some_and(|listed_options| {
+            !["", "help"].contains(&long) && !listed_options.contains(&long)
+        });
         option
             .help_heading(None::<&'static str>)
-            .hide_possible_values(shown.is_some())
-            .hide(is_hidden || is_hidden_everywhere)
+            .hide_possible_values(listed_options.is_some())
+            .hide(is_hidden || is_always_hidden)
     });
-    command.after_help(parts.join("\n\n")).render_help()
+    command.after_help(footer.join("\n\n")).render_help()
 }
 
 #[cfg(test)]
@@ -113,10 +113,10 @@ mod tests {
 
     #[test]
     fn every_option_of_a_short_help_exists() {
-        for (name, options) in SHOWN {
+        for (name, options) in SHORT_HELP_OPTIONS {
             let mut command = crate::build_grammar();
-            for part in name.split(' ') {
-                command = command.find_subcommand(part).unwrap().clone();
+            for word in name.split(' ') {
+                command = command.find_subcommand(word).unwrap().clone();
             }
             for long in options.split_whitespace() {
                 let option = command

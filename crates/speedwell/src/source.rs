@@ -1,8 +1,7 @@
 //! Reads SOURCE operands: files, folders of files, `-` and stored sessions; and detects programs,
 //! which are measured instead.
-//!
-//! Decides how several places of one operand combine, how cases of different parts are named, and
-//! which sources are identical. `operand` parses the arguments.
+//! Decides how several locations of one operand are combined, how cases that different patterns
+//! select are named, and which sources are identical. `operand` parses the arguments.
 
 use super::large::{self, SessionSelection};
 use super::operand::{self, SourceOperand};
@@ -31,20 +30,21 @@ pub struct ResultSource {
     pub variant: Option<String>,
     /// The pattern after `::`.
     part: Option<BenchmarkPart>,
-    /// The places as typed.
-    words: String,
-    /// Identities of the places: session numbers, resolved paths.
+    /// The locations as typed.
+    typed: String,
+    /// Identities of the locations: session numbers, resolved paths.
     origins: Vec<String>,
 }
 
 /// State shared by the sources read so far.
 #[derive(Default)]
 struct ReadState {
-    /// Session ids by origin. A file has no id of its own and would get a new one each time it is
-    /// read, although two variants of it belong to one session just like two of a stored one.
+    /// Session ids by origin. A file stores no session id and would get a new one each time it is
+    /// read, although two variants in one file belong to the same session, as do two variants of a
+    /// stored session.
     ids: HashMap<String, Vec<String>>,
     /// Warnings about files.
-    remarks: FileWarnings,
+    file_warnings: FileWarnings,
 }
 
 /// Reads every operand.
@@ -57,56 +57,56 @@ pub fn read_sources(
     selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
 ) -> anyhow::Result<Vec<ResultSource>> {
-    let word = operand::common_word(operands);
+    let common_name = operand::common_name(operands);
     let mut sources = Vec::new();
-    let mut known = ReadState::default();
+    let mut state = ReadState::default();
     for operand in operands {
-        sources.extend(read_knowing(
+        sources.extend(read_with_state(
             operand,
-            word.as_deref(),
+            common_name.as_deref(),
             selection,
             store,
-            &mut known,
+            &mut state,
         )?);
     }
-    known.remarks.print_warnings();
+    state.file_warnings.print_warnings();
     Ok(sources)
 }
 
-/// Reads one of several operands, where `word` replaces what their parts match. A file may hold
-/// several sessions.
+/// Reads one of several operands, where `common_name` replaces what their parts match. A file may
+/// hold several sessions.
 ///
 /// # Errors
-/// As for [`read_sources`].
+/// Fails under the same conditions as [`read_sources`].
 pub fn read_one(
     operand: &SourceOperand,
-    word: Option<&str>,
+    common_name: Option<&str>,
     selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
 ) -> anyhow::Result<Vec<ResultSource>> {
-    let mut known = ReadState::default();
-    let sources = read_knowing(operand, word, selection, store, &mut known)?;
-    known.remarks.print_warnings();
+    let mut state = ReadState::default();
+    let sources = read_with_state(operand, common_name, selection, store, &mut state)?;
+    state.file_warnings.print_warnings();
     Ok(sources)
 }
 
 /// Like [`read_one`], with the state of the sources before it.
-fn read_knowing(
+fn read_with_state(
     operand: &SourceOperand,
-    word: Option<&str>,
+    common_name: Option<&str>,
     selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
-    known: &mut ReadState,
+    state: &mut ReadState,
 ) -> anyhow::Result<Vec<ResultSource>> {
-    let in_source = || format!("in source '{}'", operand.label);
-    let mut sources = read_operand(operand, selection, store, known).with_context(in_source)?;
+    let context = || format!("in source '{}'", operand.label);
+    let mut sources = read_operand(operand, selection, store, state).with_context(context)?;
     for source in &mut sources {
-        source.keep_selected(selection).with_context(in_source)?;
+        source.keep_selected(selection).with_context(context)?;
     }
-    if let Some(word) = word {
+    if let Some(common_name) = common_name {
         sources
             .iter_mut()
-            .for_each(|source| source.rename_cases(word));
+            .for_each(|source| source.rename_cases(common_name));
     }
     Ok(sources)
 }
@@ -115,27 +115,28 @@ fn read_operand(
     operand: &SourceOperand,
     selection: &BenchmarkSelection,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
-    known: &mut ReadState,
+    state: &mut ReadState,
 ) -> anyhow::Result<Vec<ResultSource>> {
     let mut sessions = Vec::new();
     let mut origins = Vec::new();
-    for place in &operand.places {
-        for file in files_of(place)? {
-            let wanted = SessionSelection {
+    for location in &operand.locations {
+        for file in files_at(location)? {
+            let selected = SessionSelection {
                 selection: Some(selection),
                 part: operand.part.as_ref(),
             };
-            let (origin, mut found) = sessions_of(&file, &wanted, store, &mut known.remarks)?;
-            let session_ids = || found.iter().map(|session| session.id.clone()).collect();
-            let ids = known
+            let (origin, mut loaded) =
+                load_sessions(&file, &selected, store, &mut state.file_warnings)?;
+            let session_ids = || loaded.iter().map(|session| session.id.clone()).collect();
+            let ids = state
                 .ids
                 .entry(origin.clone())
                 .or_insert_with(session_ids)
                 .clone();
-            for (session, id) in found.iter_mut().zip(ids) {
+            for (session, id) in loaded.iter_mut().zip(ids) {
                 session.id = id;
             }
-            sessions.extend(found);
+            sessions.extend(loaded);
             origins.push(origin);
         }
     }
@@ -152,46 +153,46 @@ pub fn read_stored(
     operands: &[SourceOperand],
     store: &Store,
 ) -> anyhow::Result<Vec<(ResultSource, Option<String>)>> {
-    let word = operand::common_word(operands);
-    let (mut sources, mut said) = (Vec::new(), Vec::new());
+    let common_name = operand::common_name(operands);
+    let (mut sources, mut notes) = (Vec::new(), Vec::new());
     for operand in operands {
         let read = || {
-            let (mut sessions, mut origins, mut taken_for) = (Vec::new(), Vec::new(), None);
-            for place in &operand.places {
-                let wanted = SessionSelection {
+            let (mut sessions, mut origins, mut note) = (Vec::new(), Vec::new(), None);
+            for location in &operand.locations {
+                let selected = SessionSelection {
                     selection: None,
                     part: operand.part.as_ref(),
                 };
-                let (found, session) = load_stored(store, place, &wanted)?;
-                origins.push(format!("@{}", found.number));
-                taken_for = found.note.or(taken_for);
+                let (resolved, session) = load_stored(store, location, &selected)?;
+                origins.push(format!("@{}", resolved.number));
+                note = resolved.note.or(note);
                 sessions.push(session);
             }
-            anyhow::Ok((assemble_sources(operand, sessions, origins)?, taken_for))
+            anyhow::Ok((assemble_sources(operand, sessions, origins)?, note))
         };
-        let (mut found, taken_for) =
+        let (mut operand_sources, note) =
             read().with_context(|| format!("in source '{}'", operand.label))?;
-        if let Some(word) = &word {
-            found
+        if let Some(common_name) = &common_name {
+            operand_sources
                 .iter_mut()
-                .for_each(|source| source.rename_cases(word));
+                .for_each(|source| source.rename_cases(common_name));
         }
-        said.extend(found.iter().map(|_| taken_for.clone()));
-        sources.extend(found);
+        notes.extend(operand_sources.iter().map(|_| note.clone()));
+        sources.extend(operand_sources);
     }
     reject_identical(&sources)?;
-    Ok(sources.into_iter().zip(said).collect())
+    Ok(sources.into_iter().zip(notes).collect())
 }
 
-/// Loads the session that a reference names; of a large one, only the selected part.
+/// Loads the session that a reference names. If it is large, loads only the selected part.
 fn load_stored(
     store: &Store,
-    word: &str,
-    wanted: &SessionSelection<'_>,
+    reference: &str,
+    selected: &SessionSelection<'_>,
 ) -> anyhow::Result<(reference::ResolvedSession, Session)> {
-    let found = reference::find_session(store, word)?;
-    let session = large::load_selected((store, found.number), wanted)?;
-    Ok((found, session))
+    let resolved = reference::find_session(store, reference)?;
+    let session = large::load_selected((store, resolved.number), selected)?;
+    Ok((resolved, session))
 }
 
 /// Combines the sessions of an operand into sources.
@@ -212,15 +213,15 @@ fn assemble_sources(
         sessions = vec![formats::merge_sessions(&operand.label, parts.collect())?];
         variant = None;
     }
-    let source = |(at, session): (usize, Session)| -> anyhow::Result<ResultSource> {
+    let source = |(index, session): (usize, Session)| -> anyhow::Result<ResultSource> {
         let mut origins = origins.clone();
-        origins.push(format!("#{at}"));
+        origins.push(format!("#{index}"));
         let mut source = ResultSource {
             label: operand.label.clone(),
             session,
             variant: variant.clone(),
             part: operand.part.clone(),
-            words: operand.places.join(","),
+            typed: operand.locations.join(","),
             origins,
         };
         source.keep_matching()?;
@@ -229,13 +230,13 @@ fn assemble_sources(
     sessions.into_iter().enumerate().map(source).collect()
 }
 
-/// Returns the place itself, or its files if it is a folder.
-pub(super) fn files_of(place: &str) -> anyhow::Result<Vec<String>> {
-    if !Path::new(place).is_dir() {
-        return Ok(vec![place.to_owned()]);
+/// Returns the location itself, or its files if it is a folder.
+pub(super) fn files_at(location: &str) -> anyhow::Result<Vec<String>> {
+    if !Path::new(location).is_dir() {
+        return Ok(vec![location.to_owned()]);
     }
-    let entries = std::fs::read_dir(place)
-        .with_context(|| format!("cannot read the folder '{place}'"))?
+    let entries = std::fs::read_dir(location)
+        .with_context(|| format!("cannot read the folder '{location}'"))?
         .flatten();
     let visible = entries.filter(|entry| !entry.file_name().to_string_lossy().starts_with('.'));
     let mut files: Vec<String> = visible
@@ -245,28 +246,28 @@ pub(super) fn files_of(place: &str) -> anyhow::Result<Vec<String>> {
         .collect();
     files.sort();
     if files.is_empty() {
-        bail!("the folder '{place}' has no files");
+        bail!("the folder '{location}' has no files");
     }
     Ok(files)
 }
 
-/// Reads the sessions of one place; returns its identity, too.
-fn sessions_of(
-    place: &str,
-    wanted: &SessionSelection<'_>,
+/// Reads the sessions of one location; also returns its identity.
+fn load_sessions(
+    location: &str,
+    selected: &SessionSelection<'_>,
     store: &mut dyn FnMut() -> anyhow::Result<Store>,
-    remarks: &mut FileWarnings,
+    file_warnings: &mut FileWarnings,
 ) -> anyhow::Result<(String, Vec<Session>)> {
-    if place.starts_with('@') {
-        let (found, session) = load_stored(&store()?, place, wanted)?;
-        if let Some(sentence) = &found.note {
-            status::print_note(sentence);
+    if location.starts_with('@') {
+        let (resolved, session) = load_stored(&store()?, location, selected)?;
+        if let Some(note) = &resolved.note {
+            status::print_note(note);
         }
-        return Ok((format!("@{}", found.number), vec![session]));
+        return Ok((format!("@{}", resolved.number), vec![session]));
     }
-    let sessions = results_file::read(place.as_ref(), remarks)?;
-    let path = std::fs::canonicalize(place);
-    let origin = path.map_or_else(|_| place.to_owned(), |path| path.display().to_string());
+    let sessions = results_file::read(location.as_ref(), file_warnings)?;
+    let path = std::fs::canonicalize(location);
+    let origin = path.map_or_else(|_| location.to_owned(), |path| path.display().to_string());
     Ok((origin, sessions))
 }
 
@@ -275,23 +276,26 @@ fn sessions_of(
 /// # Errors
 /// Fails if two sources are the same variant and part of the same session.
 pub fn reject_identical(sources: &[ResultSource]) -> anyhow::Result<()> {
-    for (at, one) in sources.iter().enumerate() {
-        let Some(other) = sources[..at].iter().find(|other| other.is_same(one)) else {
+    for (index, source) in sources.iter().enumerate() {
+        let Some(earlier) = sources[..index]
+            .iter()
+            .find(|earlier| earlier.is_same(source))
+        else {
             continue;
         };
-        let kind = if one.words.starts_with('@') {
+        let kind = if source.typed.starts_with('@') {
             "session"
         } else {
             "file"
         };
-        let names = if other.words == one.words {
-            format!("'{}'", one.words)
+        let names = if earlier.typed == source.typed {
+            format!("'{}'", source.typed)
         } else {
-            format!("'{}' and '{}'", other.words, one.words)
+            format!("'{}' and '{}'", earlier.typed, source.typed)
         };
         bail!(
             "both sources are the same {kind}, {names}\nhint: {}",
-            one.suggest_alternative()
+            source.suggest_alternative()
         );
     }
     Ok(())
@@ -310,7 +314,7 @@ pub fn check_metrics<'s>(
     analysis::check_metrics(settings, names).context("in --metric")
 }
 
-/// Rejects files of `-o` that would replace a result file.
+/// Rejects files given with `-o` that would replace a result file.
 ///
 /// # Errors
 /// Fails if there is one, and names both files.
@@ -318,10 +322,10 @@ pub fn check_outputs(operands: &[SourceOperand], output: &OutputArgs) -> anyhow:
     if output.output.is_empty() {
         return Ok(());
     }
-    let places = operands.iter().flat_map(|operand| &operand.places);
+    let locations = operands.iter().flat_map(|operand| &operand.locations);
     let mut files = Vec::new();
-    for place in places.filter(|place| Path::new(place).exists()) {
-        files.extend(files_of(place)?);
+    for location in locations.filter(|location| Path::new(location).exists()) {
+        files.extend(files_at(location)?);
     }
     output.check_inputs(files.iter().map(Path::new))
 }
@@ -332,7 +336,11 @@ pub fn check_outputs(operands: &[SourceOperand], output: &OutputArgs) -> anyhow:
 /// Fails if it does not.
 pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result<()> {
     let Some(name) = variant else { return Ok(()) };
-    let names: Vec<&str> = session.variants.iter().map(|v| v.name.as_str()).collect();
+    let names: Vec<&str> = session
+        .variants
+        .iter()
+        .map(|variant| variant.name.as_str())
+        .collect();
     if !names.contains(&name) {
         bail!(
             "unknown variant '{name}'\nhint: the variants are {}",
@@ -343,19 +351,19 @@ pub fn check_variant(session: &Session, variant: Option<&str>) -> anyhow::Result
 }
 
 impl ResultSource {
-    /// The label, the session, and the selected variant.
+    /// Returns the label, the session, and the selected variant.
     pub fn labelled(&self) -> (String, &Session, Option<String>) {
         (self.label.clone(), &self.session, self.variant.clone())
     }
 
-    /// The name of the variant that is compared.
+    /// Returns the name of the variant that is compared.
     fn compared_variant(&self) -> &str {
         self.variant
             .as_deref()
             .unwrap_or(&self.session.design.baseline)
     }
 
-    /// The session without the variants that were not selected.
+    /// Returns the session without the variants that were not selected.
     pub fn compared_session(&self) -> Cow<'_, Session> {
         match &self.variant {
             Some(name) => Cow::Owned(self.session.only_variant(name)),
@@ -373,16 +381,16 @@ impl ResultSource {
 
     /// Suggests what to compare instead of the source with itself.
     fn suggest_alternative(&self) -> String {
-        let word = &self.words;
+        let typed = &self.typed;
         let names: Vec<&str> = self
             .session
             .variants
             .iter()
-            .map(|v| v.name.as_str())
+            .map(|variant| variant.name.as_str())
             .collect();
         match &names[..] {
             [_, _, ..] => format!(
-                "'speedwell compare {word}' compares its variants {}",
+                "'speedwell compare {typed}' compares its variants {}",
                 names.join(", ")
             ),
             _ => "name another session (@prev, @NUMBER, @TAG), or measure both sides together with --old and --new"
@@ -417,15 +425,15 @@ impl ResultSource {
         Ok(())
     }
 
-    /// Replaces what the pattern matches by the common word, so that `BM_memcpy/8` of one source
+    /// Replaces what the pattern matches with the common name, so that `BM_memcpy/8` of one source
     /// and `BM_copy/8` of another become the same case.
-    fn rename_cases(&mut self, word: &str) {
+    fn rename_cases(&mut self, name: &str) {
         let Some(part) = &self.part else { return };
         let (mut before, mut after) = (HashSet::new(), HashSet::new());
         for run in &mut self.session.runs {
             before.insert(run.case.id());
             let mut case = (*run.case).clone();
-            case.benchmark = part.rename_matches(&case.benchmark, word);
+            case.benchmark = part.rename_matches(&case.benchmark, name);
             after.insert(case.id());
             run.case = Arc::new(case);
         }
@@ -441,60 +449,62 @@ impl ResultSource {
     }
 }
 
-/// Returns the program that an operand names, started with `arguments`; `None` for results.
+/// Returns the program that an operand names, started with `arguments`, or `None` if the operand
+/// names results.
 ///
 /// # Errors
-/// Fails on a program without benchmarks of a known kind, and on one among several places.
+/// Fails on a program without benchmarks of a known kind, and on one among several locations.
 pub fn program_side(
     operand: &SourceOperand,
     arguments: &[String],
-    tell: harness::ProgressReporter<'_>,
+    reporter: harness::ProgressReporter<'_>,
 ) -> anyhow::Result<Option<ComparisonSide>> {
     let adapters = harness::KnownAdapters::new(&[], &std::env::current_dir()?)?;
-    let is_program = |place: &&String| {
-        let is_own = is_program(Path::new(place)) || adapters.split_operand(place).is_some();
-        is_own || is_package(&adapters, place) || is_artifact(&adapters, place)
+    let is_program = |location: &&String| {
+        let is_benchmark =
+            is_program(Path::new(location)) || adapters.split_operand(location).is_some();
+        is_benchmark || is_package(&adapters, location) || is_artifact(&adapters, location)
     };
-    let Some(place) = operand.places.iter().find(is_program) else {
+    let Some(location) = operand.locations.iter().find(is_program) else {
         return Ok(None);
     };
-    let in_source = || format!("in source '{}'", operand.label);
-    if operand.places.len() > 1 {
-        bail!("'{place}' is a program and cannot be merged with other sources");
+    let context = || format!("in source '{}'", operand.label);
+    if operand.locations.len() > 1 {
+        bail!("'{location}' is a program and cannot be merged with other sources");
     }
     if let Some(variant) = &operand.variant {
-        bail!("'{place}' is a program and has no variant '[{variant}]'");
+        bail!("'{location}' is a program and has no variant '[{variant}]'");
     }
-    let (adapter, file) = match adapters.split_operand(place) {
+    let (adapter, file) = match adapters.split_operand(location) {
         Some((suite, path)) => (Some(suite), Path::new(path)),
-        None => (adapters.recognize(Path::new(place)), Path::new(place)),
+        None => (adapters.recognize(Path::new(location)), Path::new(location)),
     };
-    let wrapped = || harness::builtin_adapter("google-benchmark");
-    let mut suite = adapter.or_else(|| harness::is_wrapper(file).then(wrapped)?);
+    let google_benchmark = || harness::builtin_adapter("google-benchmark");
+    let mut suite = adapter.or_else(|| harness::is_wrapper(file).then(google_benchmark)?);
     if suite.is_none() && !harness::is_program_with_harness(file) {
-        return Err(explain_unknown_program(file, place));
+        return Err(explain_unknown_program(file, location));
     }
     let mut file = Path::new(".").join(file);
-    let performer = suite
+    let suite_program = suite
         .as_deref()
         .filter(|suite| suite.keys.build.is_none())
         .and_then(|suite| suite.keys.program.clone());
-    if !file.is_dir() && performer.is_none() {
-        file = speedwell_process::resolve_program(&file).with_context(in_source)?;
+    if !file.is_dir() && suite_program.is_none() {
+        file = speedwell_process::resolve_program(&file).with_context(context)?;
     }
-    file = file.canonicalize().with_context(in_source)?;
+    file = file.canonicalize().with_context(context)?;
     let mut variant = Variant {
         arguments: arguments.to_vec(),
         ..Variant::plain(&operand.label)
     };
     let mut directory = None;
     if let Some(package) = suite.as_deref().filter(|suite| suite.keys.build.is_some()) {
-        let built = harness::build_single_program((package, &adapters), &file, &variant, tell);
-        let (program, own) = built.with_context(in_source)?;
+        let built = harness::build_single_program((package, &adapters), &file, &variant, reporter);
+        let (program, adapter_of_build) = built.with_context(context)?;
         directory = Some(std::mem::replace(&mut file, program));
-        suite = Some(own);
+        suite = Some(adapter_of_build);
     }
-    match performer {
+    match suite_program {
         Some(_) => variant.artifact = Some(file.clone()),
         None => variant.program = Some(file.clone()),
     }
@@ -508,32 +518,35 @@ pub fn program_side(
 }
 
 /// Explains that a program has no benchmarks of a known kind.
-fn explain_unknown_program(file: &Path, place: &str) -> anyhow::Error {
+fn explain_unknown_program(file: &Path, location: &str) -> anyhow::Error {
     if let Some(name) = harness::framework_without_adapter(file) {
-        return anyhow!("'{place}': {}", harness::explain_framework(name, place));
+        return anyhow!(
+            "'{location}': {}",
+            harness::explain_framework(name, location)
+        );
     }
     anyhow!(
-        "'{place}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
+        "'{location}' is a program, but was not built with google/benchmark, another suite or speedwell.hpp\n\
          hint: docs/reference/suites.md explains how to describe a suite; to measure it as a command: speedwell eval sh {}",
-        quote(place)
+        quote(location)
     )
 }
 
 /// Returns whether this is a folder from which a benchmark program is built.
-fn is_package(adapters: &harness::KnownAdapters, place: &str) -> bool {
-    let place = Path::new(place);
-    let suite = || adapters.recognize(place);
-    place.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
+fn is_package(adapters: &harness::KnownAdapters, location: &str) -> bool {
+    let location = Path::new(location);
+    let suite = || adapters.recognize(location);
+    location.is_dir() && suite().is_some_and(|suite| suite.keys.build.is_some())
 }
 
 /// Returns whether this is a build artifact, such as a jar, that a suite's program executes.
-fn is_artifact(adapters: &harness::KnownAdapters, place: &str) -> bool {
-    let place = Path::new(place);
-    place.is_file()
+fn is_artifact(adapters: &harness::KnownAdapters, location: &str) -> bool {
+    let location = Path::new(location);
+    location.is_file()
         && adapters
-            .recognize(place)
+            .recognize(location)
             .is_some_and(|suite| suite.keys.program.is_some())
-        && !harness::is_text(place)
+        && !harness::is_text(location)
 }
 
 /// Returns whether the file is an ELF program or an executable script.
@@ -548,7 +561,7 @@ mod tests {
 
     #[test]
     fn files_are_called_by_what_tells_them_apart() {
-        for (words, expected) in [
+        for (arguments, expected) in [
             (["out/a.json", "out/b.json"], ["a.json", "b.json"]),
             (["/x/old/r.csv", "/x/new/r.csv"], ["old/r.csv", "new/r.csv"]),
             (["a/r.csv", "r.csv"], ["a/r.csv", "r.csv"]),
@@ -563,7 +576,7 @@ mod tests {
             (["x/r.csv", "x/r.csv"], ["r.csv", "r.csv"]),
             (["@prev", "@latest"], ["@prev", "@latest"]),
         ] {
-            assert_eq!(shortest_labels(&words), expected);
+            assert_eq!(shortest_labels(&arguments), expected);
         }
     }
 }

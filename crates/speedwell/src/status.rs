@@ -14,16 +14,16 @@ pub struct CommandStatus(u8);
 impl CommandStatus {
     /// Success.
     pub const DONE: CommandStatus = CommandStatus(0);
-    /// The answer is no: a gate failed, or a check found a problem.
-    pub const NO: CommandStatus = CommandStatus(1);
+    /// The answer is negative: a gate failed, or a check found a problem.
+    pub const NEGATIVE: CommandStatus = CommandStatus(1);
     /// Failed: invalid arguments, a missing program, a failing benchmark.
-    pub const COULD_NOT: CommandStatus = CommandStatus(2);
+    pub const FAILED: CommandStatus = CommandStatus(2);
     /// Interrupted; completed runs are stored.
     pub const INTERRUPTED: CommandStatus = CommandStatus(130);
 
-    /// The status of a measurement that ended this way. Stopping at the first failure was
+    /// Returns the status of a measurement that ended this way. Stopping at the first failure was
     /// requested, so it counts as done.
-    pub fn of_end(ended: SessionEnd) -> CommandStatus {
+    pub fn from_session_end(ended: SessionEnd) -> CommandStatus {
         match ended {
             SessionEnd::Interrupted => CommandStatus::INTERRUPTED,
             SessionEnd::Failed | SessionEnd::Complete => CommandStatus::DONE,
@@ -32,31 +32,32 @@ impl CommandStatus {
 
     /// Combines statuses of parts of a command, gates included: an interrupt outranks everything,
     /// and a worse case outranks one that could not be judged.
-    pub fn of_gate(self, other: CommandStatus) -> CommandStatus {
-        let either = [CommandStatus::INTERRUPTED, CommandStatus::NO];
+    pub fn combine_with_gate(self, other: CommandStatus) -> CommandStatus {
+        let decisive = [CommandStatus::INTERRUPTED, CommandStatus::NEGATIVE];
         let outranks = |status: &CommandStatus| [self, other].contains(status);
-        either
+        decisive
             .into_iter()
             .find(outranks)
             .unwrap_or(self.worse_of(other))
     }
 
-    /// The status of a drop-in replacement.
+    /// Converts the exit code of a drop-in replacement.
     pub fn from_code(code: i32) -> CommandStatus {
         CommandStatus(code.clamp(0, 255) as u8)
     }
 
-    /// The number that the process exits with.
+    /// Returns the number that the process exits with.
     pub fn code(self) -> i32 {
         i32::from(self.0)
     }
 
-    /// The more severe of two: an error outranks an answer, an interrupt outranks both.
+    /// Returns the more severe of two statuses: an error outranks a negative answer, an interrupt
+    /// outranks both.
     pub fn worse_of(self, other: CommandStatus) -> CommandStatus {
         let rank = |status: CommandStatus| match status {
             CommandStatus::DONE => 0,
-            CommandStatus::NO => 1,
-            CommandStatus::COULD_NOT => 2,
+            CommandStatus::NEGATIVE => 1,
+            CommandStatus::FAILED => 2,
             _ => 3,
         };
         if rank(other) > rank(self) {
@@ -73,15 +74,15 @@ impl CommandStatus {
 /// Fails if writing fails for a reason other than a closed pipe.
 pub fn write_stdout(text: impl AsRef<[u8]>) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    let written = out.write_all(text.as_ref()).and_then(|()| out.flush());
-    ignore_closed_pipe(written.context("cannot write to standard output"))
+    let result = out.write_all(text.as_ref()).and_then(|()| out.flush());
+    ignore_closed_pipe(result.context("cannot write to standard output"))
 }
 
 /// Ignores a broken pipe when writing to standard output: the reader has seen enough (`| head`).
 ///
 /// # Errors
 /// Fails if writing failed for another reason.
-pub fn ignore_closed_pipe(done: anyhow::Result<()>) -> anyhow::Result<()> {
+pub fn ignore_closed_pipe(result: anyhow::Result<()>) -> anyhow::Result<()> {
     let is_closed = |cause: &(dyn std::error::Error + 'static)| {
         let io = cause
             .downcast_ref::<std::io::Error>()
@@ -90,40 +91,40 @@ pub fn ignore_closed_pipe(done: anyhow::Result<()>) -> anyhow::Result<()> {
         let json = cause.downcast_ref::<serde_json::Error>();
         io.or_else(|| json?.io_error_kind()) == Some(std::io::ErrorKind::BrokenPipe)
     };
-    match done {
+    match result {
         Err(error) if error.chain().any(is_closed) => Ok(()),
-        done => done,
+        result => result,
     }
 }
 
 /// Prints a line on standard error. Ignores write errors, such as a closed pipe (`2>&1 | head`).
-fn print_stderr(whose: &str, sentence: &str) {
+fn print_stderr(prefix: &str, message: &str) {
     let mut err = std::io::stderr().lock();
     clear_line();
-    let _ = writeln!(err, "{whose}: {}", escape_controls(sentence));
+    let _ = writeln!(err, "{prefix}: {}", escape_controls(message));
 }
 
-/// Prints an error: outermost context first, hints on lines of their own.
+/// Prints an error: the outermost context first, and each hint on its own line.
 pub fn print_error(error: &anyhow::Error) {
     print_stderr("speedwell", &ErrorText::from_error(error).to_string());
 }
 
-pub fn print_warning(sentence: &str) {
-    print_stderr("warning", sentence);
+pub fn print_warning(message: &str) {
+    print_stderr("warning", message);
 }
 
-pub fn print_note(sentence: &str) {
-    print_stderr("speedwell", sentence);
+pub fn print_note(message: &str) {
+    print_stderr("speedwell", message);
 }
 
-pub fn print_hint(sentence: &str) {
-    print_stderr("hint", sentence);
+pub fn print_hint(message: &str) {
+    print_stderr("hint", message);
 }
 
 /// Returns the status for a list of failures; skipped benchmarks do not count.
-pub fn of_failures(failures: &[StepFailure]) -> CommandStatus {
+pub fn status_of_failures(failures: &[StepFailure]) -> CommandStatus {
     if failures.iter().any(|failure| !failure.cause.is_skip()) {
-        CommandStatus::COULD_NOT
+        CommandStatus::FAILED
     } else {
         CommandStatus::DONE
     }
@@ -136,9 +137,12 @@ mod tests {
     #[test]
     fn worse_outranks_what_could_not_be_judged_in_either_order() {
         use CommandStatus as S;
-        assert_eq!(S::NO.of_gate(S::COULD_NOT), S::NO);
-        assert_eq!(S::COULD_NOT.of_gate(S::NO), S::NO);
-        assert_eq!(S::INTERRUPTED.of_gate(S::NO), S::INTERRUPTED);
-        assert_eq!(S::DONE.of_gate(S::COULD_NOT), S::COULD_NOT);
+        assert_eq!(S::NEGATIVE.combine_with_gate(S::FAILED), S::NEGATIVE);
+        assert_eq!(S::FAILED.combine_with_gate(S::NEGATIVE), S::NEGATIVE);
+        assert_eq!(
+            S::INTERRUPTED.combine_with_gate(S::NEGATIVE),
+            S::INTERRUPTED
+        );
+        assert_eq!(S::DONE.combine_with_gate(S::FAILED), S::FAILED);
     }
 }

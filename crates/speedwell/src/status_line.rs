@@ -1,6 +1,6 @@
 //! One line on stderr that is redrawn in place, only on a terminal.
 //!
-//! Decides when to draw, and leaves nothing behind. Independent of the content. Start at
+//! Decides when to draw, and leaves nothing behind. Does not know what the line shows. Start at
 //! [`StatusLine::new`].
 
 use super::options::terminal_width;
@@ -30,7 +30,7 @@ pub struct StatusLine {
 
 struct SharedLine {
     text: Box<LineText>,
-    is_over: Mutex<bool>,
+    has_ended: Mutex<bool>,
     changed: Condvar,
 }
 
@@ -43,14 +43,14 @@ impl StatusLine {
         let shared = is_visible.then(|| {
             Arc::new(SharedLine {
                 text: Box::new(text),
-                is_over: Mutex::new(false),
+                has_ended: Mutex::new(false),
                 changed: Condvar::new(),
             })
         });
-        let redrawn = shared.clone();
+        let redraw_line = shared.clone();
         StatusLine {
             shared,
-            redraw: redrawn.map(|shared| std::thread::spawn(move || shared.redraw())),
+            redraw: redraw_line.map(|shared| std::thread::spawn(move || shared.redraw())),
         }
     }
 
@@ -66,11 +66,14 @@ impl SharedLine {
     /// Redraws periodically until the line is dropped.
     fn redraw(&self) {
         let mut wait = FIRST_DELAY;
-        let mut is_over = self.is_over.lock().unwrap_or_else(PoisonError::into_inner);
-        while !*is_over {
-            let waited = self.changed.wait_timeout(is_over, wait);
-            is_over = waited.unwrap_or_else(PoisonError::into_inner).0;
-            if !*is_over {
+        let mut has_ended = self
+            .has_ended
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        while !*has_ended {
+            let result = self.changed.wait_timeout(has_ended, wait);
+            has_ended = result.unwrap_or_else(PoisonError::into_inner).0;
+            if !*has_ended {
                 self.draw();
             }
             wait = REDRAW_INTERVAL;
@@ -89,7 +92,7 @@ impl Drop for StatusLine {
     fn drop(&mut self) {
         let Some(shared) = &self.shared else { return };
         *shared
-            .is_over
+            .has_ended
             .lock()
             .unwrap_or_else(PoisonError::into_inner) = true;
         shared.changed.notify_all();
@@ -103,10 +106,10 @@ impl Drop for StatusLine {
 /// Replaces the current line.
 pub fn draw_line(text: &str) {
     let width = terminal_width().saturating_sub(1);
-    let shown: String = text.chars().take(width).collect();
+    let visible: String = text.chars().take(width).collect();
     let mut err = std::io::stderr().lock();
     // "\x1b[K" erases to the end of the line.
-    let _ = write!(err, "\r{shown}\x1b[K");
+    let _ = write!(err, "\r{visible}\x1b[K");
     let _ = err.flush();
     IS_DRAWN.store(true, Ordering::Relaxed);
 }

@@ -36,8 +36,8 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
     let time = measuring_time(plan);
     task.output
         .print_document(&report::list_planned_cases(&cases, is_upper_bound, time))?;
-    if let Some(sentence) = reach_warning(plan, &task.settings) {
-        status::print_warning(&sentence);
+    if let Some(warning) = reach_warning(plan, &task.settings) {
+        status::print_warning(&warning);
     }
     if let Some(estimate) = estimate_loads(plan)?
         && !task.output.quiet
@@ -46,10 +46,10 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
             "The loads of {} runs of every case and variant take {}, not counting the start and end of their \
              servers; --test estimates the total.",
             plan.runs_per_variant(),
-            time_in_words(&estimate, plan)
+            describe_time(&estimate, plan)
         ));
     }
-    Ok(tell_broken(plans))
+    Ok(print_suite_problems(plans))
 }
 
 /// Executes each case once under the first variant and reports failures.
@@ -59,43 +59,43 @@ pub fn list_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<Co
 pub fn test_cases(plans: &PreparedPlan, task: &MeasureTask) -> anyhow::Result<CommandStatus> {
     let warnings = plans.suite.warnings.iter();
     warnings.for_each(|warning| status::print_warning(warning));
-    let tried = try_cases(
+    let trial_result = try_cases(
         plans,
         task.execution.fail_fast,
         &mut task.progress_display(),
     )?;
-    if tried.ended == SessionEnd::Complete
-        && let Some(estimate) = estimate_from_trial(&plans.plan, &tried.lived_ns)?
+    if trial_result.ended == SessionEnd::Complete
+        && let Some(estimate) = estimate_from_trial(&plans.plan, &trial_result.lived_ns)?
     {
         status::print_note(&format!(
             "{} runs of every case and variant would take about {}.",
             plans.plan.runs_per_variant(),
-            time_in_words(&estimate, &plans.plan)
+            describe_time(&estimate, &plans.plan)
         ));
     }
-    let works = |(passed, failed): &&(usize, usize)| *passed > 0 && *failed == 0;
-    let trial = TrialOutcome {
-        files: tried.files.len(),
-        working_files: tried.files.values().filter(works).count(),
-        cases: tried.files.values().map(|(passed, _)| passed).sum(),
-        failures: tried.failures,
+    let is_working = |(passed, failed): &&(usize, usize)| *passed > 0 && *failed == 0;
+    let outcome = TrialOutcome {
+        files: trial_result.files.len(),
+        working_files: trial_result.files.values().filter(is_working).count(),
+        cases: trial_result.files.values().map(|(passed, _)| passed).sum(),
+        failures: trial_result.failures,
         is_experiment: plans.plan.design.experiment.is_some(),
     };
-    let document = report::report_trial(&trial, &task.output.report_settings());
+    let document = report::report_trial(&outcome, &task.output.report_settings());
     task.output.print_document(&document)?;
-    Ok(match tried.ended {
+    Ok(match trial_result.ended {
         SessionEnd::Interrupted => CommandStatus::INTERRUPTED,
-        _ => status::of_failures(&trial.failures),
+        _ => status::status_of_failures(&outcome.failures),
     })
 }
 
 /// Formats the estimated time of all runs.
-fn time_in_words(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
+fn describe_time(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
     let time =
         (!estimate.time.is_zero()).then(|| format_duration(estimate.time.as_millis() as u64));
     let requests = ParameterValue::Number(estimate.requests as f64);
-    let counted = (estimate.requests > 0).then(|| format!("the time of {requests} requests"));
-    let parts: Vec<String> = time.into_iter().chain(counted).collect();
+    let request_part = (estimate.requests > 0).then(|| format!("the time of {requests} requests"));
+    let parts: Vec<String> = time.into_iter().chain(request_part).collect();
     let budget = plan
         .sampling
         .budget_ms
@@ -103,14 +103,14 @@ fn time_in_words(estimate: &ExperimentEstimate, plan: &SessionPlan) -> String {
     parts.join(" and ") + &budget.unwrap_or_default()
 }
 
-fn tell_broken(plans: &PreparedPlan) -> CommandStatus {
+fn print_suite_problems(plans: &PreparedPlan) -> CommandStatus {
     let warnings = plans.suite.warnings.iter();
     warnings.for_each(|warning| status::print_warning(warning));
     for failure in &plans.suite.failures {
         status::print_warning(&describe_failure(failure));
     }
     match plans.suite.hard_failures().next() {
-        Some(_) => CommandStatus::COULD_NOT,
+        Some(_) => CommandStatus::FAILED,
         None => CommandStatus::DONE,
     }
 }

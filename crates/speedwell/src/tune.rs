@@ -133,7 +133,7 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
     let machine = args.place.open_machine()?;
     let request = args.tune_request(&machine)?;
     if !args.dry_run {
-        needs_root(&machine, "tune")?;
+        require_root(&machine, "tune")?;
     }
     let plan = tune::plan(&machine, &request)?;
     for warning in tune::plan_warnings(&machine, &plan) {
@@ -164,11 +164,11 @@ fn apply_settings(args: &TuneArgs) -> anyhow::Result<CommandStatus> {
         return Ok(plan_status(&plan));
     };
     report_changes(&plan, &args.output);
-    let ended = execute_command(&machine, &plan, &program, &args.command[1..]);
+    let result = execute_command(&machine, &plan, &program, &args.command[1..]);
     if is_tuned {
         restore_after_command(&machine)?;
     }
-    ended
+    result
 }
 
 /// Locks the machine, unless its settings are changed already.
@@ -199,7 +199,7 @@ impl MachineTuner {
     /// Fails if this user may not change the machine, or if another process has changed it.
     pub fn new(place: &TunePlace, pin: Option<&CpuSet>) -> anyhow::Result<Option<MachineTuner>> {
         let machine = place.open_machine()?;
-        needs_root(&machine, "doctor --calibrate TARGET --tuned")?;
+        require_root(&machine, "doctor --calibrate TARGET --tuned")?;
         drop(lock_untuned(&machine)?);
         let cpus = pin
             .map(cpu_numbers)
@@ -222,12 +222,13 @@ impl MachineTuner {
     /// Changes the settings; returns the knobs that were set.
     ///
     /// # Errors
-    /// As for [`MachineTuner::new`], or if the journal cannot be written.
+    /// Fails under the same conditions as [`MachineTuner::new`], or if the journal cannot be
+    /// written.
     pub fn tune_machine(&self) -> anyhow::Result<String> {
         let lock = lock_untuned(&self.machine)?;
         let mut plan = tune::plan(&self.machine, &self.request)?;
-        let line = "speedwell doctor --calibrate --tuned";
-        plan.apply(&lock, self.guard.clone(), line, false, None)?;
+        let command_line = "speedwell doctor --calibrate --tuned";
+        plan.apply(&lock, self.guard.clone(), command_line, false, None)?;
         let knobs = plan
             .knobs
             .iter()
@@ -254,7 +255,7 @@ impl TuneArgs {
         let knob_names: Vec<String> = KNOBS.iter().map(|knob| knob.name.to_owned()).collect();
         if let Some(name) = self.knobs.iter().find(|name| !knob_names.contains(name)) {
             let hint = match nearest_name(name, &knob_names) {
-                Some(near) => format!("did you mean '{near}'?"),
+                Some(similar) => format!("did you mean '{similar}'?"),
                 None => format!("the knobs are {}", knob_names.join(", ")),
             };
             bail!("unknown knob '{name}'\nhint: {hint}");
@@ -271,30 +272,30 @@ impl TuneArgs {
         })
     }
 
-    /// The command line as shown to other users.
+    /// Returns the command line as shown to other users.
     fn command_line(&self) -> String {
         let dashes = (!self.command.is_empty()).then(|| "--".to_owned());
-        let words = ["speedwell", "tune"]
+        let arguments = ["speedwell", "tune"]
             .into_iter()
             .map(str::to_owned)
             .chain(self.knobs.iter().cloned())
             .chain(dashes)
             .chain(self.command.iter().cloned());
-        shell_words::join(words)
+        shell_words::join(arguments)
     }
 }
 
-fn needs_root(machine: &TunableMachine, words: &str) -> anyhow::Result<()> {
+fn require_root(machine: &TunableMachine, command: &str) -> anyhow::Result<()> {
     if machine.may_change() {
         return Ok(());
     }
     bail!(
-        "only root can change machine settings\nhint: sudo speedwell {words}; 'speedwell tune --dry-run' \
+        "only root can change machine settings\nhint: sudo speedwell {command}; 'speedwell tune --dry-run' \
          works without root"
     )
 }
 
-/// Executes the command and returns its exit status as ours.
+/// Executes the command and returns its exit status.
 fn execute_command(
     machine: &TunableMachine,
     plan: &TunePlan,
@@ -304,15 +305,15 @@ fn execute_command(
     plan.enter_own_cpus(machine)
         .context("cannot move the command to its reserved processors")?;
     process::install_handlers()?;
-    let heat = tune::ThrottleCount::now(machine);
+    let throttle_count = tune::ThrottleCount::now(machine);
     let folder = std::env::current_dir()?;
     // No time limit after Ctrl-C: a measuring command may need a while to report.
-    let ended = process::run_attached(program, arguments, &folder, Duration::MAX)
+    let end = process::run_attached(program, arguments, &folder, Duration::MAX)
         .with_context(|| format!("cannot start '{}'", program.display()))?;
-    if let Some(warning) = heat.compare(machine) {
+    if let Some(warning) = throttle_count.compare(machine) {
         status::print_warning(&warning);
     }
-    Ok(match ended {
+    Ok(match end {
         ProcessEnd::Exit(code) => CommandStatus::from_code(code),
         ProcessEnd::Signal(signal) => CommandStatus::from_code(128 + signal),
         ProcessEnd::Interrupted | ProcessEnd::Timeout | ProcessEnd::Lingered => {
@@ -338,7 +339,7 @@ fn restore_after_command(machine: &TunableMachine) -> anyhow::Result<()> {
 
 fn reset_settings(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
     let machine = args.place.open_machine()?;
-    needs_root(&machine, "tune reset")?;
+    require_root(&machine, "tune reset")?;
     let lock = TuneLock::acquire(&machine)?;
     let Some(journal) = lock.current_journal()? else {
         args.output.print_document(&report::report_tuned(None))?;
@@ -351,30 +352,31 @@ fn reset_settings(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
         restored.len() - others.len(),
         &others,
     ))?;
-    let is_refused = |one: &RestoredSetting| matches!(one.outcome, RestoreOutcome::Refused(_));
+    let is_refused =
+        |setting: &RestoredSetting| matches!(setting.outcome, RestoreOutcome::Refused(_));
     Ok(if restored.iter().any(is_refused) {
-        CommandStatus::NO
+        CommandStatus::NEGATIVE
     } else {
         CommandStatus::DONE
     })
 }
 
 fn not_restored(restored: &[RestoredSetting]) -> Vec<SettingLine> {
-    let lines = restored.iter().filter_map(|one| {
-        let (state, after) = match &one.outcome {
+    let unrestored = restored.iter().filter_map(|setting| {
+        let (state, after) = match &setting.outcome {
             RestoreOutcome::Done => return None,
             RestoreOutcome::LeftAlone(value) => ("left alone".to_owned(), value.clone()),
             RestoreOutcome::Gone => ("gone".to_owned(), String::new()),
-            RestoreOutcome::Refused(why) => (why.clone(), String::new()),
+            RestoreOutcome::Refused(reason) => (reason.clone(), String::new()),
         };
         Some(SettingLine {
-            path: one.path.clone(),
+            path: setting.path.clone(),
             state,
-            before: one.old.clone(),
+            before: setting.old.clone(),
             after,
         })
     });
-    lines.collect()
+    unrestored.collect()
 }
 
 fn show_status(args: &ActionArgs) -> anyhow::Result<CommandStatus> {
@@ -404,7 +406,7 @@ fn plan_status(plan: &TunePlan) -> CommandStatus {
     if plan.has_effect() {
         CommandStatus::DONE
     } else {
-        CommandStatus::NO
+        CommandStatus::NEGATIVE
     }
 }
 
@@ -418,22 +420,22 @@ fn print_plan(plan: &TunePlan, is_plan: bool, output: &OutputArgs) -> anyhow::Re
 }
 
 fn knob_line(knob: &KnobState) -> KnobLine {
-    let settings = knob.settings.iter().map(|one| SettingLine {
-        path: one.path.clone(),
-        state: outcome_words(one.outcome).to_owned(),
-        before: one.before.clone().unwrap_or_default(),
-        after: one.after.clone(),
+    let settings = knob.settings.iter().map(|setting| SettingLine {
+        path: setting.path.clone(),
+        state: outcome_label(setting.outcome).to_owned(),
+        before: setting.before.clone().unwrap_or_default(),
+        after: setting.after.clone(),
     });
     KnobLine {
         name: knob.knob.name,
-        state: outcome_words(knob.outcome),
+        state: outcome_label(knob.outcome),
         effect: knob.knob.effect,
         note: knob.note.clone(),
         settings: settings.collect(),
     }
 }
 
-fn outcome_words(outcome: KnobOutcome) -> &'static str {
+fn outcome_label(outcome: KnobOutcome) -> &'static str {
     match outcome {
         KnobOutcome::Planned => "would set",
         KnobOutcome::Set => "set",
@@ -456,7 +458,7 @@ fn report_changes(plan: &TunePlan, output: &OutputArgs) {
                 note => format!("{} ({note})", knob.knob.name),
             })
             .collect();
-        (!names.is_empty()).then(|| format!("{}: {}", outcome_words(outcome), names.join(", ")))
+        (!names.is_empty()).then(|| format!("{}: {}", outcome_label(outcome), names.join(", ")))
     };
     let parts = [KnobOutcome::Set, KnobOutcome::Already, KnobOutcome::Cannot].map(describe);
     let parts: Vec<String> = parts.into_iter().flatten().collect();

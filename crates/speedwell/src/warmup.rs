@@ -70,10 +70,10 @@ pub struct WarmupArgs {
     #[arg(short = 't', long, value_name = "DUR", value_parser = parse::duration, help_heading = "Sampling")]
     time: Option<Duration>,
     /// Treat levels that differ by no more than this as one
-    #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percent, help_heading = "Sampling")]
+    #[arg(long, value_name = "PCT", default_value = "2%", value_parser = parse::percentage_as_fraction, help_heading = "Sampling")]
     delta: f64,
     /// Minimum part of a process that must be steady
-    #[arg(long, value_name = "PCT", default_value = "25%", value_parser = parse::percent, help_heading = "Sampling")]
+    #[arg(long, value_name = "PCT", default_value = "25%", value_parser = parse::percentage_as_fraction, help_heading = "Sampling")]
     steady: f64,
     /// Time limit per run
     #[arg(long, value_name = "DUR", default_value = "5m", value_parser = parse::duration, help_heading = "Sampling")]
@@ -95,7 +95,8 @@ pub struct WarmupArgs {
 /// Records the series and reports.
 ///
 /// # Errors
-/// Fails on invalid options, targets whose loop is not ours, and a store that cannot be written.
+/// Fails on invalid options, targets that run the measuring loop themselves, and a store that
+/// cannot be written.
 pub fn run(args: WarmupArgs) -> anyhow::Result<CommandStatus> {
     ensure!(
         args.steady < 1.0,

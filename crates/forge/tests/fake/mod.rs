@@ -54,7 +54,7 @@ struct ForgeState {
 pub struct FakeForge {
     pub forge: ForgeKind,
     pub address: String,
-    kept: Arc<Mutex<ForgeState>>,
+    state: Arc<Mutex<ForgeState>>,
 }
 
 struct FakeRequest {
@@ -72,17 +72,17 @@ impl FakeForge {
     pub fn start(forge: ForgeKind) -> FakeForge {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
         let address = listener.local_addr().expect("it is bound");
-        let kept = Arc::new(Mutex::new(ForgeState::default()));
-        let state = Arc::clone(&kept);
+        let state = Arc::new(Mutex::new(ForgeState::default()));
+        let server_state = Arc::clone(&state);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                handle_connection(forge, &state, stream);
+                handle_connection(forge, &server_state, stream);
             }
         });
         FakeForge {
             forge,
             address: format!("http://{address}"),
-            kept,
+            state,
         }
     }
 
@@ -93,7 +93,7 @@ impl FakeForge {
     }
 
     fn lock_state(&self) -> MutexGuard<'_, ForgeState> {
-        self.kept.lock().expect("no thread of the forge fails")
+        self.state.lock().expect("no thread of the forge fails")
     }
 
     pub fn add(&self, author: &str, body: &str) {
@@ -127,8 +127,8 @@ impl FakeForge {
 
     /// Refuses comments but accepts statuses.
     pub fn refuse_comments(&self, status: u16) {
-        let mut kept = self.lock_state();
-        (kept.refused, kept.refuses_comments_alone) = (Some(status), true);
+        let mut state = self.lock_state();
+        (state.refused, state.refuses_comments_alone) = (Some(status), true);
     }
 
     pub fn allow_writing(&self) {
@@ -168,29 +168,29 @@ impl ForgeState {
 }
 
 fn handle_connection(forge: ForgeKind, state: &Mutex<ForgeState>, stream: TcpStream) {
-    let Some(asked) = read_request(&stream) else {
+    let Some(request) = read_request(&stream) else {
         return;
     };
-    let mut kept = state.lock().expect("no thread of the forge fails");
-    kept.requests += 1;
+    let mut state = state.lock().expect("no thread of the forge fails");
+    state.requests += 1;
     let token = match forge {
         ForgeKind::GitHub => ("authorization", "Bearer secret"),
         ForgeKind::GitLab => ("private-token", "secret"),
         ForgeKind::Gitea => ("authorization", "token secret"),
     };
-    let has_token = asked
+    let has_token = request
         .headers
         .iter()
         .any(|(name, value)| (&**name, &**value) == token);
-    kept.foreign_tokens += usize::from(!has_token);
-    if let Some(to) = &kept.redirect {
-        let field = format!("location: {to}{}\r\n", asked.path);
-        return write_response(&stream, 302, &field, "");
+    state.foreign_tokens += usize::from(!has_token);
+    if let Some(target) = &state.redirect {
+        let header = format!("location: {target}{}\r\n", request.path);
+        return write_response(&stream, 302, &header, "");
     }
-    if let Some(text) = &kept.always {
+    if let Some(text) = &state.always {
         return write_response(&stream, 200, "", text);
     }
-    match kept.faults.pop_front() {
+    match state.faults.pop_front() {
         Some(RequestFault::Close) => {}
         Some(RequestFault::Status(status)) => write_response(&stream, status, "", ""),
         Some(RequestFault::Words(status, words)) => {
@@ -205,7 +205,7 @@ fn handle_connection(forge: ForgeKind, state: &Mutex<ForgeState>, stream: TcpStr
             write_response(&stream, status, &format!("retry-after: {seconds}\r\n"), "");
         }
         None => {
-            let (status, fields, body) = route_request(forge, &mut kept, &asked);
+            let (status, fields, body) = route_request(forge, &mut state, &request);
             write_response(&stream, status, &fields, &body);
         }
     }
@@ -213,10 +213,10 @@ fn handle_connection(forge: ForgeKind, state: &Mutex<ForgeState>, stream: TcpStr
 
 fn route_request(
     forge: ForgeKind,
-    kept: &mut ForgeState,
-    asked: &FakeRequest,
+    state: &mut ForgeState,
+    request: &FakeRequest,
 ) -> (u16, String, String) {
-    let (api, comments, one) = match forge {
+    let (api, comments, comment_prefix) = match forge {
         ForgeKind::GitHub => (
             "/api/v3",
             "/repos/owner/name/issues/12/comments",
@@ -233,113 +233,113 @@ fn route_request(
             "/projects/owner%2Fname/merge_requests/12/notes/",
         ),
     };
-    let ok = |status, value: Value| (status, String::new(), value.to_string());
-    let Some(path) = asked.path.strip_prefix(api) else {
-        return ok(404, json!({"message": "no such path"}));
+    let json_response = |status, value: Value| (status, String::new(), value.to_string());
+    let Some(path) = request.path.strip_prefix(api) else {
+        return json_response(404, json!({"message": "no such path"}));
     };
-    if asked.method == "GET" && path == "/user" {
-        return if kept.is_job {
-            ok(
+    if request.method == "GET" && path == "/user" {
+        return if state.is_job {
+            json_response(
                 403,
                 json!({"message": "Resource not accessible by integration"}),
             )
         } else {
-            ok(
+            json_response(
                 200,
                 json!({ "login": FakeForge::ME, "username": FakeForge::ME }),
             )
         };
     }
-    if asked.method == "GET" && path == comments {
-        return list_comments(forge, kept, &asked.query);
+    if request.method == "GET" && path == comments {
+        return list_comments(forge, state, &request.query);
     }
-    if asked.method == "GET" && path.ends_with("/statuses") {
-        return list_statuses(forge, kept, path);
+    if request.method == "GET" && path.ends_with("/statuses") {
+        return list_statuses(forge, state, path);
     }
-    let is_refused = kept.refuses_comments_alone && path.contains("/statuses/");
-    if let Some(status) = kept.refused.filter(|_| !is_refused) {
-        return ok(status, json!({"message": "not for you"}));
+    let is_exempt = state.refuses_comments_alone && path.contains("/statuses/");
+    if let Some(status) = state.refused.filter(|_| !is_exempt) {
+        return json_response(status, json!({"message": "not for you"}));
     }
-    apply_change(forge, kept, asked, path, [comments, one])
+    apply_change(forge, state, request, path, [comments, comment_prefix])
 }
 
 /// The statuses of a commit, newest first, in the format of the forge.
-fn list_statuses(forge: ForgeKind, kept: &ForgeState, path: &str) -> (u16, String, String) {
-    let is_asked_for = |status: &&Value| {
+fn list_statuses(forge: ForgeKind, state: &ForgeState, path: &str) -> (u16, String, String) {
+    let is_for_commit = |status: &&Value| {
         let sha = status["sha"].as_str().unwrap_or_default();
         path.ends_with(&format!("/commits/{sha}/statuses"))
     };
-    let listed = kept.statuses.iter().rev().filter(is_asked_for);
-    let listed = listed.map(|status| {
+    let statuses = state.statuses.iter().rev().filter(is_for_commit);
+    let statuses = statuses.map(|status| {
         let mut status = status.clone();
         if forge != ForgeKind::GitHub {
             status["status"] = status["state"].take();
         }
         status
     });
-    let body = Value::Array(listed.collect()).to_string();
+    let body = Value::Array(statuses.collect()).to_string();
     (200, String::new(), body)
 }
 
 /// Creates, edits or removes a comment, or sets a status.
 fn apply_change(
     forge: ForgeKind,
-    kept: &mut ForgeState,
-    asked: &FakeRequest,
+    state: &mut ForgeState,
+    request: &FakeRequest,
     path: &str,
     [comments, one]: [&str; 2],
 ) -> (u16, String, String) {
-    let ok = |status, value: Value| (status, String::new(), value.to_string());
+    let json_response = |status, value: Value| (status, String::new(), value.to_string());
     let edit = if forge == ForgeKind::GitLab {
         "PUT"
     } else {
         "PATCH"
     };
     let id: Option<u64> = path.strip_prefix(one).and_then(|id| id.parse().ok());
-    let text = asked.body["body"].as_str();
-    match (&*asked.method, id) {
+    let text = request.body["body"].as_str();
+    match (&*request.method, id) {
         ("POST", _) if path == comments => {
             let writer = match forge {
-                _ if !kept.is_job => FakeForge::ME,
+                _ if !state.is_job => FakeForge::ME,
                 ForgeKind::GitHub => "github-actions[bot]",
                 ForgeKind::GitLab | ForgeKind::Gitea => "gitea-actions",
             };
-            if let Some(other) = kept.before_next.take() {
-                kept.add(writer, &other);
+            if let Some(earlier) = state.before_next.take() {
+                state.add(writer, &earlier);
             }
-            let id = kept.add(writer, text.expect("a comment has a text"));
-            ok(201, json!({ "id": id }))
+            let id = state.add(writer, text.expect("a comment has a text"));
+            json_response(201, json!({ "id": id }))
         }
         ("POST", _) if path.contains("/statuses/") => {
-            let other = kept.status_before_next.take();
-            for mut status in other.into_iter().chain([asked.body.clone()]) {
+            let earlier = state.status_before_next.take();
+            for mut status in earlier.into_iter().chain([request.body.clone()]) {
                 status["sha"] = json!(path.rsplit('/').next());
-                kept.statuses.push(status);
+                state.statuses.push(status);
             }
-            ok(201, json!({}))
+            json_response(201, json!({}))
         }
         (method, Some(id)) if method == edit => {
-            let found = kept.comments.iter_mut().find(|one| one.id == id);
-            let Some(found) = found else {
-                return ok(404, json!({"message": "gone"}));
+            let comment = state.comments.iter_mut().find(|comment| comment.id == id);
+            let Some(comment) = comment else {
+                return json_response(404, json!({"message": "gone"}));
             };
-            found.body = text.expect("a comment has a text").to_owned();
-            ok(200, json!({ "id": id }))
+            comment.body = text.expect("a comment has a text").to_owned();
+            json_response(200, json!({ "id": id }))
         }
         ("DELETE", Some(id)) => {
-            kept.comments.retain(|one| one.id != id);
+            state.comments.retain(|comment| comment.id != id);
             (204, String::new(), String::new())
         }
-        _ => ok(405, json!({"message": "no such method"})),
+        _ => json_response(405, json!({"message": "no such method"})),
     }
 }
 
 /// A page of the comments; Gitea does not split them into pages.
-fn list_comments(forge: ForgeKind, kept: &ForgeState, query: &str) -> (u16, String, String) {
+fn list_comments(forge: ForgeKind, state: &ForgeState, query: &str) -> (u16, String, String) {
     let number = |name: &str| {
         let mut pairs = query.split('&').filter_map(|pair| pair.split_once('='));
         pairs
-            .find(|(known, _)| *known == name)
+            .find(|(parameter, _)| *parameter == name)
             .and_then(|(_, value)| value.parse().ok())
     };
     let (size, page): (usize, usize) = match forge {
@@ -349,18 +349,18 @@ fn list_comments(forge: ForgeKind, kept: &ForgeState, query: &str) -> (u16, Stri
             number("page").unwrap_or(1),
         ),
     };
-    let first = size.saturating_mul(page - 1).min(kept.comments.len());
-    let last = first.saturating_add(size).min(kept.comments.len());
-    let has_more = last < kept.comments.len();
-    let shown = kept.comments[first..last].iter().map(|one| match forge {
-        ForgeKind::GitLab => json!({"id": one.id, "body": one.body, "system": false, "author": {"username": one.author}}),
-        ForgeKind::Gitea => json!({"id": one.id, "body": one.body, "user": {"login": one.author}}),
+    let first = size.saturating_mul(page - 1).min(state.comments.len());
+    let last = first.saturating_add(size).min(state.comments.len());
+    let has_more = last < state.comments.len();
+    let entries = state.comments[first..last].iter().map(|comment| match forge {
+        ForgeKind::GitLab => json!({"id": comment.id, "body": comment.body, "system": false, "author": {"username": comment.author}}),
+        ForgeKind::Gitea => json!({"id": comment.id, "body": comment.body, "user": {"login": comment.author}}),
         ForgeKind::GitHub => {
-            let kind = if one.author.ends_with("[bot]") { "Bot" } else { "User" };
-            json!({"id": one.id, "body": one.body, "user": {"login": one.author, "type": kind}})
+            let kind = if comment.author.ends_with("[bot]") { "Bot" } else { "User" };
+            json!({"id": comment.id, "body": comment.body, "user": {"login": comment.author, "type": kind}})
         }
     });
-    let body = Value::Array(shown.collect()).to_string();
+    let body = Value::Array(entries.collect()).to_string();
     let fields = match forge {
         ForgeKind::GitHub if has_more => {
             "link: <https://x/y?page=9>; rel=\"next\", <https://x/z>; rel=\"last\"\r\n".to_owned()
@@ -376,8 +376,8 @@ fn read_request(stream: &TcpStream) -> Option<FakeRequest> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
-    let mut words = line.split_whitespace();
-    let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let mut parts = line.split_whitespace();
+    let (method, target) = (parts.next()?.to_owned(), parts.next()?.to_owned());
     let mut headers = Vec::new();
     loop {
         let mut line = String::new();

@@ -31,8 +31,8 @@ pub fn run(args: EvalArgs) -> anyhow::Result<CommandStatus> {
         return measuring::execute_plans(plans, &mut store, &task);
     }
     let parameters = args.parameters.snippet_parameters()?;
-    let named = snippets::read(args.language(), &args.snippets, &args.snippet, &parameters)?;
-    let request = args.eval_request(named, parameters)?;
+    let snippets = snippets::read(args.language(), &args.snippets, &args.snippet, &parameters)?;
+    let request = args.eval_request(snippets, parameters)?;
     if args.watch {
         return watch::run(&args, request);
     }
@@ -62,18 +62,20 @@ fn search_concurrency(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<C
         .search
         .search_request(args.sampling.runs)
         .search_rules(1, SearchArgs::MAX_WORKERS);
-    let (session, ended) = eval::search_snippets(
+    let (session, end) = eval::search_snippets(
         plans,
         rules,
         &task.session_request(),
         &mut store,
         &mut progress,
     )?;
-    let status = match ended {
-        SessionEnd::Failed => CommandStatus::COULD_NOT,
-        ended => CommandStatus::of_end(ended),
+    let status = match end {
+        SessionEnd::Failed => CommandStatus::FAILED,
+        end => CommandStatus::from_session_end(end),
     };
-    let reported = conclude::report_session(&session, &task);
-    let pushed = push::push_pending(&task.owing, &session, &mut store)?;
-    Ok(status.of_gate(reported?).of_gate(pushed))
+    let report_status = conclude::report_session(&session, &task);
+    let push_status = push::push_pending(&task.owing, &session, &mut store)?;
+    Ok(status
+        .combine_with_gate(report_status?)
+        .combine_with_gate(push_status))
 }

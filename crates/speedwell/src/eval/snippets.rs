@@ -14,11 +14,11 @@ use std::path::{Path, PathBuf};
 /// read.
 pub fn read(
     language: SnippetLanguage,
-    texts: &[String],
+    arguments: &[String],
     args: &SnippetArgs,
     parameters: &[(String, Vec<ParameterValue>)],
 ) -> anyhow::Result<Vec<NamedSnippet>> {
-    let count = texts.len();
+    let count = arguments.len();
     let inits = hook_per_snippet("--init", &args.init, count)?;
     let init_workers = hook_per_snippet("--init-worker", &args.init_worker, count)?;
     let prepares = hook_per_snippet("--prepare", &args.prepare, count)?;
@@ -27,65 +27,66 @@ pub fn read(
         "--prepare needs 'sh', where each iteration is a process\nhint: for other languages, --init-worker prepares each worker once"
     );
     let dones = hook_per_snippet("--done", &args.done, count)?;
-    let given = &args.name;
+    let names = &args.name;
     ensure!(
-        given.is_empty() || given.len() == count,
+        names.is_empty() || names.len() == count,
         "--name is given {} for {count} snippets\nhint: give one name for each snippet, in the same order",
-        count_in_words(given.len())
+        count_of_times(names.len())
     );
     let paths = args.path.iter().map(|path| resolve_folder(path));
     let paths: Vec<PathBuf> = paths.collect::<anyhow::Result<_>>()?;
     let nodes = remote_nodes(language, args)?;
-    let mut named: Vec<NamedSnippet> = Vec::new();
-    for (at, text) in texts.iter().enumerate() {
-        let runner = text_of(text)?;
+    let mut named_snippets: Vec<NamedSnippet> = Vec::new();
+    for (index, text) in arguments.iter().enumerate() {
+        let code = read_text(text)?;
         ensure!(
-            !runner.trim().is_empty(),
+            !code.trim().is_empty(),
             "snippet number {} is empty",
-            at + 1
+            index + 1
         );
-        let usual = if runner == *text {
-            on_one_line(&runner)
+        let default_name = if code == *text {
+            join_lines(&code)
         } else {
             text[1..].to_owned()
         };
-        let name = given.get(at).unwrap_or(&usual);
-        named.push(NamedSnippet {
-            name: unique_name(name, &named),
+        let name = names.get(index).unwrap_or(&default_name);
+        named_snippets.push(NamedSnippet {
+            name: unique_name(name, &named_snippets),
             snippet: Snippet {
-                init: inits[at].clone(),
-                init_worker: init_workers[at].clone(),
-                prepare: prepares[at].clone(),
-                done: dones[at].clone(),
+                init: inits[index].clone(),
+                init_worker: init_workers[index].clone(),
+                prepare: prepares[index].clone(),
+                done: dones[index].clone(),
                 paths: paths.clone(),
                 nodes: nodes.clone(),
-                ..Snippet::new(language, runner)
+                ..Snippet::new(language, code)
             },
         });
     }
-    compare_in_shell(&mut named, &Case::cartesian_product(parameters)?);
-    Ok(named)
+    compare_in_shell(&mut named_snippets, &Case::cartesian_product(parameters)?);
+    Ok(named_snippets)
 }
 
 /// If one of several commands needs a shell, runs all of them in one, so that every side has the
-/// same overhead. Whether a command needs one is known only with the values of a case filled in;
+/// same overhead. Whether a command needs a shell is known only after the values of a case are
+/// filled in;
 /// `rows` holds the values of all cases.
 fn compare_in_shell(named: &mut [NamedSnippet], rows: &[Vec<(String, ParameterValue)>]) {
-    let needs_one = |one: &NamedSnippet| {
-        let filled = |row: &Vec<(String, ParameterValue)>| one.snippet.with_defaults(row);
+    let needs_shell = |candidate: &NamedSnippet| {
+        let filled = |row: &Vec<(String, ParameterValue)>| candidate.snippet.with_defaults(row);
         let mut filled = rows.iter().map(filled);
-        one.snippet.language == SnippetLanguage::Sh
+        candidate.snippet.language == SnippetLanguage::Sh
             && filled.any(|snippet| snippet::sh::needs_shell(&snippet.runner))
     };
-    if named.len() * rows.len() > 1 && named.iter().any(needs_one) {
+    if named.len() * rows.len() > 1 && named.iter().any(needs_shell) {
         named
             .iter_mut()
             .for_each(|named| named.snippet.in_shell = true);
     }
 }
 
-/// Joins a text of several lines to a name of one line, as sentences and tables need it.
-pub fn on_one_line(text: &str) -> String {
+/// Joins the lines of a snippet into a name of one line, for sentences and tables.
+pub fn join_lines(text: &str) -> String {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     lines.collect::<Vec<_>>().join(" ")
 }
@@ -111,24 +112,25 @@ fn remote_nodes(
     Ok(nodes)
 }
 
-/// Returns a hook for each snippet: one for all, or one for each.
+/// Returns a hook for each snippet: one hook is shared by all; otherwise there must be one for
+/// each.
 fn hook_per_snippet(
     option: &str,
-    given: &[String],
+    arguments: &[String],
     count: usize,
 ) -> anyhow::Result<Vec<Option<String>>> {
-    let texts = given.iter().map(|text| text_of(text).map(Some));
-    let texts: Vec<Option<String>> = texts
+    let hooks = arguments.iter().map(|text| read_text(text).map(Some));
+    let hooks: Vec<Option<String>> = hooks
         .collect::<anyhow::Result<_>>()
         .with_context(|| format!("in {option}"))?;
-    Ok(match &texts[..] {
+    Ok(match &hooks[..] {
         [] => vec![None; count],
-        [all] => vec![all.clone(); count],
-        each if each.len() == count => texts,
-        more => bail!(
+        [hook] => vec![hook.clone(); count],
+        _ if hooks.len() == count => hooks,
+        _ => bail!(
             "{option} is given {} for {count} snippet(s)\nhint: give it once for all snippets, or once for each, in \
              their order; an empty one is none",
-            count_in_words(more.len())
+            count_of_times(hooks.len())
         ),
     }
     .into_iter()
@@ -137,40 +139,40 @@ fn hook_per_snippet(
 }
 
 /// Reads the file of an `@FILE` argument; returns any other text unchanged.
-fn text_of(word: &str) -> anyhow::Result<String> {
-    match word.strip_prefix('@') {
+fn read_text(argument: &str) -> anyhow::Result<String> {
+    match argument.strip_prefix('@') {
         // Elixir's attributes and Java's annotations begin with '@', too.
         Some(file) if Path::new(file).is_file() => {
             std::fs::read_to_string(file).with_context(|| format!("cannot read '{file}'"))
         }
-        _ => Ok(word.to_owned()),
+        _ => Ok(argument.to_owned()),
     }
 }
 
 fn resolve_folder(path: &Path) -> anyhow::Result<PathBuf> {
-    let shown = path.display();
-    let found =
-        std::fs::canonicalize(path).with_context(|| format!("in --path: cannot find '{shown}'"))?;
+    let displayed = path.display();
+    let resolved = std::fs::canonicalize(path)
+        .with_context(|| format!("in --path: cannot find '{displayed}'"))?;
     ensure!(
-        found.is_dir() || found.is_file(),
-        "in --path: '{shown}' is neither a folder nor a file"
+        resolved.is_dir() || resolved.is_file(),
+        "in --path: '{displayed}' is neither a folder nor a file"
     );
-    Ok(found)
+    Ok(resolved)
 }
 
 /// Appends a number to the name if another snippet has it.
 fn unique_name(name: &str, others: &[NamedSnippet]) -> String {
-    let taken = |name: &str| others.iter().any(|other| other.name == name);
-    if !taken(name) {
+    let is_taken = |name: &str| others.iter().any(|other| other.name == name);
+    if !is_taken(name) {
         return name.to_owned();
     }
     let numbered = (2..).map(|number| format!("{name} #{number}"));
-    let mut free = numbered.skip_while(|name| taken(name));
+    let mut free_names = numbered.skip_while(|name| is_taken(name));
     // Unreachable default: the range is infinite.
-    free.next().unwrap_or_default()
+    free_names.next().unwrap_or_default()
 }
 
-fn count_in_words(count: usize) -> String {
+fn count_of_times(count: usize) -> String {
     match count {
         1 => "once".to_owned(),
         2 => "twice".to_owned(),
@@ -195,7 +197,10 @@ mod tests {
             let mut others: Vec<NamedSnippet> =
                 runners.iter().map(|runner| named_snippet(runner)).collect();
             compare_in_shell(&mut others, &[Vec::new()]);
-            others.iter().map(|one| one.snippet.in_shell).collect()
+            others
+                .iter()
+                .map(|snippet| snippet.snippet.in_shell)
+                .collect()
         };
         assert_eq!(in_shell(&["sleep 1", "sleep 1 | cat"]), [true, true]);
         assert_eq!(in_shell(&["sleep 1", "sleep 2"]), [false, false]);
@@ -209,7 +214,7 @@ mod tests {
     #[test]
     fn a_snippet_of_several_lines_has_a_name_of_one() {
         assert_eq!(
-            on_one_line("\n#include <a.h>\n\n  f(1)\n"),
+            join_lines("\n#include <a.h>\n\n  f(1)\n"),
             "#include <a.h> f(1)"
         );
     }

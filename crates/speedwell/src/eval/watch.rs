@@ -3,7 +3,7 @@
 //!
 //! Lines are data: they go to standard output as text, CSV or JSON. Start at [`run`].
 
-use super::snippets::on_one_line;
+use super::snippets::join_lines;
 use crate::options::EvalArgs;
 use crate::{CommandStatus, status};
 use anyhow::{Context, bail, ensure};
@@ -61,12 +61,12 @@ pub fn run(args: &EvalArgs, request: EvalRequest) -> anyhow::Result<CommandStatu
         );
     }
     let format = args.output.output_format().unwrap_or(ReportFormat::Text);
-    let watched = watch_snippets(&snippets, &plan.jobs[0], &samples, interval, format)?;
-    Ok(match watched {
+    let result = watch_snippets(&snippets, &plan.jobs[0], &samples, interval, format)?;
+    Ok(match result {
         Ok(()) => CommandStatus::DONE,
-        Err(gone) => {
-            warn_failure(&gone, &plan.jobs[0], &plan.variants[0]);
-            CommandStatus::COULD_NOT
+        Err(failure) => {
+            warn_failure(&failure, &plan.jobs[0], &plan.variants[0]);
+            CommandStatus::FAILED
         }
     })
 }
@@ -77,7 +77,7 @@ fn watched_snippets(jobs: &[BenchmarkJob], variants: &[Variant]) -> Vec<WatchedS
     for job in jobs {
         let workers = job.worker_count();
         match &job.snippet {
-            Some(own) => snippets.push((on_one_line(&own.runner), own.clone(), workers)),
+            Some(snippet) => snippets.push((join_lines(&snippet.runner), snippet.clone(), workers)),
             None => snippets.extend(variants.iter().filter_map(|variant| {
                 let snippet = variant.snippet.clone()?;
                 Some((variant.name.clone(), snippet, workers))
@@ -99,16 +99,18 @@ fn watch_snippets(
     interval: Duration,
     format: ReportFormat,
 ) -> anyhow::Result<Result<(), HarnessFailure>> {
-    let names: Vec<String> = (0..snippets.len()).map(|at| format!("code{at}")).collect();
+    let names: Vec<String> = (0..snippets.len())
+        .map(|index| format!("code{index}"))
+        .collect();
     let (mut live, gauges, first) = match open_process(snippets, &names, job, interval) {
         Ok(opened) => opened,
-        Err(gone) => return Ok(Err(gone)),
+        Err(failure) => return Ok(Err(failure)),
     };
     let snippet_names = snippets.iter().map(|snippet| snippet.0.clone()).collect();
     let mut state = WatchState {
-        machine: Some(ProcessWatch::new(live.pid())),
+        process_watch: Some(ProcessWatch::new(live.pid())),
         pid: live.pid(),
-        counts: BTreeMap::new(),
+        last_counts: BTreeMap::new(),
         gauges: BTreeMap::new(),
         rates: BTreeMap::new(),
         lines: WatchLines::new(format, snippet_names, &gauges),
@@ -116,34 +118,34 @@ fn watch_snippets(
     for event in &first.events {
         state.apply_event(event, &names)?;
     }
-    let mut written = Ok(());
+    let mut write_result = Ok(());
     let answer = live.run_jobs(&names, samples, true, Some(UNLIMITED / 4), &mut |event| {
-        if written.is_ok() {
-            written = state.apply_event(event, &names);
-            if written.is_err() {
+        if write_result.is_ok() {
+            write_result = state.apply_event(event, &names);
+            if write_result.is_err() {
                 process::request_interrupt();
             }
         }
     });
-    if written.is_err() {
-        let ended = live.shut_down();
-        status::ignore_closed_pipe(written)?;
-        return Ok(ended.map(drop));
+    if write_result.is_err() {
+        let shut_down_result = live.shut_down();
+        status::ignore_closed_pipe(write_result)?;
+        return Ok(shut_down_result.map(drop));
     }
     let answer = match answer {
         Ok(answer) => answer,
-        Err(gone) => return Ok(Err(gone)),
+        Err(failure) => return Ok(Err(failure)),
     };
     let fault = names.iter().find_map(|name| answer.find_fault(name));
     if let Some(cause) = fault {
         return Ok(Err(HarnessFailure::new(cause)));
     }
     for ((name, ..), job) in snippets.iter().zip(&names) {
-        let told = state
+        let conclusion = state
             .lines
             .format_conclusion(name, answer.timing(job, samples).as_ref());
-        if let Some(told) = told {
-            status::print_note(&told);
+        if let Some(conclusion) = conclusion {
+            status::print_note(&conclusion);
         }
     }
     Ok(live.shut_down().map(drop))
@@ -164,9 +166,9 @@ fn open_process(
     spec.limit = UNLIMITED;
     let (mut live, ready) = LiveHarness::start(spec)?;
     let gauges = ready.first("ready").map(|ready| ready.list("gauges"));
-    for (name, (_, own, workers)) in names.iter().zip(snippets) {
+    for (name, (_, snippet, workers)) in names.iter().zip(snippets) {
         for answer in [
-            live.load_snippet(name, own)?,
+            live.load_snippet(name, snippet)?,
             live.set_workers(name, *workers)?,
         ] {
             if let Some(cause) = answer.find_fault(name) {
@@ -181,11 +183,11 @@ fn open_process(
 /// Samples received since the last line.
 struct WatchState {
     /// `None` if the measured process runs on another machine.
-    machine: Option<ProcessWatch>,
+    process_watch: Option<ProcessWatch>,
     /// The measured process.
     pid: i32,
     /// Time and count of each job at its last sample.
-    counts: BTreeMap<String, (u64, u64)>,
+    last_counts: BTreeMap<String, (u64, u64)>,
     gauges: BTreeMap<String, String>,
     /// Rate and workers of the jobs that reported since the last line.
     rates: BTreeMap<String, (f64, u32)>,
@@ -200,16 +202,16 @@ impl WatchState {
             return;
         };
         self.pid = pid;
-        self.machine = (pid > 0).then(|| ProcessWatch::new(pid));
+        self.process_watch = (pid > 0).then(|| ProcessWatch::new(pid));
     }
 
     fn apply_event(&mut self, event: &ProtocolMessage, jobs: &[String]) -> anyhow::Result<()> {
         if event.verb == "gauge" {
             self.follow_process(event.parse_number("pid"));
-            let told = event
+            let gauge_keys = event
                 .keys()
                 .filter(|key| !matches!(*key, "id" | "t_ns" | "pid"));
-            for key in told {
+            for key in gauge_keys {
                 let value = event.get(key).unwrap_or_default();
                 self.gauges.insert(key.to_owned(), value);
             }
@@ -223,13 +225,13 @@ impl WatchState {
             return Ok(());
         };
         let (from_ns, before) = self
-            .counts
+            .last_counts
             .insert(job.clone(), (t_ns, count))
             .unwrap_or((0, 0));
         let workers = event.parse_number::<u32>("workers").unwrap_or(1);
         let seconds = t_ns.saturating_sub(from_ns) as f64 / 1e9;
-        let first = event.parse_number::<u64>("k") == Some(0);
-        if first || seconds <= 0.0 {
+        let is_first = event.parse_number::<u64>("k") == Some(0);
+        if is_first || seconds <= 0.0 {
             return Ok(());
         }
         let per_s = count.saturating_sub(before) as f64 / seconds;
@@ -245,7 +247,7 @@ impl WatchState {
                 .collect(),
             gauges: self.gauges.clone(),
             machine: self
-                .machine
+                .process_watch
                 .as_mut()
                 .map(ProcessWatch::take_snapshot)
                 .unwrap_or_default(),
@@ -257,16 +259,16 @@ impl WatchState {
 }
 
 /// Reports on standard error what went wrong.
-fn warn_failure(gone: &HarnessFailure, job: &BenchmarkJob, variant: &Variant) {
-    let text = gone.cause.to_string();
+fn warn_failure(failure: &HarnessFailure, job: &BenchmarkJob, variant: &Variant) {
+    let text = failure.cause.to_string();
     status::print_warning(&format!(
         "{}: {text}",
         job.snippet
             .as_ref()
             .map_or(&variant.name, |snippet| &snippet.runner)
     ));
-    if !gone.stderr_tail.is_empty() {
-        let tail = speedwell_report::escape_controls(gone.stderr_tail.trim_end());
+    if !failure.stderr_tail.is_empty() {
+        let tail = speedwell_report::escape_controls(failure.stderr_tail.trim_end());
         let _ = writeln!(std::io::stderr(), "{tail}");
     }
 }

@@ -15,7 +15,7 @@ use speedwell_fleet::{FleetEngine, FleetMachine, MachineState, program};
 use speedwell_report::{self as report, FleetFacts, FleetLine};
 use speedwell_suite::labels::MachineSelector;
 
-/// Clock offset that is worth a remark. No result depends on it.
+/// A larger clock offset is worth a remark, although no result depends on it.
 const MAX_CLOCK_OFFSET_NS: u64 = 1_000_000_000;
 
 /// Show the machines of the fleet and check whether they are fit for measuring
@@ -103,14 +103,14 @@ fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
         let mut line = machine_line(&machine);
         if !matches!(machine.state, MachineState::Unfit(_)) {
             status::print_note(&format!("checking {}", machine.name));
-            let asked = program::send_program(&mut engine, &machine, &program_file)
+            let result = program::send_program(&mut engine, &machine, &program_file)
                 .and_then(|program| check::check_machine(&mut engine, &machine, &program));
-            match asked {
-                Ok((offset, checked)) => add_check_results(&mut line, offset, &checked),
+            match result {
+                Ok((offset, report)) => add_check_results(&mut line, offset, &report),
                 Err(error) => {
                     line.state = "unfit".to_owned();
-                    let said = format!("{error:#}").replace('\n', ", ");
-                    line.remarks.push(said);
+                    let message = format!("{error:#}").replace('\n', ", ");
+                    line.remarks.push(message);
                 }
             }
         }
@@ -121,13 +121,13 @@ fn check_machines(args: &CheckArgs) -> Result<CommandStatus> {
         .print_document(&report::list_fleet_machines(&lines))?;
     let is_unfit = lines.iter().any(|line| line.state == "unfit");
     Ok(if is_unfit {
-        CommandStatus::NO
+        CommandStatus::NEGATIVE
     } else {
         CommandStatus::DONE
     })
 }
 
-/// Returns the machines that match the labels; all without labels.
+/// Returns the machines that match the labels, or all machines if there are no labels.
 ///
 /// # Errors
 /// Fails if the engine does not respond, a label is unknown, or no machine matches.
@@ -159,7 +159,7 @@ fn machine_line(machine: &FleetMachine) -> FleetLine {
     let (state, remarks) = match &machine.state {
         MachineState::Free => ("free", Vec::new()),
         MachineState::Busy => ("busy", Vec::new()),
-        MachineState::Unfit(why) => ("unfit", vec![why.clone()]),
+        MachineState::Unfit(reason) => ("unfit", vec![reason.clone()]),
     };
     FleetLine {
         name: machine.name.clone(),
@@ -170,9 +170,9 @@ fn machine_line(machine: &FleetMachine) -> FleetLine {
     }
 }
 
-/// Adds the results of a check.
-fn add_check_results(line: &mut FleetLine, offset: ClockOffset, checked: &MachineReport) {
-    let checks = || checked.checks.iter();
+/// Adds the results of checking a machine to its line.
+fn add_check_results(line: &mut FleetLine, offset: ClockOffset, report: &MachineReport) {
+    let checks = || report.checks.iter();
     line.state = match () {
         () if checks().any(|check| check.is_problem) => "unfit",
         () if checks().any(|check| check.is_warning) => "warning",
@@ -188,15 +188,15 @@ fn add_check_results(line: &mut FleetLine, offset: ClockOffset, checked: &Machin
         };
         format!("{}: {}{remedy}", check.name, check.found)
     }));
-    line.remarks.extend(checked.identity.remark.clone());
+    line.remarks.extend(report.identity.remark.clone());
     if offset.offset_ns.unsigned_abs() > MAX_CLOCK_OFFSET_NS {
         line.remarks
             .push("its clock is more than a second off; this does not affect results".to_owned());
     }
-    let pulse = checked.pulse;
+    let pulse = report.pulse;
     line.known = Some(FleetFacts {
-        id: checked.identity.id.clone(),
-        class: checked.identity.class.clone(),
+        id: report.identity.id.clone(),
+        class: report.identity.class.clone(),
         offset_ns: (offset.offset_ns, offset.uncertainty_ns),
         pulse_ns: [pulse.integer_ns, pulse.memory_ns],
     });
@@ -206,13 +206,13 @@ fn add_check_results(line: &mut FleetLine, offset: ClockOffset, checked: &Machin
 fn warn_about_clones(lines: &mut [FleetLine]) {
     let id = |line: &FleetLine| line.known.as_ref().map(|facts| facts.id.clone());
     let ids: Vec<Option<String>> = lines.iter().map(id).collect();
-    for at in 0..lines.len() {
+    for index in 0..lines.len() {
         let first = ids
             .iter()
-            .position(|other| other.is_some() && *other == ids[at]);
-        if let Some(first) = first.filter(|first| *first < at) {
+            .position(|other| other.is_some() && *other == ids[index]);
+        if let Some(first) = first.filter(|first| *first < index) {
             let name = lines[first].name.clone();
-            lines[at].remarks.push(format!(
+            lines[index].remarks.push(format!(
                 "same /etc/machine-id as {name}: the same machine or a clone, distinguished by name only"
             ));
         }

@@ -1,5 +1,5 @@
-//! The same commands for experiments whose roles run on several machines: another process measures
-//! them and holds the connections to their machines.
+//! `speedwell fleet status`, `collect` and `cancel`, for experiments whose roles run on several
+//! machines: another process measures them and holds the connections to their machines.
 
 use crate::conclude::report_stored;
 use crate::options::{MeasureTask, OutputArgs};
@@ -9,20 +9,20 @@ use speedwell_measure::roles::{MeasuringProcess, PlacedSession};
 use speedwell_report::{self as report, RoleRow};
 use speedwell_results::store::Store;
 
-/// Shows the machine of each role, and who measures.
+/// Shows the machine of each role, and which process measures the session.
 pub fn show_roles(
     store: &Store,
     number: i64,
-    own: &PlacedSession,
+    placed_session: &PlacedSession,
     output: &OutputArgs,
 ) -> Result<CommandStatus> {
-    let measured = own.measuring_process(store)?;
-    let state = match measured {
+    let process = placed_session.measuring_process(store)?;
+    let state = match process {
         MeasuringProcess::Here(_) | MeasuringProcess::Elsewhere => "running",
         MeasuringProcess::Interrupted => "interrupted",
         MeasuringProcess::Complete => "done",
     };
-    let rows: Vec<RoleRow> = (own.role_statuses()?.into_iter())
+    let rows: Vec<RoleRow> = (placed_session.role_statuses()?.into_iter())
         .map(|part| RoleRow {
             part: part.role,
             machine: part.machine,
@@ -32,18 +32,18 @@ pub fn show_roles(
         })
         .collect();
     output.print_document(&report::list_fleet_roles(&rows))?;
-    let done = store.finished_slots(number)?.len();
+    let finished_runs = store.finished_slots(number)?.len();
     status::print_note(&format!(
-        "session @{number}: {done} of {} runs are done; {}",
-        own.planned,
-        next_step(number, measured)
+        "session @{number}: {finished_runs} of {} runs are done; {}",
+        placed_session.planned,
+        next_step(number, process)
     ));
     Ok(CommandStatus::DONE)
 }
 
 /// Describes what can be done with a session.
-fn next_step(number: i64, measured: MeasuringProcess) -> String {
-    match measured {
+fn next_step(number: i64, process: MeasuringProcess) -> String {
+    match process {
         MeasuringProcess::Here(process) => format!(
             "process {process} is measuring it; 'speedwell fleet cancel @{number}' stops it"
         ),
@@ -59,31 +59,31 @@ fn next_step(number: i64, measured: MeasuringProcess) -> String {
 pub fn collect_session(
     store: &Store,
     number: i64,
-    own: &PlacedSession,
+    placed_session: &PlacedSession,
     task: &MeasureTask,
 ) -> Result<CommandStatus> {
-    let measured = own.wait(store)?;
-    let ended = if measured == MeasuringProcess::Complete {
+    let process = placed_session.wait(store)?;
+    let status = if process == MeasuringProcess::Complete {
         CommandStatus::DONE
     } else {
-        status::print_note(&next_step(number, measured));
+        status::print_note(&next_step(number, process));
         CommandStatus::INTERRUPTED
     };
-    Ok(ended.worse_of(report_stored((store, number), task)?))
+    Ok(status.worse_of(report_stored((store, number), task)?))
 }
 
 /// Cancels a session, and prints the next step.
 pub fn cancel_session(
     store: &Store,
     number: i64,
-    own: &PlacedSession,
+    placed_session: &PlacedSession,
     output: &OutputArgs,
 ) -> Result<CommandStatus> {
-    own.cancel(store)?;
+    placed_session.cancel(store)?;
     if !output.quiet {
         status::print_note(&format!(
             "the machines of session @{number} are free again; {}",
-            next_step(number, own.measuring_process(store)?)
+            next_step(number, placed_session.measuring_process(store)?)
         ));
     }
     Ok(CommandStatus::DONE)

@@ -83,7 +83,7 @@ pub struct CleanArgs {
 /// # Errors
 /// Fails if standard output cannot be written.
 pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<CommandStatus> {
-    if ended == CommandStatus::COULD_NOT {
+    if ended == CommandStatus::FAILED {
         return Ok(ended);
     }
     let number = session.number.unwrap_or_default();
@@ -100,8 +100,8 @@ pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<Comman
 /// # Errors
 /// Fails if there is no such session, or its machines do not respond.
 pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
-    if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
-        return placed::show_roles(&store, number, &own, &args.output);
+    if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
+        return placed::show_roles(&store, number, &placed, &args.output);
     }
     let parcels = attend_session(
         (args.session.as_str(), DetachedAction::Report),
@@ -119,19 +119,22 @@ pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
 /// # Errors
 /// Fails if there is no such session, or its machines do not respond.
 pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
-    if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
-        return placed::collect_session(&store, number, &own, &args.collect_task());
+    if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
+        return placed::collect_session(&store, number, &placed, &args.collect_task());
     }
     let task = args.collect_task();
-    let asked = (args.session.as_str(), DetachedAction::Wait);
+    let request = (args.session.as_str(), DetachedAction::Wait);
     let (store, number, parcels) = attend_session(
-        asked,
+        request,
         &args.store,
         &task.settings,
         &mut task.progress_display(),
     )?;
-    let is_open = |state| !matches!(state, ParcelState::Done | ParcelState::Lost);
-    let ended = if parcels.iter().any(|parcel| is_open(parcel.shard.state)) {
+    let is_unfinished = |state| !matches!(state, ParcelState::Done | ParcelState::Lost);
+    let status = if parcels
+        .iter()
+        .any(|parcel| is_unfinished(parcel.shard.state))
+    {
         status::print_note(&format!(
             "its workers continue; wait for them with: speedwell fleet collect @{number}"
         ));
@@ -139,7 +142,7 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
     } else {
         CommandStatus::DONE
     };
-    Ok(ended.of_gate(report_stored((&store, number), &task)?))
+    Ok(status.combine_with_gate(report_stored((&store, number), &task)?))
 }
 
 /// Cancels a session.
@@ -147,13 +150,13 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
 /// # Errors
 /// Fails if there is no such session, it has ended, or its machines do not respond.
 pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
-    if let Some((store, number, own)) = placed_session(&args.session, &args.store)? {
-        return placed::cancel_session(&store, number, &own, &args.output);
+    if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
+        return placed::cancel_session(&store, number, &placed, &args.output);
     }
-    let asked = (args.session.as_str(), DetachedAction::Cancel);
+    let request = (args.session.as_str(), DetachedAction::Cancel);
     let progress = &mut ProgressDisplay::new(&args.output);
     let (_, number, parcels) =
-        attend_session(asked, &args.store, &AnalysisSettings::default(), progress)?;
+        attend_session(request, &args.store, &AnalysisSettings::default(), progress)?;
     args.output
         .print_document(&report::list_fleet_parcels(&parcel_rows(&parcels)))?;
     status::print_note(&format!(
@@ -167,7 +170,7 @@ pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
 /// # Errors
 /// Fails if the session is still being measured, or a machine cannot be reached.
 pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
-    let cleaned = match &args.session {
+    let removed_files = match &args.session {
         Some(session) => {
             let store = args.store.open_to_read()?;
             let number = reference::find_session(&store, session)?.number;
@@ -178,7 +181,7 @@ pub fn clean_machines(args: &CleanArgs) -> Result<CommandStatus> {
         }
         None => clean_up(None, &fleet_file()?)?,
     };
-    let rows: Vec<(String, u32, u64)> = cleaned
+    let rows: Vec<(String, u32, u64)> = removed_files
         .into_iter()
         .map(|(machine, removed)| (machine, removed.sessions, removed.bytes))
         .collect();
@@ -197,7 +200,7 @@ fn placed_session(session: &str, store: &StoreArgs) -> Result<Option<(Store, i64
 
 /// Shows, waits for or cancels a session of the store.
 fn attend_session(
-    (session, how): (&str, DetachedAction),
+    (session, action): (&str, DetachedAction),
     store: &StoreArgs,
     settings: &AnalysisSettings,
     progress: &mut ProgressDisplay,
@@ -205,19 +208,19 @@ fn attend_session(
     let mut store = store.open_store()?;
     let number = reference::find_session(&store, session)?.number;
     let file = fleet_file()?;
-    let (_, parcels) = reattach_session(&mut store, number, &file, (settings, how), progress)?;
+    let (_, parcels) = reattach_session(&mut store, number, &file, (settings, action), progress)?;
     Ok((store, number, parcels))
 }
 
 fn parcel_rows(parcels: &[ShardStatus]) -> Vec<ShardRow> {
-    let row = |(place, own): (u32, &ShardStatus)| ShardRow {
+    let row = |(place, parcel): (u32, &ShardStatus)| ShardRow {
         place,
-        machine: own.machine.clone(),
-        state: own.shard.state.name().to_owned(),
-        cases: own.shard.jobs.len(),
-        blocks: own.blocks,
-        attempt: own.shard.attempt,
-        said: own.engine_status.clone().unwrap_or_default(),
+        machine: parcel.machine.clone(),
+        state: parcel.shard.state.name().to_owned(),
+        cases: parcel.shard.jobs.len(),
+        blocks: parcel.blocks,
+        attempt: parcel.shard.attempt,
+        said: parcel.engine_status.clone().unwrap_or_default(),
     };
     (0..).zip(parcels).map(row).collect()
 }

@@ -62,22 +62,22 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
     let request = args.series.history_request()?;
     history::check_metrics(&mut store, &request)?;
     let mut history = history::load_history(&mut store, &request)?;
-    let since = match &args.since {
-        Some(word) => Some(line_position(&store, &history.line, word)?),
+    let since_position = match &args.since {
+        Some(revision) => Some(line_position(&store, &history.line, revision)?),
         None => None,
     };
     let is_shown = |series: &SeriesTrend, change: &RecordedChange| {
-        let is_new = since.is_none_or(|since| {
+        let is_new = since_position.is_none_or(|since_position| {
             series
                 .trend
                 .revision_position(&change.after)
-                .is_none_or(|at| at > since)
+                .is_none_or(|position| position > since_position)
         });
         is_new && (!args.open || change.is_open())
     };
-    let mut measured = CommandStatus::DONE;
+    let mut confirm_status = CommandStatus::DONE;
     if args.confirm {
-        measured = confirm_changes(&args, &mut store, &history, &is_shown)?;
+        confirm_status = confirm_changes(&args, &mut store, &history, &is_shown)?;
         history = history::load_history(&mut store, &request)?;
     }
     let mut document = report::report_changes(&history, &is_shown, &args.output.report_settings());
@@ -86,12 +86,12 @@ pub fn run(args: ChangesArgs) -> anyhow::Result<CommandStatus> {
         gate.add_to(&mut document, &args.output);
     }
     args.output.print_document(&document)?;
-    Ok(measured.of_gate(gate?.exit_status()))
+    Ok(confirm_status.combine_with_gate(gate?.exit_status()))
 }
 
-/// Measures open changes for the worse again, if both sides can be named; also the newest point of
-/// a series if it lies far off, although no search reports it yet. A refuted change is not a
-/// failure.
+/// Measures open changes for the worse again, if the revisions of both sides are known; also the
+/// newest point of a series if it lies far off, although no search reports it yet. A refuted change
+/// is not a failure.
 fn confirm_changes(
     args: &ChangesArgs,
     store: &mut Store,
@@ -105,14 +105,14 @@ fn confirm_changes(
             let is_worse = series.change_verdict(change, history.threshold) == Verdict::Worse;
             is_shown(series, change) && change.is_open() && is_worse && !is_settled
         };
-        let wanted = series.trend.changes.iter().filter(is_wanted);
-        numbers.extend(wanted.map(|change| change.number));
+        let wanted_changes = series.trend.changes.iter().filter(is_wanted);
+        numbers.extend(wanted_changes.map(|change| change.number));
         let newest = series.trend.change_of_newest();
         if let Some(newest) = newest.filter(|change| is_wanted(&change)) {
             // The outcome is stored as for any other change, so it needs a number.
             let changes = [&series.trend.changes[..], &[newest]].concat();
-            let kept = store.replace_changes(series.number, &history.line, &changes)?;
-            numbers.extend(kept.last().map(|change| change.number));
+            let stored_changes = store.replace_changes(series.number, &history.line, &changes)?;
+            numbers.extend(stored_changes.last().map(|change| change.number));
         }
     }
     let task = confirm::confirm_task(MeasureTask {
@@ -122,42 +122,43 @@ fn confirm_changes(
     let mut request = MeasureRequest::default();
     request.variants.build = args.build.build_request();
     let status = confirm::confirm_changes(&numbers, &request, store, &task)?;
-    Ok(if status == CommandStatus::NO {
+    Ok(if status == CommandStatus::NEGATIVE {
         CommandStatus::DONE
     } else {
         status
     })
 }
 
-/// Whether any series was searched; if allowed, a history that is too short passes.
+/// Returns whether any series was searched. A history that is too short is an error unless it is
+/// allowed.
 fn is_searchable(history: &ProjectHistory, allow_short_history: bool) -> anyhow::Result<bool> {
-    let has = |is_one: fn(&TrendSearch) -> bool| {
+    let has_search = |matches_search: fn(&TrendSearch) -> bool| {
         let mut series = history.series.iter();
-        series.any(|series| is_one(&series.trend.search))
+        series.any(|series| matches_search(&series.trend.search))
     };
-    if has(|search| *search == TrendSearch::Done) {
+    if has_search(|search| *search == TrendSearch::Done) {
         return Ok(true);
     }
-    let is_young = has(|search| matches!(search, TrendSearch::TooShort(_)));
-    let words = "nothing could be compared: no series has enough points";
+    let is_too_short = has_search(|search| matches!(search, TrendSearch::TooShort(_)));
+    let message = "nothing could be compared: no series has enough points";
     ensure!(
-        is_young && allow_short_history,
-        "{words}\nhint: speedwell compare --old rev:@base --new rev:HEAD compares two revisions directly; \
+        is_too_short && allow_short_history,
+        "{message}\nhint: speedwell compare --old rev:@base --new rev:HEAD compares two revisions directly; \
          --allow-short-history accepts a young history"
     );
-    status::print_note(words);
+    status::print_note(message);
     Ok(false)
 }
 
 /// Returns why a gate cannot judge some series: metrics without a good direction, and negative
 /// values.
-fn gate_obstacles(searched: &[&SeriesTrend], short: &[&SeriesTrend]) -> Vec<String> {
+fn gate_obstacles(searched: &[&SeriesTrend], unsearched: &[&SeriesTrend]) -> Vec<String> {
     let undirected: BTreeSet<&str> = searched
         .iter()
         .filter(|series| series.key.metric.better == MetricDirection::Unknown)
         .map(|series| series.key.metric.name.as_str())
         .collect();
-    let impossible = short
+    let impossible_count = unsearched
         .iter()
         .filter(|series| matches!(series.trend.search, TrendSearch::Impossible(_)))
         .count();
@@ -165,9 +166,9 @@ fn gate_obstacles(searched: &[&SeriesTrend], short: &[&SeriesTrend]) -> Vec<Stri
         .iter()
         .map(|metric| format!("the good direction of '{metric}' is unknown"))
         .collect();
-    if impossible > 0 {
+    if impossible_count > 0 {
         obstacles.push(format!(
-            "{impossible} series with negative values cannot be searched"
+            "{impossible_count} series with negative values cannot be searched"
         ));
     }
     obstacles
@@ -186,41 +187,43 @@ fn evaluate_gate(
     if !is_searchable(history, args.allow_short_history)? {
         return Ok(CommandGate::default());
     }
-    let is_refused = |series: &SeriesTrend, change: &RecordedChange| {
-        let is_counted = match change.state {
+    let fails_gate = |series: &SeriesTrend, change: &RecordedChange| {
+        let counts = match change.state {
             ChangeState::Confirmed => true,
             _ if args.confirm => false,
             ChangeState::Suspected => fail_on == FailOn::Unclear,
             _ => true,
         };
         let verdict = series.change_verdict(change, history.threshold);
-        is_shown(series, change) && change.is_open() && is_counted && fail_on.fails_on(verdict)
+        is_shown(series, change) && change.is_open() && counts && fail_on.fails_on(verdict)
     };
-    let refused: usize = history
+    let failing_count: usize = history
         .series
         .iter()
         .map(|series| {
             let changes = series.trend.changes.iter();
-            changes.filter(|change| is_refused(series, change)).count()
+            changes.filter(|change| fails_gate(series, change)).count()
         })
         .sum();
-    let (searched, short): (Vec<&SeriesTrend>, Vec<&SeriesTrend>) =
+    let (searched, unsearched): (Vec<&SeriesTrend>, Vec<&SeriesTrend>) =
         (history.series.iter()).partition(|series| series.trend.is_searched());
-    let kind = if fail_on == FailOn::Unclear {
+    let description = if fail_on == FailOn::Unclear {
         "worse or unclear change"
     } else {
         "worse change"
     };
-    let failing = (refused > 0).then(|| report::format_count(refused, kind, &format!("{kind}s")));
-    let left_out = (!short.is_empty()).then(|| format!("{} not searched", short.len()));
+    let failing_remark = (failing_count > 0)
+        .then(|| report::format_count(failing_count, description, &format!("{description}s")));
+    let unsearched_remark =
+        (!unsearched.is_empty()).then(|| format!("{} not searched", unsearched.len()));
     let outcome = GateOutcome {
         judged: match searched.len() {
             1 => "1 series".to_owned(),
-            many => format!("{many} series"),
+            count => format!("{count} series"),
         },
-        failing: failing.into_iter().collect(),
-        obstacles: gate_obstacles(&searched, &short),
-        remarks: left_out.into_iter().collect(),
+        failing: failing_remark.into_iter().collect(),
+        obstacles: gate_obstacles(&searched, &unsearched),
+        remarks: unsearched_remark.into_iter().collect(),
     };
     Ok(CommandGate::from_outcome(
         Some(outcome),

@@ -58,16 +58,16 @@ pub fn run(args: JudgeArgs) -> anyhow::Result<CommandStatus> {
         JudgementName::Fixed => ChangeTriage::Fixed,
         JudgementName::Open => ChangeTriage::Open,
     };
-    let found = store.find_change(args.change)?;
+    let stored_change = store.find_change(args.change)?;
     let user = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT)
         .try_git_output(&["config", "user.name"])
         .or_else(|| std::env::var("USER").ok());
     store.store_triage(&RecordedChange {
         judgement,
-        note: args.note.or(found.change.note),
+        note: args.note.or(stored_change.change.note),
         judged_by: user,
         judged_unix_ms: Some(unix_time_ms()),
-        ..found.change
+        ..stored_change.change
     })?;
     status::print_note(&format!("change {} is {judgement}", args.change));
     Ok(CommandStatus::DONE)
@@ -114,10 +114,10 @@ pub fn rename_case(args: RenameArgs) -> anyhow::Result<CommandStatus> {
         .collect();
     let pairs: Vec<(String, String)> = if args.regex {
         let pattern = Regex::new(&args.old).context("cannot parse OLD as a pattern")?;
-        let changed = cases
+        let renamed = cases
             .iter()
             .map(|case| (case.clone(), pattern.replace_all(case, &*new).into_owned()));
-        changed.filter(|(old, new)| old != new).collect()
+        renamed.filter(|(old, new)| old != new).collect()
     } else {
         let is_named = |case: &String| {
             let benchmark = case.split(' ').next();

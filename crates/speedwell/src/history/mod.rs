@@ -61,12 +61,12 @@ impl HistoryArgs {
     /// Returns the number of sessions on a page, or `None` for all. Formats for programs default to
     /// all.
     fn page_limit(&self, format: Option<ReportFormat>) -> Option<u32> {
-        let is_for_people = matches!(
+        let is_for_humans = matches!(
             format,
             None | Some(ReportFormat::Text | ReportFormat::Markdown)
         );
-        let usual = (is_for_people || self.page > 1).then_some(DEFAULT_LIMIT);
-        self.limit.or(usual).filter(|limit| *limit > 0)
+        let default_limit = (is_for_humans || self.page > 1).then_some(DEFAULT_LIMIT);
+        self.limit.or(default_limit).filter(|limit| *limit > 0)
     }
 }
 
@@ -89,12 +89,12 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
     let store = args.store.open_to_read()?;
     let output = args.output.report_settings();
     let limit = args.page_limit(output.format);
-    let wanted = ListRequest {
+    let request = ListRequest {
         branch: args.branch,
         since: args.since,
         filters: args.filter,
     };
-    let filter = listed::build_filter(&store, &wanted)?;
+    let filter = listed::build_filter(&store, &request)?;
     let sessions = match limit {
         Some(limit) => store.session_page(&filter, limit, args.page - 1)?,
         None => store.list_sessions(&filter)?,

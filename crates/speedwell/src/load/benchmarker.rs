@@ -53,7 +53,7 @@ fn result_line(run: &Run) -> Json {
         let sample = run.samples.iter().find(|sample| &*sample.metric == name);
         sample.map(|sample| sample.value)
     };
-    let main = run.samples.first();
+    let main_sample = run.samples.first();
     let latency = run.samples.iter().filter_map(|sample| {
         let name = sample.metric.strip_prefix("latency_")?;
         Some((name.to_owned(), json!(sample.value / 1e6)))
@@ -61,8 +61,8 @@ fn result_line(run: &Run) -> Json {
     json!({
         "tool": "speedwell",
         "version": env!("CARGO_PKG_VERSION"),
-        "requests": main.and_then(|sample| sample.iterations),
-        "seconds": main.and_then(|sample| sample.elapsed_ns).map(|ns| ns as f64 / 1e9),
+        "requests": main_sample.and_then(|sample| sample.iterations),
+        "seconds": main_sample.and_then(|sample| sample.elapsed_ns).map(|ns| ns as f64 / 1e9),
         "rate": value("throughput"),
         "errors": value("http_errors"),
         "non2xx": value("http_non2xx"),

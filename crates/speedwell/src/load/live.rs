@@ -1,6 +1,6 @@
-//! Live view of a load on the terminal: one line on stderr, redrawn a few times per second.
+//! Live view of a load test on the terminal: one line on stderr, redrawn a few times per second.
 
-use crate::progress::clock_text;
+use crate::progress::format_clock;
 use crate::status_line::{clear_line, draw_line};
 use speedwell_load::pace::StopCondition;
 use speedwell_report::{Uncertainty, format_quantity};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 /// Redraw interval: short enough to show a stalled server, long enough not to disturb it.
 const REDRAW_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Number of throughputs in the sparkline.
+/// Number of throughput samples in the sparkline.
 const SPARKLINE_LENGTH: usize = 24;
 
 /// Heights of the sparkline, lowest first.
@@ -22,8 +22,8 @@ const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '�
 pub struct LiveView {
     is_visible: bool,
     stop: StopCondition,
-    drawn: Option<Instant>,
-    since: SnapshotTotals,
+    last_drawn_at: Option<Instant>,
+    totals: SnapshotTotals,
     curve: VecDeque<f64>,
 }
 
@@ -42,8 +42,8 @@ impl LiveView {
         LiveView {
             is_visible,
             stop,
-            drawn: None,
-            since: SnapshotTotals::default(),
+            last_drawn_at: None,
+            totals: SnapshotTotals::default(),
             curve: VecDeque::new(),
         }
     }
@@ -53,27 +53,27 @@ impl LiveView {
         if !self.is_visible {
             return;
         }
-        self.since.add(snapshot);
+        self.totals.add(snapshot);
         if self
-            .drawn
-            .is_some_and(|drawn| drawn.elapsed() < REDRAW_INTERVAL)
+            .last_drawn_at
+            .is_some_and(|last_drawn_at| last_drawn_at.elapsed() < REDRAW_INTERVAL)
         {
             return;
         }
-        self.drawn = Some(Instant::now());
-        let since = std::mem::take(&mut self.since);
-        self.curve.push_back(since.throughput());
+        self.last_drawn_at = Some(Instant::now());
+        let totals = std::mem::take(&mut self.totals);
+        self.curve.push_back(totals.throughput());
         if self.curve.len() > SPARKLINE_LENGTH {
             self.curve.pop_front();
         }
-        let line = status_text(snapshot, &since, &self.curve, &self.stop);
+        let line = status_text(snapshot, &totals, &self.curve, &self.stop);
         draw_line(&line);
     }
 }
 
 impl Drop for LiveView {
     fn drop(&mut self) {
-        if self.drawn.is_some() {
+        if self.last_drawn_at.is_some() {
             clear_line();
         }
     }
@@ -98,30 +98,30 @@ impl SnapshotTotals {
 
 fn status_text(
     snapshot: &LoadSnapshot,
-    since: &SnapshotTotals,
+    totals: &SnapshotTotals,
     curve: &VecDeque<f64>,
     stop: &StopCondition,
 ) -> String {
-    let figure = |value: f64, unit: &str| format_quantity(value, unit, Uncertainty::Unknown);
-    let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| figure(ns as f64, "ns"));
+    let quantity = |value: f64, unit: &str| format_quantity(value, unit, Uncertainty::Unknown);
+    let time = |ns: Option<u64>| ns.map_or("-".to_owned(), |ns| quantity(ns as f64, "ns"));
     let phase = if snapshot.is_warmup {
         "warm-up".to_owned()
     } else {
-        share_done(snapshot, stop)
+        progress_text(snapshot, stop)
     };
-    let elapsed = clock_text(Duration::from_nanos(snapshot.at_ns));
+    let elapsed = format_clock(Duration::from_nanos(snapshot.at_ns));
     format!(
         "[{elapsed}|{phase}] {}  p50 {}  p99 {}  {} errors  {}",
-        figure(since.throughput(), "1/s"),
-        time(since.p50_ns),
-        time(since.p99_ns),
+        quantity(totals.throughput(), "1/s"),
+        time(totals.p50_ns),
+        time(totals.p99_ns),
         snapshot.errors,
         draw_sparkline(curve)
     )
 }
 
-/// Formats the fraction done, by whichever stop condition comes first.
-fn share_done(snapshot: &LoadSnapshot, stop: &StopCondition) -> String {
+/// Formats the fraction that is done, by the stop condition that will be met first.
+fn progress_text(snapshot: &LoadSnapshot, stop: &StopCondition) -> String {
     let by_time = stop
         .after_ns
         .map(|end_ns| snapshot.at_ns as f64 / end_ns as f64);
@@ -129,17 +129,17 @@ fn share_done(snapshot: &LoadSnapshot, stop: &StopCondition) -> String {
         .after_requests
         .map(|count| snapshot.attempted as f64 / count as f64);
     match by_time.into_iter().chain(by_count).reduce(f64::max) {
-        Some(share) => format!("{:>3.0} %", 100.0 * share.min(1.0)),
+        Some(fraction) => format!("{:>3.0} %", 100.0 * fraction.min(1.0)),
         None => format!("{} requests", snapshot.attempted),
     }
 }
 
 /// Draws values as a sparkline from zero to the maximum.
 fn draw_sparkline(values: &VecDeque<f64>) -> String {
-    let greatest = values.iter().copied().fold(0.0, f64::max);
+    let maximum = values.iter().copied().fold(0.0, f64::max);
     let height = |value: &f64| {
-        if greatest > 0.0 {
-            HEIGHTS[((value / greatest) * (HEIGHTS.len() - 1) as f64).round() as usize]
+        if maximum > 0.0 {
+            HEIGHTS[((value / maximum) * (HEIGHTS.len() - 1) as f64).round() as usize]
         } else {
             HEIGHTS[0]
         }
@@ -171,12 +171,12 @@ mod tests {
             after_requests: None,
             after_ns: Some(10_000_000_000),
         };
-        let mut since = SnapshotTotals::default();
-        since.add(&snapshot);
-        since.add(&snapshot);
+        let mut totals = SnapshotTotals::default();
+        totals.add(&snapshot);
+        totals.add(&snapshot);
         let curve = VecDeque::from([0.0, 5_000.0, 10_000.0]);
         assert_eq!(
-            status_text(&snapshot, &since, &curve, &stop),
+            status_text(&snapshot, &totals, &curve, &stop),
             "[0:03| 25 %] 10.0 k/s  p50 500 µs  p99 2.00 ms  3 errors  ▁▅█"
         );
     }

@@ -1,4 +1,5 @@
-//! `speedwell load`: from options to loads, their progress on the terminal, and the results.
+//! `speedwell load`: turns options into loads, shows their progress on the terminal, and reports
+//! the results.
 //!
 //! Prints intermediate results while a load runs. Start at [`run`]; `measure/load/` decides which
 //! loads run in which order, and `runner/load/build.rs` fills in defaults.
@@ -43,7 +44,7 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
     check_options(args)?;
     let request = args.load_request(seed)?;
     if args.generator.client != LoadClient::Builtin {
-        return with_tool(args, &request);
+        return load_with_client(args, &request);
     }
     let dashboard = args
         .dashboard
@@ -54,26 +55,26 @@ pub fn run(args: &LoadArgs) -> anyhow::Result<CommandStatus> {
 
 /// Runs the loads, stores them and reports.
 fn run_and_report(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
-    let loaded = {
-        let mut teller = LoadReporter::new(args);
-        run_loads(request, &mut |event| teller.handle_event(event))
+    let result = {
+        let mut reporter = LoadReporter::new(args);
+        run_loads(request, &mut |event| reporter.handle_event(event))
     };
     let interrupted = if process::is_interrupt_requested() {
         CommandStatus::INTERRUPTED
     } else {
         CommandStatus::DONE
     };
-    let status = match &loaded.ended {
+    let status = match &result.ended {
         Ok(()) => interrupted,
         Err(error) => {
             status::print_error(error);
-            interrupted.worse_of(CommandStatus::COULD_NOT)
+            interrupted.worse_of(CommandStatus::FAILED)
         }
     };
-    if loaded.runs.is_empty() {
+    if result.runs.is_empty() {
         Ok(status)
     } else {
-        Ok(status.of_gate(finish_loads(args, request, &loaded.runs)?))
+        Ok(status.combine_with_gate(finish_loads(args, request, &result.runs)?))
     }
 }
 
@@ -125,12 +126,12 @@ fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
     }
     check_body(args)?;
     let client = args.generator.client;
-    let ours = [
+    let builtin_options = [
         ("generators", args.fleet.generators.is_some()),
         ("hdr", args.hdr.is_some()),
         ("fail-on", !args.fail_on.is_empty()),
     ];
-    if let Some((name, _)) = ours.iter().find(|(_, is_given)| *is_given)
+    if let Some((name, _)) = builtin_options.iter().find(|(_, is_given)| *is_given)
         && client != LoadClient::Builtin
     {
         bail!(
@@ -165,30 +166,30 @@ fn check_conditions(args: &LoadArgs) -> anyhow::Result<()> {
         return Ok(());
     };
     for condition in &args.fail_on {
-        let fewest = condition.fewest_requests();
+        let min_requests = condition.fewest_requests();
         ensure!(
-            count >= fewest,
+            count >= min_requests,
             "--fail-on '{condition}' cannot be judged with {count} requests: too few for that \
-             percentile\nhint: -n {fewest} or more"
+             percentile\nhint: -n {min_requests} or more"
         );
     }
     Ok(())
 }
 
 /// Runs the load with another tool, stores its results, and shows them.
-fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
-    let mut teller = LoadReporter {
+fn load_with_client(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandStatus> {
+    let mut reporter = LoadReporter {
         args,
         live: None,
-        watched: None,
+        publisher: None,
     };
     let session = load_with_tools(
         request,
         &args.store.session_request(&args.origin),
-        &mut |event| teller.handle_event(event),
+        &mut |event| reporter.handle_event(event),
     )?;
     // Show the results even if they cannot be stored.
-    let kept = args
+    let stored = args
         .store
         .open_store()
         .and_then(|mut store| store.insert_session(&session));
@@ -198,7 +199,7 @@ fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandSt
     let study = StudyChoice::default();
     let document = report_requested(&session, &findings, &study, &settings, &output)?;
     args.output.print_document(&document)?;
-    kept.map(|_| match session.state {
+    stored.map(|_| match session.state {
         SessionState::Interrupted => CommandStatus::INTERRUPTED,
         _ => CommandStatus::DONE,
     })
@@ -208,7 +209,7 @@ fn with_tool(args: &LoadArgs, request: &LoadRequest) -> anyhow::Result<CommandSt
 struct LoadReporter<'a> {
     args: &'a LoadArgs,
     live: Option<LiveView>,
-    watched: Option<LivePublisher>,
+    publisher: Option<LivePublisher>,
 }
 
 impl<'a> LoadReporter<'a> {
@@ -224,7 +225,7 @@ impl<'a> LoadReporter<'a> {
         LoadReporter {
             args,
             live: None,
-            watched: path
+            publisher: path
                 .map(|path| LivePublisher::start_publishing(path, std::env::args().collect())),
         }
     }
@@ -235,8 +236,8 @@ impl LoadReporter<'_> {
         let args = self.args;
         match event {
             LoadEvent::Started(stop) => {
-                if let Some(watched) = &mut self.watched {
-                    watched.next(&stop);
+                if let Some(publisher) = &mut self.publisher {
+                    publisher.next(&stop);
                 }
                 self.live = Some(LiveView::new(args.output.shows_progress(), stop));
             }
@@ -245,47 +246,47 @@ impl LoadReporter<'_> {
                 if let Some(live) = &mut self.live {
                     live.show_snapshot(snapshot);
                 }
-                if let Some(watched) = &mut self.watched {
-                    watched.add_snapshot(snapshot);
+                if let Some(publisher) = &mut self.publisher {
+                    publisher.add_snapshot(snapshot);
                 }
             }
-            LoadEvent::Notice(LoadNotice::Probed(url, seen, protocol)) => {
-                tell_seen(args, url, seen, protocol);
+            LoadEvent::Notice(LoadNotice::Probed(url, facts, protocol)) => {
+                print_probe(args, url, facts, protocol);
             }
             LoadEvent::Notice(LoadNotice::Warning(warning)) => status::print_warning(warning),
             LoadEvent::Ended => self.live = None,
-            LoadEvent::Visited(level, throughput) => tell_visit(args, level, throughput),
+            LoadEvent::Visited(level, throughput) => print_level(args, level, throughput),
         }
     }
 }
 
-fn tell_visit(args: &LoadArgs, level: f64, throughput: Option<f64>) {
+fn print_level(args: &LoadArgs, level: f64, throughput: Option<f64>) {
     if args.output.shows_progress() {
-        let figure = |value: f64| report::format_quantity(value, "1/s", Uncertainty::Unknown);
-        let given = throughput.map_or("nothing".to_owned(), figure);
+        let format_rate = |value: f64| report::format_quantity(value, "1/s", Uncertainty::Unknown);
+        let displayed = throughput.map_or("nothing".to_owned(), format_rate);
         status::print_note(&match args.pace.rate {
-            Some(_) => format!("rate {}: {given}", figure(level)),
-            None => format!("concurrency {level}: {given}"),
+            Some(_) => format!("rate {}: {displayed}", format_rate(level)),
+            None => format!("concurrency {level}: {displayed}"),
         });
     }
 }
 
-fn tell_seen(args: &LoadArgs, url: &TargetUrl, seen: &ProbeFacts, protocol: &str) {
+fn print_probe(args: &LoadArgs, url: &TargetUrl, facts: &ProbeFacts, protocol: &str) {
     if args.output.quiet {
         return;
     }
-    for from in &seen.redirected_from {
-        status::print_note(&format!("'{from}' redirects"));
+    for redirect in &facts.redirected_from {
+        status::print_note(&format!("'{redirect}' redirects"));
     }
-    let server = (seen.server.as_ref())
+    let server = (facts.server.as_ref())
         .map(|name| format!(", server '{name}'"))
         .unwrap_or_default();
-    let tls = (seen.tls.as_ref())
+    let tls = (facts.tls.as_ref())
         .map(|tls| format!(", {} {}", tls.version, tls.cipher))
         .unwrap_or_default();
     status::print_note(&format!(
         "'{url}' answers {} with {} bytes of body ({protocol}{server}{tls})",
-        seen.status, seen.body_bytes
+        facts.status, facts.body_bytes
     ));
 }
 
@@ -302,20 +303,20 @@ fn finish_loads(
     let outcomes = runs.iter().map(load_status);
     Ok(outcomes
         .fold(CommandStatus::DONE, CommandStatus::worse_of)
-        .of_gate(gate))
+        .combine_with_gate(gate))
 }
 
 /// Returns the exit status of one load.
 fn load_status(run: &LoadRun) -> CommandStatus {
-    let nothing = run.measured.totals.outcomes.succeeded() == 0;
+    let has_no_success = run.measured.totals.outcomes.succeeded() == 0;
     if run.measured.is_interrupted {
         return CommandStatus::INTERRUPTED;
     }
-    if nothing {
+    if has_no_success {
         status::print_warning(&format!("No request to '{}' succeeded.", run.url));
     }
-    if nothing || run.is_partial {
-        CommandStatus::COULD_NOT
+    if has_no_success || run.is_partial {
+        CommandStatus::FAILED
     } else {
         CommandStatus::DONE
     }

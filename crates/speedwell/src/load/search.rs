@@ -1,7 +1,7 @@
 //! Load modes beyond plain loads: levels of concurrency, and searches for one or for a rate
 //! (`-c 1,2,4`, `-c max`, `--rate max`).
 //!
-//! Decides which options conflict with a search, and which of its loads the limits apply to.
+//! Decides which options conflict with a search, and to which of its loads the limits apply.
 
 use super::written::report_loads;
 use crate::CommandStatus;
@@ -27,26 +27,26 @@ pub fn report_subject(args: &LoadArgs) -> ReportSubject {
 /// # Errors
 /// Fails if there are any.
 pub fn check_options(args: &LoadArgs) -> anyhow::Result<()> {
-    let wish = load_mode(args);
+    let mode = load_mode(args);
     let options = &args.search;
     ensure!(
-        matches!(wish, LoadMode::Concurrency(_))
+        matches!(mode, LoadMode::Concurrency(_))
             || (options.step, options.patience, options.concurrency_limit) == (None, None, None),
         "--step, --patience and --concurrency-limit need a search of the concurrency\nhint: -c max"
     );
-    if wish == LoadMode::AsSpecified {
+    if mode == LoadMode::AsSpecified {
         return Ok(());
     }
     let pace = &args.pace;
     let is_open = pace.rate.is_some() || !pace.ramp.is_empty();
-    if wish != LoadMode::Rate && is_open {
+    if mode != LoadMode::Rate && is_open {
         bail!(
             "--rate and --ramp send requests on a schedule, so there \
              are no levels of concurrency\nhint: with them, -c with one number sets the initial \
              connections"
         );
     }
-    if wish == LoadMode::Rate {
+    if mode == LoadMode::Rate {
         let is_single =
             !matches!(&pace.concurrency, Some(Concurrency::Levels(levels)) if levels.len() > 1);
         ensure!(
@@ -80,35 +80,36 @@ pub fn finish_search(
     request: &LoadRequest,
     runs: &[LoadRun],
 ) -> anyhow::Result<CommandStatus> {
-    let wish = &request.mode;
-    let decides = |all: &[LoadFindings], load: &LoadFindings| limits_apply(wish, all, load);
-    let status = report_loads(args, request, runs, decides)?;
-    let nothing = runs
+    let mode = &request.mode;
+    let applies_limits =
+        |findings: &[LoadFindings], load: &LoadFindings| limits_apply(mode, findings, load);
+    let status = report_loads(args, request, runs, applies_limits)?;
+    let has_no_success = runs
         .iter()
         .all(|run| run.measured.totals.outcomes.succeeded() == 0);
-    let partial = runs.iter().any(|run| run.is_partial);
-    let refused = *wish == LoadMode::Rate && is_refused(args, runs);
-    let outcome = if nothing || partial || refused {
-        CommandStatus::COULD_NOT
+    let is_any_partial = runs.iter().any(|run| run.is_partial);
+    let is_generator_limited = *mode == LoadMode::Rate && is_limited_by_generator(args, runs);
+    let outcome = if has_no_success || is_any_partial || is_generator_limited {
+        CommandStatus::FAILED
     } else {
         CommandStatus::DONE
     };
-    Ok(outcome.of_gate(status))
+    Ok(outcome.combine_with_gate(status))
 }
 
 /// Returns whether the load generator was the bottleneck, so that there is no answer.
-fn is_refused(args: &LoadArgs, runs: &[LoadRun]) -> bool {
+fn is_limited_by_generator(args: &LoadArgs, runs: &[LoadRun]) -> bool {
     let loads: Vec<LoadFindings> = runs.iter().map(analysis::load::analyze_load).collect();
     let rates = analysis::load::group_by_rate(&loads, &args.fail_on);
     rates.iter().any(|rates| rates.refused_at.is_some())
 }
 
 /// Returns whether limits apply to this load.
-fn limits_apply(wish: &LoadMode, all: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
-    if !matches!(wish, LoadMode::Concurrency(_)) {
-        return *wish != LoadMode::Rate;
+fn limits_apply(mode: &LoadMode, findings: &[LoadFindings<'_>], load: &LoadFindings<'_>) -> bool {
+    if !matches!(mode, LoadMode::Concurrency(_)) {
+        return *mode != LoadMode::Rate;
     }
-    let levels = analysis::load::group_by_level(all);
+    let levels = analysis::load::group_by_level(findings);
     let matching = levels.iter().find(|levels| levels.label == load.run.label);
     let scaling = matching.and_then(|levels| levels.scaling.as_ref());
     let knee = scaling.map(|scaling| scaling.answer.at_knee().concurrency);

@@ -20,9 +20,9 @@ const MAX_RATES: usize = 60;
 #[derive(Debug)]
 pub struct LivePublisher {
     progress: LoadProgress,
-    told: Option<SyncSender<LoadProgress>>,
-    keeper: Option<JoinHandle<()>>,
-    last: Instant,
+    sender: Option<SyncSender<LoadProgress>>,
+    writer: Option<JoinHandle<()>>,
+    last_sent_at: Instant,
     /// Totals since the last write.
     ok: u64,
     ns: u64,
@@ -32,16 +32,16 @@ impl LivePublisher {
     /// Starts publishing. Nothing is written in the first second of a load. A failed write loses
     /// only the live view.
     pub fn start_publishing(path: PathBuf, command: Vec<String>) -> LivePublisher {
-        let (told, heard) = sync_channel(1);
-        let keeper = std::thread::spawn(move || write_progress(&path, &heard));
+        let (sender, receiver) = sync_channel(1);
+        let writer = std::thread::spawn(move || write_progress(&path, &receiver));
         LivePublisher {
             progress: LoadProgress {
                 command,
                 ..LoadProgress::default()
             },
-            told: Some(told),
-            keeper: Some(keeper),
-            last: Instant::now(),
+            sender: Some(sender),
+            writer: Some(writer),
+            last_sent_at: Instant::now(),
             ok: 0,
             ns: 0,
         }
@@ -57,7 +57,7 @@ impl LivePublisher {
             ..LoadProgress::default()
         };
         // Delays the first write: do not open, or even create, the store while a load starts.
-        self.last = Instant::now();
+        self.last_sent_at = Instant::now();
     }
 
     /// Adds a snapshot, and publishes if the interval has passed.
@@ -67,7 +67,7 @@ impl LivePublisher {
         // Medians of several short intervals cannot be merged, so the last one is shown.
         self.progress.p50_ns = snapshot.tick.p50_ns.or(self.progress.p50_ns);
         self.progress.p99_ns = snapshot.tick.p99_ns.or(self.progress.p99_ns);
-        if self.last.elapsed() < PUBLISH_INTERVAL || self.ns == 0 {
+        if self.last_sent_at.elapsed() < PUBLISH_INTERVAL || self.ns == 0 {
             return;
         }
         let rate = self.ok as f64 / (self.ns as f64 / 1e9);
@@ -85,32 +85,32 @@ impl LivePublisher {
     }
 
     fn send_progress(&mut self) {
-        self.last = Instant::now();
-        if let Some(told) = &self.told {
+        self.last_sent_at = Instant::now();
+        if let Some(sender) = &self.sender {
             // If the store is still busy with the previous one, this one is dropped.
-            let _ = told.try_send(self.progress.clone());
+            let _ = sender.try_send(self.progress.clone());
         }
     }
 }
 
 impl Drop for LivePublisher {
     fn drop(&mut self) {
-        drop(self.told.take());
-        if let Some(keeper) = self.keeper.take() {
-            let _ = keeper.join();
+        drop(self.sender.take());
+        if let Some(writer) = self.writer.take() {
+            let _ = writer.join();
         }
     }
 }
 
-fn write_progress(path: &std::path::Path, heard: &Receiver<LoadProgress>) {
-    let Ok(first) = heard.recv() else { return };
+fn write_progress(path: &std::path::Path, receiver: &Receiver<LoadProgress>) {
+    let Ok(first) = receiver.recv() else { return };
     let Ok(mut store) = Store::open(path) else {
         return;
     };
     let Ok(number) = store.begin_load(&first, unix_time_ms()) else {
         return;
     };
-    for progress in heard {
+    for progress in receiver {
         let _ = store.update_load(number, &progress, unix_time_ms());
     }
     let _ = store.end_load(number);

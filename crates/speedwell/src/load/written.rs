@@ -25,14 +25,14 @@ const COLUMNS: &str = "index,kind,intended_ns,begun_ns,sent_ns,first_byte_ns,end
 /// # Errors
 /// Fails if a file cannot be written.
 pub fn write(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
-    for (at, run) in runs.iter().enumerate() {
+    for (index, run) in runs.iter().enumerate() {
         if let Some(file) = &args.log_requests {
-            let file = numbered_path(file, at);
+            let file = numbered_path(file, index);
             write_requests(&file, run)
                 .with_context(|| format!("cannot write requests to '{}'", file.display()))?;
         }
         if let Some(file) = &args.hdr {
-            let file = numbered_path(file, at);
+            let file = numbered_path(file, index);
             let text = histogram_log(run)?;
             std::fs::write(&file, text)
                 .with_context(|| format!("cannot write histograms to '{}'", file.display()))?;
@@ -42,16 +42,16 @@ pub fn write(args: &LoadArgs, runs: &[LoadRun]) -> anyhow::Result<()> {
 }
 
 /// `a.csv`, `a-2.csv`, `a-3.csv` ...
-fn numbered_path(file: &Path, at: usize) -> PathBuf {
-    if at == 0 {
+fn numbered_path(file: &Path, index: usize) -> PathBuf {
+    if index == 0 {
         return file.to_owned();
     }
     let stem = file.file_stem().unwrap_or_default().to_string_lossy();
-    let ending = file
+    let suffix = file
         .extension()
         .map(|extension| format!(".{}", extension.to_string_lossy()))
         .unwrap_or_default();
-    file.with_file_name(format!("{stem}-{}{ending}", at + 1))
+    file.with_file_name(format!("{stem}-{}{suffix}", index + 1))
 }
 
 fn write_requests(file: &Path, run: &LoadRun) -> anyhow::Result<()> {
@@ -139,18 +139,18 @@ fn histogram_log(run: &LoadRun) -> anyhow::Result<String> {
     Ok(write_log(measured.began_epoch_ms, &rows)?)
 }
 
-/// Writes the requested files, stores and reports the results, and checks the loads that `decides`
-/// selects against the limits.
+/// Writes the requested files, stores and reports the results, and checks the loads that
+/// `is_decisive` selects against the limits.
 pub fn report_loads(
     args: &LoadArgs,
     request: &LoadRequest,
     runs: &[LoadRun],
-    decides: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
+    is_decisive: impl Fn(&[LoadFindings], &LoadFindings) -> bool,
 ) -> anyhow::Result<CommandStatus> {
     write(args, runs)?;
     let session = build_session(request, runs, &args.store.session_request(&args.origin))?;
     // Show the results even if they cannot be stored.
-    let kept = args
+    let stored = args
         .store
         .open_store()
         .and_then(|mut store| store.insert_session(&session));
@@ -163,19 +163,19 @@ pub fn report_loads(
         &[(None, &session)],
         &AnalysisFindings::default(),
     ));
-    let decisive = findings.iter().filter(|load| decides(&findings, load));
+    let decisive = findings.iter().filter(|load| is_decisive(&findings, load));
     let decisive: Vec<_> = decisive.cloned().collect();
-    let judged = gate::judge_conditions(&args.fail_on, &decisive);
-    report::load::add_gate(&judged, &mut document);
-    let gate = CommandGate::from_outcome(gate::gate_outcome(&judged), CommandStatus::DONE);
+    let conditions = gate::judge_conditions(&args.fail_on, &decisive);
+    report::load::add_gate(&conditions, &mut document);
+    let gate = CommandGate::from_outcome(gate::gate_outcome(&conditions), CommandStatus::DONE);
     args.output.print_document(&document)?;
-    runs.iter().for_each(tell_server);
-    kept?;
+    runs.iter().for_each(print_server_output);
+    stored?;
     Ok(gate.exit_status())
 }
 
 /// Prints the last output of a server that died.
-fn tell_server(run: &LoadRun) {
+fn print_server_output(run: &LoadRun) {
     let tail = run.server.as_ref().map(|server| &server.stderr_tail);
     if let Some(tail) = tail.filter(|tail| !tail.is_empty()) {
         status::print_note(&format!("the server of '{}' wrote:\n{tail}", run.url));
@@ -185,16 +185,16 @@ fn tell_server(run: &LoadRun) {
 /// Returns the metrics to compare when loads were repeated: throughput, and the times by which a
 /// load is judged.
 pub fn compared_metrics(session: &Session) -> Vec<String> {
-    let has = |name: &&str| session.metric(name).is_some();
-    let wanted = [
+    let exists = |name: &&str| session.metric(name).is_some();
+    let alternatives = [
         ["throughput", "requests_per_second"],
         ["response_p50", "latency_p50"],
         ["response_p99", "latency_p99"],
     ];
-    let found = wanted
+    let metrics = alternatives
         .iter()
-        .filter_map(|names| names.iter().copied().find(|name| has(name)));
-    found.map(str::to_owned).collect()
+        .filter_map(|names| names.iter().copied().find(|name| exists(name)));
+    metrics.map(str::to_owned).collect()
 }
 
 #[cfg(test)]
@@ -204,13 +204,13 @@ mod tests {
 
     #[test]
     fn later_files_have_numbers() {
-        let name = |at| {
-            numbered_path(Path::new("out/a.csv"), at)
+        let numbered = |index| {
+            numbered_path(Path::new("out/a.csv"), index)
                 .display()
                 .to_string()
         };
         assert_eq!(
-            (name(0), name(2)),
+            (numbered(0), numbered(2)),
             ("out/a.csv".into(), "out/a-3.csv".into())
         );
     }

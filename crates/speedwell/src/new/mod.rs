@@ -48,7 +48,7 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<StarterFiles>> {
         status::write_stdout(speedwell_suite::experiment::definition_schema())?;
         return Ok(None);
     };
-    let (written, force, looks) = match &what {
+    let (starter_files, force, takes_first_look) = match &what {
         StarterKind::Overhead(args) => (
             overhead::overhead_files(args)?,
             args.place.force,
@@ -67,14 +67,14 @@ pub fn run(args: NewArgs) -> anyhow::Result<Option<StarterFiles>> {
         StarterKind::Suite(args) => (suite::suite_files(args)?, args.force, false),
         StarterKind::Adapter(args) => (suite::adapter_files(args)?, args.force, args.wants_trial()),
     };
-    write_files(&written, force)?;
-    for (path, _) in &written.files {
+    write_files(&starter_files, force)?;
+    for (path, _) in &starter_files.files {
         status::write_stdout(format!("{}\n", path.display()))?;
     }
-    if looks {
-        return Ok(Some(written));
+    if takes_first_look {
+        return Ok(Some(starter_files));
     }
-    let target = written.quoted_target();
+    let target = starter_files.quoted_target();
     status::print_note(&format!(
         "next: speedwell run {target} --test   # does everything work?"
     ));

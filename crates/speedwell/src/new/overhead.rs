@@ -34,8 +34,8 @@ struct ModuleLoading {
     env: String,
     /// Additional files, with paths relative to the folder of the definition file.
     files: Vec<(PathBuf, String)>,
-    /// Explanation, as a comment.
-    how: &'static str,
+    /// Explanation for the comment in the definition file.
+    explanation: &'static str,
 }
 
 /// Builds the files.
@@ -45,19 +45,23 @@ struct ModuleLoading {
 pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     let file = args.place.definition_file("overhead.toml");
     let folder = args.place.definition_folder("overhead.toml");
-    let here = std::env::current_dir()?;
-    let is_here = std::path::absolute(here.join(&folder))? == here;
-    let loading = module_loading(&args.require, is_here.then_some("{root}"), &here)?;
+    let current_folder = std::env::current_dir()?;
+    let is_current_folder = std::path::absolute(current_folder.join(&folder))? == current_folder;
+    let loading = module_loading(
+        &args.require,
+        is_current_folder.then_some("{root}"),
+        &current_folder,
+    )?;
     let module = args.require.rsplit('/').next().unwrap_or(&args.require);
     let program = args.command.join(" ");
     let question = format!("How much slower is '{program}' with {module} loaded?");
-    let lines: Vec<String> = program_requirement(&args.command).into_iter().collect();
-    let cwd = if is_here {
+    let requirements: Vec<String> = program_requirement(&args.command).into_iter().collect();
+    let cwd = if is_current_folder {
         String::new()
     } else {
         format!(
             "cwd = {}\n",
-            quote_toml(&escape_text(&here.to_string_lossy()))
+            quote_toml(&escape_text(&current_folder.to_string_lossy()))
         )
     };
     let text = fill_template(
@@ -65,17 +69,17 @@ pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
         &[
             ("FILE", &shell_words::quote(&file.to_string_lossy())),
             ("QUESTION", &quote_toml(&question)),
-            ("REQUIRES", &requires_table(&lines)),
+            ("REQUIRES", &requires_table(&requirements)),
             ("LABEL", &quote_toml(&format!("with {module}"))),
-            ("HOW", loading.how),
+            ("HOW", loading.explanation),
             ("ENV", &loading.env),
             ("COMMAND", &toml_array(&args.command)),
             ("CWD", &cwd),
         ],
     );
     let mut files = vec![(file.clone(), text)];
-    let more = loading.files.into_iter();
-    files.extend(more.map(|(path, text)| (folder.join(path), text)));
+    let additional_files = loading.files.into_iter();
+    files.extend(additional_files.map(|(path, text)| (folder.join(path), text)));
     Ok(StarterFiles {
         files,
         target: file,
@@ -84,40 +88,44 @@ pub fn overhead_files(args: &OverheadArgs) -> Result<StarterFiles> {
     })
 }
 
-/// Decides how to load a module. `root` is the placeholder for `here` in the definition file, if
-/// that file lies in `here`.
-fn module_loading(module: &str, root: Option<&str>, here: &Path) -> Result<ModuleLoading> {
-    let path = here.join(module);
+/// Decides how to load a module. `root` is the placeholder for `current_folder` in the definition
+/// file, if that file lies in `current_folder`.
+fn module_loading(
+    module: &str,
+    root: Option<&str>,
+    current_folder: &Path,
+) -> Result<ModuleLoading> {
+    let path = current_folder.join(module);
     let is_file = path.is_file();
     let root = match root {
         Some(root) if Path::new(module).is_relative() => root.to_owned(),
-        _ => escape_text(&here.to_string_lossy()),
+        _ => escape_text(&current_folder.to_string_lossy()),
     };
-    let inside = module.trim_start_matches("./");
-    let shown = if Path::new(module).is_absolute() {
+    let relative_module = module.trim_start_matches("./");
+    let module_path = if Path::new(module).is_absolute() {
         escape_text(module)
     } else {
-        format!("{root}/{}", escape_text(inside))
+        format!("{root}/{}", escape_text(relative_module))
     };
-    let ending = Path::new(module)
+    let extension = Path::new(module)
         .extension()
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
-    match ending.as_str() {
+    match extension.as_str() {
         "js" | "cjs" | "mjs" | "so" | "py" if !is_file => {
             bail!("cannot find the module '{module}'")
         }
         "so" => Ok(ModuleLoading {
             env: format!(
                 "env = {{ LD_PRELOAD = {{ append = {} }} }}",
-                quote_toml(&shown)
+                quote_toml(&module_path)
             ),
             files: Vec::new(),
-            how: "The dynamic loader loads the library before the program starts.",
+            explanation: "The dynamic loader loads the library before the program starts.",
         }),
-        "py" => Ok(load_in_python(&shown, module)),
-        "js" | "cjs" | "mjs" => Ok(load_in_node(&shown, ending == "mjs")),
+        "py" => Ok(load_in_python(&module_path, module)),
+        "js" | "cjs" | "mjs" => Ok(load_in_node(&module_path, extension == "mjs")),
         _ if is_file || module.starts_with(['.', '/']) => bail!(
             "cannot load the module '{module}': unknown type\n\
              hint: known are .js .cjs .mjs .py .so; for others, write the variant's env or args by hand"
@@ -129,7 +137,7 @@ fn module_loading(module: &str, root: Option<&str>, here: &Path) -> Result<Modul
 fn load_in_node(module: &str, is_import: bool) -> ModuleLoading {
     let option = if is_import { "--import" } else { "--require" };
     // Node.js splits the variable at spaces outside double quotes.
-    let word = if module.contains(' ') || module.contains("{root}") {
+    let argument = if module.contains(' ') || module.contains("{root}") {
         format!("{option}=\"{module}\"")
     } else {
         format!("{option}={module}")
@@ -137,32 +145,32 @@ fn load_in_node(module: &str, is_import: bool) -> ModuleLoading {
     ModuleLoading {
         env: format!(
             "env = {{ NODE_OPTIONS = {{ append = {} }} }}",
-            quote_toml(&word)
+            quote_toml(&argument)
         ),
         files: Vec::new(),
-        how: "Node.js loads the module before the program. Existing NODE_OPTIONS are kept.",
+        explanation: "Node.js loads the module before the program. Existing NODE_OPTIONS are kept.",
     }
 }
 
 /// Python imports a module named `sitecustomize` at startup if it finds one (docs.python.org,
 /// "site").
-fn load_in_python(shown: &str, module: &str) -> ModuleLoading {
+fn load_in_python(module_path: &str, module: &str) -> ModuleLoading {
     let stem = Path::new(module)
         .file_stem()
         .unwrap_or_default()
         .to_string_lossy();
-    let parent = Path::new(shown).parent().unwrap_or(Path::new("."));
-    let values = format!(
+    let parent = Path::new(module_path).parent().unwrap_or(Path::new("."));
+    let env_line = format!(
         "env = {{ PYTHONPATH = {{ prepend = \"{{root}}/{PRELOAD}\" }}, SPEEDWELL_PRELOAD = {} }}",
         quote_toml(&format!("{}/{stem}", parent.display()))
     );
     ModuleLoading {
-        env: values,
+        env: env_line,
         files: vec![(
             PathBuf::from(PRELOAD).join("sitecustomize.py"),
             SITECUSTOMIZE.to_owned(),
         )],
-        how: "At startup, Python imports sitecustomize.py from the folder 'preload', which \
+        explanation: "At startup, Python imports sitecustomize.py from the folder 'preload', which \
               imports the module.",
     }
 }

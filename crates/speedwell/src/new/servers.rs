@@ -5,6 +5,7 @@ use super::written::{PlaceArgs, StarterFiles};
 use super::written::{fill_template, program_requirement, quote_toml, requires_table, toml_array};
 use anyhow::{Context, Result, bail, ensure};
 use clap::Args;
+use speedwell_suite::escape_text;
 
 const TEMPLATE: &str = include_str!("templates/servers.toml");
 
@@ -32,7 +33,7 @@ pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
     let mut servers: Vec<(String, Vec<String>)> = Vec::new();
     for text in &args.servers {
         let (name, command) = parse_server(text)?;
-        let is_new = servers.iter().all(|(known, _)| *known != name);
+        let is_new = servers.iter().all(|(existing, _)| *existing != name);
         ensure!(is_new, "two servers are named '{name}'");
         servers.push((name, command));
     }
@@ -45,20 +46,21 @@ pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
         "invalid path '{}': expected a path such as '/'",
         args.path
     );
-    let lines = servers
+    let requirements = servers
         .iter()
         .filter_map(|(_, command)| program_requirement(command));
-    let mut lines: Vec<String> = lines.collect();
-    lines.sort();
-    lines.dedup_by(|one, other| one.split(' ').next() == other.split(' ').next());
-    let here = std::env::current_dir()?;
-    let folder = std::path::absolute(here.join(args.place.definition_folder("servers.toml")))?;
-    let cwd = if folder == here {
+    let mut requirements: Vec<String> = requirements.collect();
+    requirements.sort();
+    requirements.dedup_by(|first, second| first.split(' ').next() == second.split(' ').next());
+    let current_dir = std::env::current_dir()?;
+    let folder =
+        std::path::absolute(current_dir.join(args.place.definition_folder("servers.toml")))?;
+    let cwd = if folder == current_dir {
         "# cwd = \".\"\n".to_owned()
     } else {
         format!(
             "cwd = {}\n",
-            quote_toml(&speedwell_suite::escape_text(&here.to_string_lossy()))
+            quote_toml(&escape_text(&current_dir.to_string_lossy()))
         )
     };
     let variants: Vec<String> = servers.iter().map(variant_table).collect();
@@ -71,13 +73,10 @@ pub fn server_files(args: &ServersArgs) -> Result<StarterFiles> {
                 "QUESTION",
                 &quote_toml(&format!("Which answers faster: {}?", names.join(", "))),
             ),
-            ("REQUIRES", &requires_table(&lines)),
+            ("REQUIRES", &requires_table(&requirements)),
             ("VARIANTS", &variants.join("\n")),
             ("CWD", &cwd),
-            (
-                "PATH",
-                &quote_toml(&speedwell_suite::escape_text(&args.path)),
-            ),
+            ("PATH", &quote_toml(&escape_text(&args.path))),
             ("FIRST", &quote_toml(names[0])),
         ],
     );
@@ -101,10 +100,10 @@ fn parse_server(text: &str) -> Result<(String, Vec<String>)> {
         is_name,
         "invalid server name '{name}'\nhint: use letters, digits, '.', '_', '-'"
     );
-    let words =
+    let arguments =
         shell_words::split(command).with_context(|| format!("cannot parse command '{command}'"))?;
-    ensure!(!words.is_empty(), "the server '{name}' has no command");
-    Ok((name.to_owned(), words))
+    ensure!(!arguments.is_empty(), "the server '{name}' has no command");
+    Ok((name.to_owned(), arguments))
 }
 
 /// Formats a variant. The port is the only placeholder of a command; other braces are literal.

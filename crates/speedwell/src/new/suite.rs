@@ -17,7 +17,8 @@ pub struct SuiteArgs {
     pub force: bool,
 }
 
-/// Languages: alternative programs that execute one, and the name and text of its benchmark.
+/// For each language, the alternative programs that execute it, and the name and text of its
+/// benchmark.
 const LANGUAGES: [(&[&str], &str, &str); 3] = [
     (
         &["node"],
@@ -41,10 +42,10 @@ const LANGUAGES: [(&[&str], &str, &str); 3] = [
 /// # Errors
 /// Fails if no language for benchmarks is installed.
 pub fn suite_files(args: &SuiteArgs) -> Result<StarterFiles> {
-    let found = LANGUAGES
+    let installed = LANGUAGES
         .iter()
-        .filter(|(programs, ..)| programs.iter().any(|name| is_there(name)));
-    let files: Vec<(PathBuf, String)> = found
+        .filter(|(programs, ..)| programs.iter().any(|name| is_installed(name)));
+    let files: Vec<(PathBuf, String)> = installed
         .map(|(_, file, text)| (args.folder.join(file), (*text).to_owned()))
         .collect();
     if files.is_empty() {
@@ -58,7 +59,7 @@ pub fn suite_files(args: &SuiteArgs) -> Result<StarterFiles> {
     })
 }
 
-fn is_there(program: &str) -> bool {
+fn is_installed(program: &str) -> bool {
     let path = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
 }
@@ -87,7 +88,7 @@ pub struct AdapterArgs {
 }
 
 impl AdapterArgs {
-    /// Whether to try the adapter after writing it.
+    /// Returns whether to try the adapter after writing it.
     pub fn wants_trial(&self) -> bool {
         self.target.is_some() && !self.no_look
     }
@@ -98,19 +99,19 @@ impl AdapterArgs {
 /// # Errors
 /// Fails if the name cannot be a bare TOML key.
 pub fn adapter_files(args: &AdapterArgs) -> Result<StarterFiles> {
-    let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    let is_key_character = |c: char| c.is_ascii_alphanumeric() || c == '-';
     ensure!(
-        !args.name.is_empty() && args.name.chars().all(is_plain),
+        !args.name.is_empty() && args.name.chars().all(is_key_character),
         "invalid suite name '{}': expected letters, digits and hyphens",
         args.name
     );
-    let usual = || PathBuf::from(format!("{}.toml", args.name));
-    let file = args.output.clone().unwrap_or_else(usual);
+    let default_file = || PathBuf::from(format!("{}.toml", args.name));
+    let file = args.output.clone().unwrap_or_else(default_file);
     let target = args.target.as_deref().unwrap_or("./bench-tool");
-    let shown = file.to_string_lossy();
+    let file_name = file.to_string_lossy();
     let values = [
         ("NAME", args.name.as_str()),
-        ("FILE", &shown),
+        ("FILE", &file_name),
         ("TARGET", target),
     ];
     let text = fill_template(include_str!("templates/adapter.toml"), &values);

@@ -21,12 +21,14 @@ pub struct PlaceArgs {
 }
 
 impl PlaceArgs {
-    pub fn definition_file(&self, usual: &str) -> PathBuf {
-        self.output.clone().unwrap_or_else(|| PathBuf::from(usual))
+    pub fn definition_file(&self, default_name: &str) -> PathBuf {
+        self.output
+            .clone()
+            .unwrap_or_else(|| PathBuf::from(default_name))
     }
 
-    pub fn definition_folder(&self, usual: &str) -> PathBuf {
-        self.definition_file(usual)
+    pub fn definition_folder(&self, default_name: &str) -> PathBuf {
+        self.definition_file(default_name)
             .parent()
             .unwrap_or(Path::new(""))
             .to_owned()
@@ -53,11 +55,11 @@ impl StarterFiles {
 
     /// The command line that measures the target with these options.
     pub fn run_words(&self, options: &[&str]) -> Vec<OsString> {
-        let mut words: Vec<OsString> = ["speedwell", "run"].map(OsString::from).to_vec();
+        let mut arguments: Vec<OsString> = ["speedwell", "run"].map(OsString::from).to_vec();
         let targets = self.beside.iter().chain([&self.target]);
-        words.extend(targets.map(|path| path.as_os_str().to_owned()));
-        words.extend(options.iter().map(OsString::from));
-        words
+        arguments.extend(targets.map(|path| path.as_os_str().to_owned()));
+        arguments.extend(options.iter().map(OsString::from));
+        arguments
     }
 }
 
@@ -66,21 +68,22 @@ impl StarterFiles {
 /// # Errors
 /// Fails if one of them exists and `force` is not set, in which case nothing is written, or if one
 /// cannot be written.
-pub fn write_files(written: &StarterFiles, force: bool) -> Result<()> {
-    let there = written.files.iter().find(|(path, _)| path.exists());
-    if let Some((path, _)) = there.filter(|_| !force) {
+pub fn write_files(starter_files: &StarterFiles, force: bool) -> Result<()> {
+    let existing = starter_files.files.iter().find(|(path, _)| path.exists());
+    if let Some((path, _)) = existing.filter(|_| !force) {
         bail!(
             "the file '{}' already exists\nhint: --force overwrites it",
             path.display()
         );
     }
-    for (path, text) in &written.files {
-        let shown = path.display();
+    for (path, text) in &starter_files.files {
+        let displayed = path.display();
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder)
-                .with_context(|| format!("cannot create the folder of '{shown}'"))?;
+                .with_context(|| format!("cannot create the folder of '{displayed}'"))?;
         }
-        std::fs::write(path, text).with_context(|| format!("cannot write the file '{shown}'"))?;
+        std::fs::write(path, text)
+            .with_context(|| format!("cannot write the file '{displayed}'"))?;
     }
     Ok(())
 }
@@ -94,7 +97,7 @@ pub fn fill_template(template: &str, values: &[(&str, &str)]) -> String {
     text
 }
 
-/// Quotes a text for TOML, placeholders unchanged. JSON's escapes are valid in TOML.
+/// Quotes a string for TOML without changing placeholders. JSON's escapes are valid in TOML.
 pub fn quote_toml(text: &str) -> String {
     let is_simple = !text.contains(['\'']) && !text.chars().any(char::is_control);
     if text.contains(['"', '\\']) && is_simple {
@@ -106,23 +109,23 @@ pub fn quote_toml(text: &str) -> String {
     }
 }
 
-/// Formats texts as a TOML array, with braces escaped so that they are not placeholders.
-pub fn toml_array(words: &[String]) -> String {
-    let quoted: Vec<String> = words
+/// Formats strings as a TOML array, with braces escaped so that they are not placeholders.
+pub fn toml_array(arguments: &[String]) -> String {
+    let quoted: Vec<String> = arguments
         .iter()
-        .map(|word| quote_toml(&escape_text(word)))
+        .map(|argument| quote_toml(&escape_text(argument)))
         .collect();
     format!("[{}]", quoted.join(", "))
 }
 
-/// Formats the `[requires]` table; empty without lines.
-pub fn requires_table(lines: &[String]) -> String {
-    if lines.is_empty() {
+/// Formats the `[requires]` table, or an empty string if there are no requirements.
+pub fn requires_table(requirements: &[String]) -> String {
+    if requirements.is_empty() {
         String::new()
     } else {
         format!(
             "# Requirements, checked before anything starts.\n[requires]\n{}\n\n",
-            lines.join("\n")
+            requirements.join("\n")
         )
     }
 }
@@ -138,9 +141,9 @@ pub fn program_requirement(command: &[String]) -> Option<String> {
     if !programs.contains(&name) {
         return None;
     }
-    let words = toml_array(&[program.clone(), "--version".to_owned()]);
+    let version_command = toml_array(&[program.clone(), "--version".to_owned()]);
     Some(format!(
-        "{name} = {{ command = {words}, match = '(?P<version>\\d+\\.\\S*)' }}"
+        "{name} = {{ command = {version_command}, match = '(?P<version>\\d+\\.\\S*)' }}"
     ))
 }
 

@@ -26,7 +26,7 @@ pub struct ComparisonArgs {
     ///
     /// Smaller changes are 'same', only larger ones 'better' or 'worse' [default: 2% for 'same', any significant change
     /// for 'better' and 'worse'].
-    #[arg(long, value_name = "PCT", value_parser = parse::percent)]
+    #[arg(long, value_name = "PCT", value_parser = parse::percentage_as_fraction)]
     pub threshold: Option<f64>,
     /// Exit with status 1 if any case is 'worse', or 'unclear'
     ///
@@ -69,14 +69,14 @@ pub enum CorrectionName {
 }
 
 impl ComparisonArgs {
-    /// Formats the options of the gate as typed, such as ` --fail-on worse --threshold 5%`; empty
-    /// without a gate.
+    /// Formats the options of the gate as typed, such as ` --fail-on worse --threshold 5%`, or an
+    /// empty string if there is no gate.
     pub fn gate_options(&self, metrics: &[String]) -> String {
         if self.fail_on == FailOn::Never {
             return String::new();
         }
         let name = |value: Option<PossibleValue>| value.map(|value| value.get_name().to_owned());
-        let percent = |share: f64| format!("{}%", (share * 1e10).round() / 1e8);
+        let format_percent = |fraction: f64| format!("{}%", (fraction * 1e10).round() / 1e8);
         let method = self
             .method
             .and_then(|method| name(method.to_possible_value()));
@@ -84,9 +84,15 @@ impl ComparisonArgs {
         let mut options = vec![("fail-on", self.fail_on.name().to_owned())];
         options.extend(metrics.iter().map(|metric| ("metric", metric.clone())));
         options.extend(method.map(|method| ("method", method)));
-        options.extend(self.confidence.map(|share| ("confidence", percent(share))));
+        options.extend(
+            self.confidence
+                .map(|fraction| ("confidence", format_percent(fraction))),
+        );
         options.extend(correct.map(|rule| ("correct", rule)));
-        options.extend(self.threshold.map(|share| ("threshold", percent(share))));
+        options.extend(
+            self.threshold
+                .map(|fraction| ("threshold", format_percent(fraction))),
+        );
         for (metric, better) in &self.better {
             let direction = if *better == MetricDirection::Higher {
                 "higher"
@@ -95,8 +101,8 @@ impl ComparisonArgs {
             };
             options.push(("better", format!("{metric}={direction}")));
         }
-        let words = options.iter();
-        let words: String = words
+        let arguments = options.iter();
+        let arguments: String = arguments
             .map(|(option, value)| format!(" --{option} {}", quote(value)))
             .collect();
         let own_benchmarks = if self.with_own_benchmarks {
@@ -104,7 +110,7 @@ impl ComparisonArgs {
         } else {
             ""
         };
-        words + own_benchmarks
+        arguments + own_benchmarks
     }
 
     /// Returns the settings of the analysis. A gate controls the chance of any false alarm, so
@@ -152,12 +158,12 @@ mod tests {
             better: vec![("misses/s".to_owned(), MetricDirection::Lower)],
             ..ComparisonArgs::default()
         };
-        let words = gate.gate_options(&["cpu_time".to_owned()]);
+        let options = gate.gate_options(&["cpu_time".to_owned()]);
         assert!(
-            words.starts_with(" --fail-on unclear --metric cpu_time --correct bh --threshold 5%"),
-            "{words}"
+            options.starts_with(" --fail-on unclear --metric cpu_time --correct bh --threshold 5%"),
+            "{options}"
         );
-        assert!(words.contains("misses/s=lower"), "{words}");
+        assert!(options.contains("misses/s=lower"), "{options}");
         assert_eq!(ComparisonArgs::default().gate_options(&[]), "");
     }
 }

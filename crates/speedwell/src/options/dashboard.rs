@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 /// Format of the request log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogName {
+pub enum LogFormat {
     /// No log
     Off,
     /// Plain text
@@ -60,7 +60,7 @@ pub struct DashboardArgs {
     ///
     /// By default, requests are logged as text if other machines can reach the server.
     #[arg(long, value_name = "FORM", help_heading = "Network")]
-    pub log: Option<LogName>,
+    pub log: Option<LogFormat>,
     #[command(flatten)]
     pub store: DatabaseArgs,
 }

@@ -143,8 +143,8 @@ pub struct EvalArgs {
 }
 
 impl EvalArgs {
-    /// Returns the language of all snippets. Resumed sessions bring their snippets along and ignore
-    /// it.
+    /// Returns the language of all snippets. A resumed session uses its stored snippets instead, so
+    /// it ignores this language.
     pub fn language(&self) -> SnippetLanguage {
         self.language.unwrap_or(SnippetLanguage::Sh)
     }
@@ -174,8 +174,8 @@ impl EvalArgs {
         plan.layout = self.layout.build_layout()?;
         plan.sampling.min_runs = self.min_runs;
         plan.sampling.max_runs = self.max_runs;
-        let has_usual_warmup = plan.sampling.divides_runs() && plan.sampling.warmup_ns.is_none();
-        if self.warmup_count.is_some() && has_usual_warmup {
+        let has_default_warmup = plan.sampling.divides_runs() && plan.sampling.warmup_ns.is_none();
+        if self.warmup_count.is_some() && has_default_warmup {
             plan.sampling.warmup_ns = Some(0);
         }
         Ok(EvalRequest {
@@ -224,8 +224,8 @@ impl EvalArgs {
     }
 }
 
-fn style(word: &str) -> Result<Style, String> {
-    match word {
+fn style(text: &str) -> Result<Style, String> {
+    match text {
         "erlperf" => Ok(Style::Basic),
         "erlperf-extended" => Ok(Style::Extended),
         "erlperf-full" => Ok(Style::Full),
@@ -237,13 +237,13 @@ fn style(word: &str) -> Result<Style, String> {
 ///
 /// # Errors
 /// Fails if there is no such language; the message lists the known ones.
-pub fn language(word: &str) -> Result<SnippetLanguage, String> {
-    SnippetLanguage::of_word(&word.to_lowercase()).ok_or_else(|| {
+pub fn language(text: &str) -> Result<SnippetLanguage, String> {
+    SnippetLanguage::of_word(&text.to_lowercase()).ok_or_else(|| {
         let keywords: Vec<&str> = SnippetLanguage::ALL
             .into_iter()
             .map(SnippetLanguage::keyword)
             .collect();
-        let meant = match word.to_lowercase().as_str() {
+        let suggestion = match text.to_lowercase().as_str() {
             "js" | "javascript" | "nodejs" => "node",
             "py" | "python3" => "python",
             "erl" => "erlang",
@@ -254,11 +254,11 @@ pub fn language(word: &str) -> Result<SnippetLanguage, String> {
             "bash" | "shell" | "zsh" => "sh",
             _ => "",
         };
-        let meant = match meant {
+        let suggestion = match suggestion {
             "" => String::new(),
-            meant => format!("; did you mean '{meant}'?"),
+            suggestion => format!("; did you mean '{suggestion}'?"),
         };
-        format!("expected one of {}{meant}", keywords.join(", "))
+        format!("expected one of {}{suggestion}", keywords.join(", "))
     })
 }
 
@@ -332,17 +332,17 @@ impl ParameterArgs {
     pub fn snippet_parameters(&self) -> anyhow::Result<Vec<(String, Vec<ParameterValue>)>> {
         let mut parameters: Vec<(String, Vec<ParameterValue>)> = Vec::new();
         let mut add = |name: &str, values: Vec<ParameterValue>| -> anyhow::Result<()> {
-            let refused = match name {
+            let rejection = match name {
                 "code" | "concurrency" => {
                     Some("every snippet already has a parameter with this name")
                 }
                 name => Case::refuses_name(name),
             };
-            if let Some(why) = refused {
-                bail!("invalid parameter name '{name}': {why}");
+            if let Some(reason) = rejection {
+                bail!("invalid parameter name '{name}': {reason}");
             }
             ensure!(
-                parameters.iter().all(|(known, _)| known != name),
+                parameters.iter().all(|(existing, _)| existing != name),
                 "parameter '{name}' is given twice"
             );
             parameters.push((name.to_owned(), values));

@@ -63,15 +63,15 @@ pub struct ExecutionArgs {
 }
 
 impl ExecutionArgs {
-    /// Returns the metrics to report: `named`, and the estimate of cycles if requested.
-    pub fn report_metrics(&self, named: &[String]) -> Vec<String> {
-        let estimate = self
+    /// Returns the metrics to report: `names`, and the estimate of cycles if requested.
+    pub fn report_metrics(&self, names: &[String]) -> Vec<String> {
+        let cycles_estimate = self
             .estimate_cycles
             .then(|| Metric::CYCLES_ESTIMATE.to_owned());
-        named.iter().cloned().chain(estimate).collect()
+        names.iter().cloned().chain(cycles_estimate).collect()
     }
 
-    /// Whether cases are only tried out.
+    /// Returns how to reduce the cases for a trial with `--test`; without it, there is no trial.
     pub fn trial_mode(&self) -> TrialMode {
         if self.test {
             TrialMode::EveryWord
@@ -80,7 +80,7 @@ impl ExecutionArgs {
         }
     }
 
-    /// Builds the plan of runs; `metrics` are those requested.
+    /// Builds the plan of runs; `metrics` are the requested ones.
     pub fn plan_request(
         &self,
         sampling: &SamplingArgs,
@@ -106,11 +106,11 @@ impl ExecutionArgs {
 
 /// Returns how to count instructions, if they are among the requested metrics.
 pub fn instruction_counting(metrics: &[String], cache_model: bool) -> Option<InstructionCounting> {
-    let has = |known: &str| metrics.iter().any(|name| name == known);
-    has(Metric::INSTRUCTIONS).then(|| InstructionCounting {
+    let is_requested = |metric: &str| metrics.iter().any(|name| name == metric);
+    is_requested(Metric::INSTRUCTIONS).then(|| InstructionCounting {
         tool: String::new(),
         cache_model,
-        times: Metric::TIMES.into_iter().any(has),
+        times: Metric::TIMES.into_iter().any(is_requested),
     })
 }
 
@@ -127,7 +127,7 @@ pub struct SamplingArgs {
     /// Without comparison: measure to this precision, in up to 40 runs
     ///
     /// The precision is the half width of the interval.
-    #[arg(long, value_name = "PCT", value_parser = parse::percent, conflicts_with = "runs")]
+    #[arg(long, value_name = "PCT", value_parser = parse::percentage_as_fraction, conflicts_with = "runs")]
     pub precision: Option<f64>,
     /// Samples per run [default: 5]
     ///
@@ -158,7 +158,8 @@ pub struct SamplingArgs {
 }
 
 impl SamplingArgs {
-    /// Returns the rule that finds the steady part of every run; `None` without `--steady`.
+    /// Returns the rule that finds the steady part of every run, or `None` if `--steady` is not
+    /// given.
     pub fn steady_rule(&self, clock: Option<ClockName>) -> Option<SteadyRule> {
         self.steady.then(|| SteadyRule {
             clock: clock.map(ComparedClock::from),
@@ -168,8 +169,8 @@ impl SamplingArgs {
     }
 
     pub fn sampling_request(&self) -> SamplingRequest {
-        let ns = |time: Duration| time.as_nanos() as u64;
-        let time = self.time.map(|time| SampleLength::TimeNs(ns(time)));
+        let to_ns = |time: Duration| time.as_nanos() as u64;
+        let time = self.time.map(|time| SampleLength::TimeNs(to_ns(time)));
         let iterations = self
             .iterations
             .map(|count| SampleLength::Iterations(count.into()));
@@ -180,7 +181,7 @@ impl SamplingArgs {
             precision: self.precision,
             samples: self.samples,
             length: iterations.or(time),
-            warmup_ns: self.warmup.map(ns),
+            warmup_ns: self.warmup.map(to_ns),
             timeout: Some(self.timeout),
         }
     }
@@ -254,18 +255,18 @@ mod tests {
             SampleDivision::default()
         );
         assert!(!args(&["--runs", "3"]).divides_runs());
-        let asked = args(&["-n", "9", "-t", "2ms", "-w", "0"]);
+        let requested = args(&["-n", "9", "-t", "2ms", "-w", "0"]);
         let expected = SampleDivision {
             count: 9,
             length: SampleLength::TimeNs(2_000_000),
             warmup_ns: 0,
         };
-        assert_eq!(asked.sampling_options(2).samples, expected);
+        assert_eq!(requested.sampling_options(2).samples, expected);
         let fixed = args(&["-i", "10k"]);
         assert_eq!(
             fixed.sampling_options(1).samples.length,
             SampleLength::Iterations(10_000)
         );
-        assert!(asked.divides_runs() && fixed.divides_runs());
+        assert!(requested.divides_runs() && fixed.divides_runs());
     }
 }

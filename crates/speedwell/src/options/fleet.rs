@@ -108,14 +108,14 @@ impl FleetGeneratorArgs {
 /// # Errors
 /// Fails if there is none, or it is invalid.
 pub fn find_fleet_file() -> anyhow::Result<FleetFile> {
-    let here = std::env::current_dir().context("cannot find the current folder")?;
-    let settings = config_folder();
-    FleetFile::find(&here, settings.as_deref())?.with_context(|| {
-        let user = settings.unwrap_or_else(|| "~/.config/speedwell".into()).join(FLEET_FILE_NAME);
+    let current_folder = std::env::current_dir().context("cannot find the current folder")?;
+    let config_folder = config_folder();
+    FleetFile::find(&current_folder, config_folder.as_deref())?.with_context(|| {
+        let user_file = config_folder.unwrap_or_else(|| "~/.config/speedwell".into()).join(FLEET_FILE_NAME);
         format!(
             "found no '{FLEET_FILE_NAME}', which names the machines, in this project or your configuration\nhint: write {FLEET_FILE_NAME} here, or {}:\n  \
              engine = \"ssh\"\n  [[machine]]\n  name = \"lab-1\"",
-            user.display()
+            user_file.display()
         )
     })
 }
@@ -123,12 +123,12 @@ pub fn find_fleet_file() -> anyhow::Result<FleetFile> {
 /// Returns the user's configuration folder by the XDG base directory specification, which requires
 /// relative paths to be ignored.
 fn config_folder() -> Option<PathBuf> {
-    let folder = |name: &str| {
+    let absolute_path = |name: &str| {
         std::env::var_os(name)
             .map(PathBuf::from)
             .filter(|path| path.is_absolute())
     };
-    let config =
-        folder("XDG_CONFIG_HOME").or_else(|| folder("HOME").map(|home| home.join(".config")));
+    let config = absolute_path("XDG_CONFIG_HOME")
+        .or_else(|| absolute_path("HOME").map(|home| home.join(".config")));
     config.map(|config| config.join("speedwell"))
 }

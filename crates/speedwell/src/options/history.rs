@@ -28,7 +28,7 @@ pub struct SeriesArgs {
     ///
     /// A change is 'worse' or 'better' if its whole interval is beyond the threshold [default: as in speedwell.toml,
     /// else any significant change].
-    #[arg(long, value_name = "PCT", value_parser = parse::percent)]
+    #[arg(long, value_name = "PCT", value_parser = parse::percentage_as_fraction)]
     threshold: Option<f64>,
     /// Join results across changes of the benchmark itself
     #[arg(long)]

@@ -51,25 +51,25 @@ impl LayoutArgs {
     /// Fails if options conflict.
     pub fn build_layout(&self) -> anyhow::Result<LayoutVariation> {
         use LayoutPart::*;
-        let has = |part| self.layout.contains(&part);
-        let by_default = self.layout.is_empty() && self.builds.is_some();
+        let has_part = |part| self.layout.contains(&part);
+        let uses_defaults = self.layout.is_empty() && self.builds.is_some();
         ensure!(
-            !has(None) || (self.layout.len() == 1 && self.builds.is_none()),
+            !has_part(None) || (self.layout.len() == 1 && self.builds.is_none()),
             "'--layout none' cannot be combined with --builds or other parts\nhint: leave out 'none', or the rest"
         );
         ensure!(
-            !has(Sections) || self.builds.is_some(),
+            !has_part(Sections) || self.builds.is_some(),
             "'--layout sections' needs several builds\nhint: --builds 32"
         );
         ensure!(
-            self.builds.is_none() || by_default || has(Sections),
+            self.builds.is_none() || uses_defaults || has_part(Sections),
             "--builds varies the order of sections, but '--layout' leaves 'sections' out\nhint: --layout sections,env,stack"
         );
         Ok(LayoutVariation {
             builds: self.builds.unwrap_or(0),
-            env: by_default || has(Env),
-            stack: by_default || has(Stack),
-            align: has(Align),
+            env: uses_defaults || has_part(Env),
+            stack: uses_defaults || has_part(Stack),
+            align: has_part(Align),
         })
     }
 }

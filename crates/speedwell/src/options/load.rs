@@ -90,7 +90,9 @@ impl LoadArgs {
     pub fn load_request(&self, seed: u64) -> anyhow::Result<LoadRequest> {
         Ok(LoadRequest {
             generators: self.fleet.fleet_request()?,
-            specs: (0..self.urls.len()).map(|at| self.load_spec(at)).collect(),
+            specs: (0..self.urls.len())
+                .map(|index| self.load_spec(index))
+                .collect(),
             mode: load_mode(self),
             runs: self.runs,
             conditions: self.fail_on.clone(),
@@ -98,9 +100,9 @@ impl LoadArgs {
         })
     }
 
-    /// Returns the load of the address `at`. For several levels or a search, concurrency or rate
-    /// stay unset.
-    pub fn load_spec(&self, at: usize) -> LoadSpec {
+    /// Returns the load of the URL with this index. For several levels or a search, concurrency or
+    /// rate stay unset.
+    pub fn load_spec(&self, index: usize) -> LoadSpec {
         let servers = &self.serving.serve;
         let LoadArgs {
             pace,
@@ -109,7 +111,7 @@ impl LoadArgs {
             ..
         } = self;
         LoadSpec {
-            url: self.urls.get(at).cloned().unwrap_or_default(),
+            url: self.urls.get(index).cloned().unwrap_or_default(),
             concurrency: pace.fixed_concurrency(),
             rate: pace.fixed_rate(),
             ramp: pace.ramp.clone(),
@@ -138,7 +140,7 @@ impl LoadArgs {
             expect_body: expect.expect_body.clone(),
             expect_length: expect.expect_length,
             no_verify: expect.no_verify,
-            serve: servers.get(at).or(servers.first()).cloned(),
+            serve: servers.get(index).or(servers.first()).cloned(),
             serve_timeout: self.serving.serve_timeout,
             log_requests: self.log_requests.clone(),
             ..self.transport_spec()
@@ -365,8 +367,8 @@ pub struct PaceArgs {
 }
 
 impl PaceArgs {
-    /// Returns the concurrency if a single one was typed. `None` for the default, and for several
-    /// levels or a search, where each load gets its own.
+    /// Returns the concurrency if a single one was given, or `None` for the default, and for
+    /// several levels or a search, where each load gets its own.
     pub fn fixed_concurrency(&self) -> Option<u32> {
         match &self.concurrency {
             Some(Concurrency::Levels(levels)) => levels.first().copied(),
@@ -374,7 +376,7 @@ impl PaceArgs {
         }
     }
 
-    /// Returns the rate if one was typed, likewise.
+    /// Returns the rate if a fixed one was given, or `None` for the default and for a search.
     pub fn fixed_rate(&self) -> Option<f64> {
         match self.rate {
             Some(RateChoice::PerSecond(rate)) => Some(rate),
@@ -491,11 +493,11 @@ pub struct TrafficArgs {
 
 /// Returns the kind of measurement that the options request.
 pub fn load_mode(args: &LoadArgs) -> LoadMode {
-    let climb = || LoadMode::Concurrency(args.search.search_request(args.runs));
+    let search_mode = || LoadMode::Concurrency(args.search.search_request(args.runs));
     match (&args.pace.concurrency, args.pace.rate) {
         (_, Some(RateChoice::Max)) => LoadMode::Rate,
-        _ if args.search.squeeze => climb(),
-        (Some(Concurrency::Max), _) => climb(),
+        _ if args.search.squeeze => search_mode(),
+        (Some(Concurrency::Max), _) => search_mode(),
         (Some(Concurrency::Levels(levels)), _) if levels.len() > 1 => {
             LoadMode::Levels(levels.clone())
         }
@@ -524,34 +526,34 @@ mod tests {
         load: LoadArgs,
     }
 
-    fn part(words: &str, part: LoadShare) -> LoadConfig {
-        let words = format!("x http://127.0.0.1:81/ {words}");
-        let line = LoadCli::try_parse_from(words.split_whitespace()).unwrap();
-        build_job(&line.load.load_spec(0), 7, part).unwrap().load
+    fn part(arguments: &str, part: LoadShare) -> LoadConfig {
+        let arguments = format!("x http://127.0.0.1:81/ {arguments}");
+        let parsed = LoadCli::try_parse_from(arguments.split_whitespace()).unwrap();
+        build_job(&parsed.load.load_spec(0), 7, part).unwrap().load
     }
 
-    fn load(words: &str) -> LoadConfig {
-        part(words, LoadShare::ONLY)
+    fn load(arguments: &str) -> LoadConfig {
+        part(arguments, LoadShare::ONLY)
     }
 
     #[test]
     fn ten_clients_wait_for_their_answers_for_ten_seconds() {
-        let usual = load("");
+        let default_load = load("");
         let closed = ClosedPace::new(10, ThinkTime::None).unwrap();
-        assert_eq!(usual.pace, PacingModel::Closed(closed));
+        assert_eq!(default_load.pace, PacingModel::Closed(closed));
         assert_eq!(
             (
-                usual.connections,
-                usual.streams_per_connection,
-                usual.threads
+                default_load.connections,
+                default_load.streams_per_connection,
+                default_load.threads
             ),
             (10, 1, 1)
         );
-        assert_eq!(usual.stop.after_ns, Some(10_000_000_000));
-        assert_eq!(usual.rules.timeouts.total_ns, Some(30_000_000_000));
-        assert_eq!(usual.drain_ns, 30_000_000_000);
+        assert_eq!(default_load.stop.after_ns, Some(10_000_000_000));
+        assert_eq!(default_load.rules.timeouts.total_ns, Some(30_000_000_000));
+        assert_eq!(default_load.drain_ns, 30_000_000_000);
         let address = ServerAddress::Internet(SocketAddr::from(([127, 0, 0, 1], 81)));
-        assert_eq!(usual.target.addresses, [address]);
+        assert_eq!(default_load.target.addresses, [address]);
         // The default number of clients is reduced to the number of requests.
         assert_eq!(load("-n 3").connections, 3);
     }
@@ -576,21 +578,27 @@ mod tests {
             to: RequestRate::per_second(to).unwrap(),
             duration_ns: seconds * 1_000_000_000,
         };
-        let alone = load("--ramp 0-1k:30s --stage 1k:1m");
-        assert_eq!(alone.stop, StopCondition::default());
+        let ramps_only = load("--ramp 0-1k:30s --stage 1k:1m");
+        assert_eq!(ramps_only.stop, StopCondition::default());
         let stages = vec![ramp(0.0, 1000.0, 30), ramp(1000.0, 1000.0, 60)];
         let schedule = RateSchedule::new(stages, ArrivalSpacing::Even).unwrap();
-        assert_eq!(alone.pace, PacingModel::Open(schedule));
-        assert_eq!((alone.connections, alone.max_connections), (10, 1000));
-        let then = load("--ramp 0-1k:30s --rate 500 --poisson -c 2000");
-        assert_eq!(then.stop.after_ns, Some(10_000_000_000));
+        assert_eq!(ramps_only.pace, PacingModel::Open(schedule));
+        assert_eq!(
+            (ramps_only.connections, ramps_only.max_connections),
+            (10, 1000)
+        );
+        let with_rate = load("--ramp 0-1k:30s --rate 500 --poisson -c 2000");
+        assert_eq!(with_rate.stop.after_ns, Some(10_000_000_000));
         let stages = vec![
             ramp(0.0, 1000.0, 30),
             ScheduleStage::constant(RequestRate::per_second(500.0).unwrap()),
         ];
         let schedule = RateSchedule::new(stages, ArrivalSpacing::Poisson { seed: 7 }).unwrap();
-        assert_eq!(then.pace, PacingModel::Open(schedule));
-        assert_eq!((then.connections, then.max_connections), (2000, 2000));
+        assert_eq!(with_rate.pace, PacingModel::Open(schedule));
+        assert_eq!(
+            (with_rate.connections, with_rate.max_connections),
+            (2000, 2000)
+        );
     }
 
     #[test]
@@ -610,9 +618,12 @@ mod tests {
 
     #[test]
     fn processes_take_turns_with_the_processors() {
-        let words = "--threads 2 --clients 2 --pin 0-3";
-        let of = |index| part(words, LoadShare { index, count: 2 }).processors;
-        assert_eq!((of(0), of(1)), (vec![0, 1, 2, 3], vec![2, 3, 0, 1]));
+        let arguments = "--threads 2 --clients 2 --pin 0-3";
+        let processors_of = |index| part(arguments, LoadShare { index, count: 2 }).processors;
+        assert_eq!(
+            (processors_of(0), processors_of(1)),
+            (vec![0, 1, 2, 3], vec![2, 3, 0, 1])
+        );
     }
 
     #[test]

@@ -84,7 +84,7 @@ impl OptionGenerator {
 
     /// A load whose options do not exclude each other.
     fn load(&mut self) -> LoadSpec {
-        let (several, verified) = (self.flag(), self.flag());
+        let (has_request_file, is_verified) = (self.flag(), self.flag());
         LoadSpec {
             url: format!("http://127.0.0.1/{}", self.text()),
             client: LoadClient::NAMES.choose(&mut self.0).unwrap().1,
@@ -97,19 +97,23 @@ impl OptionGenerator {
             time: self.maybe(OptionGenerator::time),
             warmup: self.maybe(OptionGenerator::time_or_none),
             drain: self.maybe(OptionGenerator::time_or_none),
-            request: self.maybe(OptionGenerator::text).filter(|_| !several),
-            data: self.maybe(OptionGenerator::text).filter(|_| !several),
-            requests: several.then(|| self.path()),
-            location: !several && verified && self.flag(),
-            no_verify: !verified,
+            request: self
+                .maybe(OptionGenerator::text)
+                .filter(|_| !has_request_file),
+            data: self
+                .maybe(OptionGenerator::text)
+                .filter(|_| !has_request_file),
+            requests: has_request_file.then(|| self.path()),
+            location: !has_request_file && is_verified && self.flag(),
+            no_verify: !is_verified,
             header: self.list(OptionGenerator::text),
             user: self.maybe(OptionGenerator::text),
             cookie: self.list(OptionGenerator::text),
             user_agent: self.maybe(OptionGenerator::text),
             data_rows: self.maybe(OptionGenerator::path),
-            expect_status: self.list(|draw| {
-                let first = draw.0.random_range(200..1000);
-                first..=draw.0.random_range(first..1000)
+            expect_status: self.list(|generator| {
+                let first = generator.0.random_range(200..1000);
+                first..=generator.0.random_range(first..1000)
             }),
             expect_body: self.maybe(OptionGenerator::text),
             timeout: self.maybe(OptionGenerator::time_or_none),
@@ -123,7 +127,7 @@ impl OptionGenerator {
 
     /// The part of the load with the most options that exclude each other.
     fn transport(&mut self) -> LoadSpec {
-        let (http, steady, own_socket) = (self.0.random_range(0..4), self.flag(), self.flag());
+        let (http, steady, has_unix_socket) = (self.0.random_range(0..4), self.flag(), self.flag());
         let is_multiplexed = http >= 2;
         let no_keepalive = self.flag();
         let (cert, serve) = (
@@ -148,31 +152,33 @@ impl OptionGenerator {
             max_connections: self.maybe(OptionGenerator::count),
             until_steady: self.maybe(OptionGenerator::number).filter(|_| steady),
             clients: self.maybe(OptionGenerator::count).filter(|_| !steady),
-            unix_socket: own_socket.then(|| self.path()),
-            connect_to: if own_socket {
+            unix_socket: has_unix_socket.then(|| self.path()),
+            connect_to: if has_unix_socket {
                 Vec::new()
             } else {
                 self.list(OptionGenerator::text)
             },
-            resolve: if own_socket {
+            resolve: if has_unix_socket {
                 Vec::new()
             } else {
                 self.list(OptionGenerator::text)
             },
-            bind: (!own_socket).then(|| self.0.random::<u128>().to_ne_bytes().into()),
-            proxy: self.maybe(OptionGenerator::text).filter(|_| !own_socket),
+            bind: (!has_unix_socket).then(|| self.0.random::<u128>().to_ne_bytes().into()),
+            proxy: self
+                .maybe(OptionGenerator::text)
+                .filter(|_| !has_unix_socket),
             insecure,
             cacert: self.maybe(OptionGenerator::path).filter(|_| !insecure),
             key: self.maybe(OptionGenerator::path).filter(|_| cert.is_some()),
             cert,
             sni: self.maybe(OptionGenerator::text),
-            expect_length: self.maybe(|draw| draw.0.random()),
+            expect_length: self.maybe(|generator| generator.0.random()),
             serve_timeout: self
                 .maybe(OptionGenerator::time)
                 .filter(|_| serve.is_some()),
             serve,
             threads: self.maybe(OptionGenerator::count),
-            pin: self.maybe(|draw| draw.0.random_range(0..64).to_string()),
+            pin: self.maybe(|generator| generator.0.random_range(0..64).to_string()),
             rt: self.flag(),
             busy_poll: self.flag(),
             no_batching: self.flag(),
@@ -183,18 +189,18 @@ impl OptionGenerator {
 
 #[test]
 fn arguments_of_a_load_are_read_as_the_same_load() {
-    let mut draw = OptionGenerator(Xoshiro256PlusPlus::seed_from_u64(13));
+    let mut generator = OptionGenerator(Xoshiro256PlusPlus::seed_from_u64(13));
     for _ in 0..300 {
-        let mut spec = draw.load();
+        let mut spec = generator.load();
         spec.expect_body = spec.expect_body.filter(|_| spec.expect_length.is_none());
         // A body from a file instead of one from the command line.
         if spec.data.is_none() && spec.requests.is_none() {
-            spec.body_file = draw.maybe(OptionGenerator::path);
+            spec.body_file = generator.maybe(OptionGenerator::path);
         }
         let args = spec.to_args();
-        let words = ["load".to_owned()].into_iter().chain(args.clone());
-        match RoundTripCli::try_parse_from(words) {
-            Ok(line) => assert_eq!(line.load.load_spec(0), spec, "{args:?}"),
+        let arguments = ["load".to_owned()].into_iter().chain(args.clone());
+        match RoundTripCli::try_parse_from(arguments) {
+            Ok(parsed) => assert_eq!(parsed.load.load_spec(0), spec, "{args:?}"),
             Err(refusal) => panic!("{args:?}\n{refusal}"),
         }
     }

@@ -20,7 +20,7 @@ mod store;
 mod variants;
 
 pub use comparison::ComparisonArgs;
-pub use dashboard::{DashboardArgs, LogName};
+pub use dashboard::{DashboardArgs, LogFormat};
 pub use eval::{EvalArgs, SnippetArgs, language};
 pub use execution::{ClockName, ExecutionArgs, OrderName, SamplingArgs, instruction_counting};
 pub use fleet::{FleetArgs, FleetGeneratorArgs, find_fleet_file as fleet_file};

@@ -97,11 +97,11 @@ impl OutputArgs {
     ///
     /// # Errors
     /// Fails if the sort column is unknown, or a file cannot be written.
-    pub fn check_report(&self, measured: ReportSubject) -> anyhow::Result<()> {
-        report::check_output(&self.report_settings(), measured)
+    pub fn check_report(&self, subject: ReportSubject) -> anyhow::Result<()> {
+        report::check_output(&self.report_settings(), subject)
     }
 
-    /// Rejects inputs that a file of `-o` would overwrite.
+    /// Rejects inputs that a file given with `-o` would overwrite.
     ///
     /// # Errors
     /// Fails if there is one; the message names both files.
@@ -117,24 +117,24 @@ impl OutputArgs {
     /// # Errors
     /// Fails if a file has an unknown kind or cannot be written.
     pub fn print_document(&self, document: &Document) -> anyhow::Result<()> {
-        let written = report::print_document(
+        let files = report::print_document(
             document,
             &self.report_settings(),
             &mut std::io::stdout().lock(),
         )?;
-        for file in written {
+        for file in files {
             if !self.quiet {
-                let shows = file
+                let description = file
                     .shows
-                    .map(|shows| format!(" ({shows})"))
+                    .map(|description| format!(" ({description})"))
                     .unwrap_or_default();
-                status::print_note(&format!("wrote '{}'{shows}", file.path.display()));
+                status::print_note(&format!("wrote '{}'{description}", file.path.display()));
             }
         }
         Ok(())
     }
 
-    /// Whether to show a progress line.
+    /// Returns whether to show a progress line.
     pub fn shows_progress(&self) -> bool {
         !self.no_progress && !self.quiet && std::io::stderr().is_terminal()
     }

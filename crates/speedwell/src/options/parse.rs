@@ -35,8 +35,8 @@ pub fn percentage(text: &str) -> Result<f64, String> {
 /// Parses a percentage as a fraction: `5%` and `5` are 0.05.
 ///
 /// # Errors
-/// As for [`percentage`].
-pub fn percent(text: &str) -> Result<f64, String> {
+/// Fails under the same conditions as [`percentage`].
+pub fn percentage_as_fraction(text: &str) -> Result<f64, String> {
     Ok(percentage(text)? / 100.0)
 }
 
@@ -45,9 +45,9 @@ pub fn percent(text: &str) -> Result<f64, String> {
 /// # Errors
 /// Fails for anything else; the message gives an example.
 pub fn confidence(text: &str) -> Result<f64, String> {
-    let share = percent(text)?;
-    if share > 0.5 && share < 1.0 {
-        Ok(share)
+    let level = percentage_as_fraction(text)?;
+    if level > 0.5 && level < 1.0 {
+        Ok(level)
     } else {
         Err("expected a confidence level between 50 and 100 %, such as 95".to_owned())
     }
@@ -67,7 +67,7 @@ pub fn fail_on() -> impl TypedValueParser<Value = FailOn> {
     })
 }
 
-/// Parses a metric and its good direction: `misses/s=lower`. Names may contain `=`.
+/// Parses a metric and which direction is better: `misses/s=lower`. Names may contain `=`.
 ///
 /// # Errors
 /// Fails if no direction follows the last `=`.
@@ -96,7 +96,7 @@ pub fn assignment(text: &str) -> Result<(String, String), String> {
     }
 }
 
-/// Parses a duration: `500ms`, `3s`, `2m`, `1h`; seconds without a unit.
+/// Parses a duration: `500ms`, `3s`, `2m`, `1h`; a number without a unit is in seconds.
 ///
 /// # Errors
 /// Fails for anything else, including zero; the message gives an example.
@@ -126,15 +126,18 @@ mod tests {
             (count("30"), count("10k"), count("1e6")),
             (Ok(30), Ok(10_000), Ok(1_000_000))
         );
-        for wrong in ["0", "-1", "1.5", "abc", "", "1e12"] {
-            assert!(count(wrong).is_err(), "{wrong}");
+        for invalid in ["0", "-1", "1.5", "abc", "", "1e12"] {
+            assert!(count(invalid).is_err(), "{invalid}");
         }
     }
 
     #[test]
     fn percentages_are_shares() {
-        assert_eq!((percent("5%"), percent("0.5")), (Ok(0.05), Ok(0.005)));
-        assert!(percent("-1").is_err() && percent("x%").is_err());
+        assert_eq!(
+            (percentage_as_fraction("5%"), percentage_as_fraction("0.5")),
+            (Ok(0.05), Ok(0.005))
+        );
+        assert!(percentage_as_fraction("-1").is_err() && percentage_as_fraction("x%").is_err());
         assert!(confidence("100").is_err() && confidence("95%") == Ok(0.95));
     }
 
@@ -143,8 +146,8 @@ mod tests {
         assert_eq!(duration("500ms"), Ok(Duration::from_millis(500)));
         assert_eq!(duration("2m"), Ok(Duration::from_secs(120)));
         assert_eq!(duration("1.5"), Ok(Duration::from_millis(1500)));
-        for wrong in ["", "0", "-1s", "3 weeks", "s"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
+        for invalid in ["", "0", "-1s", "3 weeks", "s"] {
+            assert!(duration(invalid).is_err(), "{invalid}");
         }
         assert_eq!(duration_or_none("0"), Ok(Duration::ZERO));
         assert!(duration_or_none("-1s").is_err());

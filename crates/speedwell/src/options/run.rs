@@ -139,9 +139,9 @@ pub struct MeasureTask {
     pub gate_options: String,
     /// Whether the division of runs into samples was requested.
     pub divides_runs: bool,
-    /// The rule that finds the steady part of every run; `None` without `--steady`.
+    /// The rule that finds the steady part of every run, or `None` if `--steady` is not given.
     pub steady: Option<SteadyRule>,
-    /// Whether to list or try cases instead, and when to stop early.
+    /// Whether to list or try cases instead of measuring them, and when to stop early.
     pub execution: ExecutionArgs,
     pub profile: bool,
     /// Whether the order of runs is fixed by the caller, so that no advice about it is given.
@@ -161,7 +161,7 @@ pub struct MeasureTask {
 }
 
 impl MeasureTask {
-    /// Opens the store for sessions; in memory if cases are only listed or tried.
+    /// Opens the store for sessions, or one in memory if cases are only listed or tried.
     ///
     /// # Errors
     /// Fails if the store cannot be opened.

@@ -67,9 +67,9 @@ impl FromStr for Concurrency {
             return Ok(Concurrency::Max);
         }
         let mut levels = Vec::new();
-        for word in text.split(',').map(str::trim) {
-            let level = parse::count(word)
-                .map_err(|why| format!("cannot parse '{word}': {why}, or 'max'"))?;
+        for number in text.split(',').map(str::trim) {
+            let level = parse::count(number)
+                .map_err(|error| format!("cannot parse '{number}': {error}, or 'max'"))?;
             if levels.contains(&level) {
                 return Err(format!("{level} is given twice"));
             }
@@ -105,14 +105,14 @@ mod tests {
 
     #[test]
     fn the_documentation_names_the_highest_concurrencies() {
-        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        let eval = words(include_str!("../../../../docs/guide/eval.md"));
+        let collapse_spaces = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let eval = collapse_spaces(include_str!("../../../../docs/guide/eval.md"));
         let limit = format!(
             "`--concurrency-limit` is the highest number tried ({})",
             SearchArgs::MAX_WORKERS
         );
         assert!(eval.contains(&limit), "{limit}");
-        let load = words(include_str!("../../../../docs/guide/load-search.md"));
+        let load = collapse_spaces(include_str!("../../../../docs/guide/load-search.md"));
         let limit = format!(
             "up to `--concurrency-limit` ({})",
             SaturationRules::default().limit
@@ -125,8 +125,8 @@ mod tests {
         assert_eq!("max".parse(), Ok(Concurrency::Max));
         assert_eq!("1k".parse(), Ok(Concurrency::Levels(vec![1000])));
         assert_eq!("1, 2,8".parse(), Ok(Concurrency::Levels(vec![1, 2, 8])));
-        for wrong in ["", "0", "1,", "2,x", "most", "4,2,4", "1-8"] {
-            assert!(wrong.parse::<Concurrency>().is_err(), "{wrong}");
+        for invalid in ["", "0", "1,", "2,x", "most", "4,2,4", "1-8"] {
+            assert!(invalid.parse::<Concurrency>().is_err(), "{invalid}");
         }
         assert_eq!("90/m".parse(), Ok(RateChoice::PerSecond(1.5)));
         assert_eq!("max".parse(), Ok(RateChoice::Max));

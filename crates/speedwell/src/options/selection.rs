@@ -44,24 +44,26 @@ pub struct MetricArgs {
 }
 
 impl SelectionArgs {
-    /// Builds the request. Words of the form NAME=VALUE that are not files are settings, the others
-    /// are targets; `arguments` are passed to every program.
+    /// Builds the request. Arguments of the form NAME=VALUE that are not files are settings, the
+    /// others are targets; `arguments` are passed to every program.
     ///
     /// # Errors
     /// Fails if settings or variants cannot be parsed.
     pub fn measure_request(
         &self,
-        words: &[String],
+        targets_and_values: &[String],
         arguments: &[String],
         variants: &VariantArgs,
         execution: &ExecutionArgs,
         plan: PlanRequest,
     ) -> anyhow::Result<MeasureRequest> {
-        let is_value = |word: &String| word.contains('=') && !Path::new(word).exists();
-        let (values, targets): (Vec<String>, _) = words.iter().cloned().partition(is_value);
+        let is_setting =
+            |argument: &String| argument.contains('=') && !Path::new(argument).exists();
+        let (settings, targets): (Vec<String>, _) =
+            targets_and_values.iter().cloned().partition(is_setting);
         Ok(MeasureRequest {
             targets,
-            selection: self.build_selection(&values, execution.trial_mode())?,
+            selection: self.build_selection(&settings, execution.trial_mode())?,
             variants: variants.variant_request(arguments)?,
             plan,
             only_lists: execution.list,
@@ -69,13 +71,13 @@ impl SelectionArgs {
         })
     }
 
-    /// Builds the selection; `more` are the NAME=VALUE words among the targets.
+    /// Builds the selection; `set_arguments` are the NAME=VALUE arguments among the targets.
     ///
     /// # Errors
     /// Fails if a setting is not of the form NAME=VALUE.
     pub fn build_selection(
         &self,
-        more: &[String],
+        set_arguments: &[String],
         trial: TrialMode,
     ) -> anyhow::Result<BenchmarkSelection> {
         let mut selection = BenchmarkSelection {
@@ -96,7 +98,7 @@ impl SelectionArgs {
                     .extend(BenchmarkSelection::parse_set(text).context("in --set")?),
             }
         }
-        for text in more {
+        for text in set_arguments {
             selection.sets.extend(BenchmarkSelection::parse_set(text)?);
         }
         Ok(selection)

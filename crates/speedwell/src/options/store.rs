@@ -10,7 +10,8 @@ use speedwell_report::mark_known;
 use speedwell_results::store::Store;
 use std::path::PathBuf;
 
-/// Reads an environment variable. An empty one counts as unset, as scripts do to omit one.
+/// Reads an environment variable. An empty one counts as unset, because scripts set variables to
+/// empty strings to omit them.
 pub fn env_variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.is_empty())
 }
@@ -31,18 +32,22 @@ impl DatabaseArgs {
     /// # Errors
     /// Fails if there is no current folder.
     pub fn database_path(&self) -> anyhow::Result<PathBuf> {
-        // Not with clap's `env`: the variable must not conflict with options such as --no-save.
-        let chosen = self
+        // Do not use clap's `env`: the variable must not conflict with options such as --no-save.
+        let explicit = self
             .db
             .clone()
             .or_else(|| env_variable("SPEEDWELL_DB").map(PathBuf::from));
-        Ok(Store::locate(chosen.as_deref(), &std::env::current_dir()?))
+        Ok(Store::locate(
+            explicit.as_deref(),
+            &std::env::current_dir()?,
+        ))
     }
 
-    /// Formats the option as typed, with a leading space; empty if it was not given.
+    /// Formats the option as typed, with a leading space, or as an empty string if it was not
+    /// given.
     pub fn db_option(&self) -> String {
-        let words = |db: &PathBuf| format!(" --db {}", quote(&db.to_string_lossy()));
-        self.db.as_ref().map(words).unwrap_or_default()
+        let format_option = |db: &PathBuf| format!(" --db {}", quote(&db.to_string_lossy()));
+        self.db.as_ref().map(format_option).unwrap_or_default()
     }
 }
 
@@ -87,8 +92,8 @@ pub struct MachineArgs {
 impl MachineArgs {
     /// Returns the name, if one is given.
     pub fn machine_name(&self) -> Option<String> {
-        let given = self.machine.clone();
-        given.or_else(|| env_variable("SPEEDWELL_MACHINE"))
+        let explicit = self.machine.clone();
+        explicit.or_else(|| env_variable("SPEEDWELL_MACHINE"))
     }
 }
 

@@ -62,7 +62,7 @@ impl BuildArgs {
 }
 
 impl VariantArgs {
-    /// Whether any variant was given.
+    /// Returns whether any variant was given.
     pub fn is_any(&self) -> bool {
         self.old.is_some() || !self.variant.is_empty()
     }
@@ -72,7 +72,7 @@ impl VariantArgs {
     /// # Errors
     /// Fails if a variant cannot be parsed, or a program is missing.
     pub fn variant_request(&self, arguments: &[String]) -> anyhow::Result<VariantRequest> {
-        let typed: Vec<TypedVariant> = match (&self.old, &self.new) {
+        let parsed: Vec<TypedVariant> = match (&self.old, &self.new) {
             (Some(old), Some(new)) => vec![with_program("old", old)?, with_program("new", new)?],
             _ => self
                 .variant
@@ -80,17 +80,17 @@ impl VariantArgs {
                 .map(|text| parse_variant(text))
                 .collect::<anyhow::Result<_>>()?,
         };
-        let (given, places): (Vec<_>, Vec<_>) = typed.into_iter().unzip();
-        let numbered = places.into_iter().enumerate();
-        let revisions: Vec<_> = numbered
-            .filter_map(|(variant, place)| Some(place?.into_request(variant, self.old.is_some())))
+        let (variants, parsed_revisions): (Vec<_>, Vec<_>) = parsed.into_iter().unzip();
+        let indexed = parsed_revisions.into_iter().enumerate();
+        let revisions: Vec<_> = indexed
+            .filter_map(|(index, revision)| Some(revision?.into_request(index, self.old.is_some())))
             .collect();
         ensure!(
             self.build.build.is_none() || !revisions.is_empty(),
             "--build needs a revision to build\nhint: --old rev:main --new rev:HEAD"
         );
         Ok(VariantRequest {
-            given,
+            given: variants,
             revisions,
             build: self.build.build_request(),
             baseline: self.baseline.clone(),
@@ -105,49 +105,51 @@ type TypedVariant = (Variant, Option<TypedRevision>);
 /// A revision as typed: `rev:REV[:PROGRAM]`.
 #[derive(Debug, PartialEq, Eq)]
 struct TypedRevision {
-    typed: String,
+    revision: String,
     program: Option<PathBuf>,
 }
 
 impl TypedRevision {
-    /// Parses a revision; `None` if the word is a program.
-    fn parse_revision(word: &str) -> anyhow::Result<Option<TypedRevision>> {
-        let Some(rest) = word.strip_prefix("rev:") else {
+    /// Parses a revision; returns `None` if the argument is a program.
+    fn parse_revision(argument: &str) -> anyhow::Result<Option<TypedRevision>> {
+        let Some(spec) = argument.strip_prefix("rev:") else {
             return Ok(None);
         };
         // Inside braces, a colon belongs to the revision: main@{12:30}, HEAD^{/fix: x}.
         let mut depth = 0;
-        let end = rest.find(|c| {
+        let end = spec.find(|c| {
             depth += i32::from(c == '{') - i32::from(c == '}');
             c == ':' && depth == 0
         });
-        let (typed, program) = match end {
-            Some(end) => (&rest[..end], Some(&rest[end + 1..])),
-            None => (rest, None),
+        let (revision, program) = match end {
+            Some(end) => (&spec[..end], Some(&spec[end + 1..])),
+            None => (spec, None),
         };
-        let (typed, program) = match program.filter(|_| typed == BASE_REVISION) {
+        let (revision, program) = match program.filter(|_| revision == BASE_REVISION) {
             // The name of a branch comes first; an empty one stands for the default branch.
-            Some(of) if !of.is_empty() => {
-                let (branch, program) = of
+            Some(after_base) if !after_base.is_empty() => {
+                let (branch, program) = after_base
                     .split_once(':')
-                    .map_or((of, None), |(branch, program)| (branch, Some(program)));
+                    .map_or((after_base, None), |(branch, program)| {
+                        (branch, Some(program))
+                    });
                 let end = if branch.is_empty() {
                     0
                 } else {
                     1 + branch.len()
                 };
-                (&rest[..BASE_REVISION.len() + end], program)
+                (&spec[..BASE_REVISION.len() + end], program)
             }
-            _ => (typed, program),
+            _ => (revision, program),
         };
-        let is_broken = typed.is_empty() || program.is_some_and(str::is_empty);
+        let is_invalid = revision.is_empty() || program.is_some_and(str::is_empty);
         ensure!(
-            !is_broken && !rest.contains(char::is_control),
+            !is_invalid && !spec.contains(char::is_control),
             "cannot parse revision '{}': expected rev:REVISION[:PROGRAM]\nhint: rev:main, rev:v1.4:build/bench",
-            word.escape_debug()
+            argument.escape_debug()
         );
         Ok(Some(TypedRevision {
-            typed: typed.to_owned(),
+            revision: revision.to_owned(),
             program: program.map(PathBuf::from),
         }))
     }
@@ -155,7 +157,7 @@ impl TypedRevision {
     fn into_request(self, variant: usize, names_variant: bool) -> RevisionRequest {
         RevisionRequest {
             variant,
-            revision: self.typed,
+            revision: self.revision,
             program: self.program,
             names_variant,
         }
@@ -164,36 +166,39 @@ impl TypedRevision {
 
 /// Parses `NAME=[VAR=V...] [PROGRAM] [ARG...]`, or a program alone.
 fn parse_variant(text: &str) -> anyhow::Result<TypedVariant> {
-    let form =
+    let message =
         || format!("cannot parse variant '{text}': expected NAME=[VAR=V...] [PROGRAM] [ARG...]");
     let Some((name, rest)) = text.split_once('=') else {
-        return program_alone(text).with_context(form);
+        return variant_from_program(text).with_context(message);
     };
     if name.is_empty() || name.contains(char::is_whitespace) {
-        bail!(form());
+        bail!(message());
     }
-    let mut words = shell_words::split(rest)
-        .with_context(form)?
+    let mut arguments = shell_words::split(rest)
+        .with_context(message)?
         .into_iter()
         .peekable();
     let mut variant = Variant::plain(name);
-    while let Some((variable, value)) = words.peek().and_then(|word| parse_env_assignment(word)) {
+    while let Some((variable, value)) = arguments
+        .peek()
+        .and_then(|argument| parse_env_assignment(argument))
+    {
         variant.environment.push((variable, value));
-        words.next();
+        arguments.next();
     }
     let mut revision = None;
-    if let Some(program) = words.next_if(|word| !word.starts_with('-')) {
+    if let Some(program) = arguments.next_if(|argument| !argument.starts_with('-')) {
         revision = TypedRevision::parse_revision(&program)?;
         if revision.is_none() {
             variant.program = Some(resolve_program(Path::new(&program))?);
         }
     }
-    variant.arguments.extend(words);
+    variant.arguments.extend(arguments);
     Ok((variant, revision))
 }
 
-/// Parses a program alone; the variant gets the program's name.
-fn program_alone(text: &str) -> anyhow::Result<TypedVariant> {
+/// Parses a variant that is only a program; it gets the program's name.
+fn variant_from_program(text: &str) -> anyhow::Result<TypedVariant> {
     let path = Path::new(text);
     let name = path
         .file_name()
@@ -204,12 +209,13 @@ fn program_alone(text: &str) -> anyhow::Result<TypedVariant> {
 }
 
 /// Parses `VAR=value`, where VAR is a valid name of a shell variable.
-fn parse_env_assignment(word: &str) -> Option<(String, String)> {
-    let (name, value) = word.split_once('=')?;
+fn parse_env_assignment(argument: &str) -> Option<(String, String)> {
+    let (name, value) = argument.split_once('=')?;
     let first = name.chars().next()?;
-    let named = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let valid = (first.is_ascii_alphabetic() || first == '_') && name.chars().all(named);
-    valid.then(|| (name.to_owned(), value.to_owned()))
+    let is_name_character = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let is_valid =
+        (first.is_ascii_alphabetic() || first == '_') && name.chars().all(is_name_character);
+    is_valid.then(|| (name.to_owned(), value.to_owned()))
 }
 
 fn with_program(name: &str, program: &Path) -> anyhow::Result<TypedVariant> {
@@ -254,15 +260,15 @@ mod tests {
 
     #[test]
     fn mistakes_are_named() {
-        let told = |text: &str| parse_variant(text).unwrap_err().to_string();
-        assert!(told("no-such-program-xyz").contains("form NAME="));
-        assert!(told("a=no-such-program-xyz").contains("no program 'no-such-program-xyz'"));
-        let twice = VariantArgs {
+        let message = |text: &str| parse_variant(text).unwrap_err().to_string();
+        assert!(message("no-such-program-xyz").contains("form NAME="));
+        assert!(message("a=no-such-program-xyz").contains("no program 'no-such-program-xyz'"));
+        let duplicate = VariantArgs {
             variant: vec!["a=sh".into(), "a=sh".into()],
             ..VariantArgs::default()
         };
         assert!(
-            variants(&twice)
+            variants(&duplicate)
                 .unwrap_err()
                 .to_string()
                 .contains("two variants are named 'a'")
@@ -273,24 +279,27 @@ mod tests {
     fn a_revision_ends_at_a_colon_outside_of_braces() {
         let read = |text: &str| {
             let revision = TypedRevision::parse_revision(text).unwrap()?;
-            Some((revision.typed, revision.program))
+            Some((revision.revision, revision.program))
         };
-        let found = |typed: &str, program: Option<&str>| {
-            Some((typed.to_owned(), program.map(PathBuf::from)))
+        let expected = |revision: &str, program: Option<&str>| {
+            Some((revision.to_owned(), program.map(PathBuf::from)))
         };
-        assert_eq!(read("rev:main"), found("main", None));
-        assert_eq!(read("rev:v1:out/a:b"), found("v1", Some("out/a:b")));
-        assert_eq!(read("rev:main@{12:30}:x"), found("main@{12:30}", Some("x")));
-        assert_eq!(read("rev:HEAD^{/fix: x}"), found("HEAD^{/fix: x}", None));
+        assert_eq!(read("rev:main"), expected("main", None));
+        assert_eq!(read("rev:v1:out/a:b"), expected("v1", Some("out/a:b")));
+        assert_eq!(
+            read("rev:main@{12:30}:x"),
+            expected("main@{12:30}", Some("x"))
+        );
+        assert_eq!(read("rev:HEAD^{/fix: x}"), expected("HEAD^{/fix: x}", None));
         assert_eq!(read("./rev:main"), None);
-        assert_eq!(read("rev:@base"), found("@base", None));
-        assert_eq!(read("rev:@base:main"), found("@base:main", None));
+        assert_eq!(read("rev:@base"), expected("@base", None));
+        assert_eq!(read("rev:@base:main"), expected("@base:main", None));
         assert_eq!(
             read("rev:@base:main:out/a"),
-            found("@base:main", Some("out/a"))
+            expected("@base:main", Some("out/a"))
         );
-        assert_eq!(read("rev:@base::out/a"), found("@base", Some("out/a")));
-        for broken in [
+        assert_eq!(read("rev:@base::out/a"), expected("@base", Some("out/a")));
+        for invalid in [
             "rev:@base:",
             "rev:@base::",
             "rev:@base:main:",
@@ -299,10 +308,10 @@ mod tests {
             "rev:main:",
             "rev:a\nb",
         ] {
-            let told = TypedRevision::parse_revision(broken)
+            let message = TypedRevision::parse_revision(invalid)
                 .unwrap_err()
                 .to_string();
-            assert!(told.contains("rev:REVISION[:PROGRAM]"), "{told}");
+            assert!(message.contains("rev:REVISION[:PROGRAM]"), "{message}");
         }
     }
 
@@ -310,7 +319,7 @@ mod tests {
     fn a_variant_may_be_a_revision_with_variables_and_arguments() {
         let (variant, revision) = parse_variant("base=A=1 rev:main --x").unwrap();
         assert_eq!((variant.program, &*variant.arguments[0]), (None, "--x"));
-        assert_eq!(revision.unwrap().typed, "main");
+        assert_eq!(revision.unwrap().revision, "main");
     }
 
     #[test]

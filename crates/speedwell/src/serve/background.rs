@@ -15,23 +15,23 @@ const SESSIONS_PER_WRITE: usize = 20;
 /// How often to look for new sessions.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Starts a thread that summarizes new sessions until the server stops. Failures are retried; pages
-/// show the errors of a store.
+/// Starts a thread that summarizes new sessions until the server stops. Failures are retried
+/// without a message, because the pages show the errors of a store.
 pub fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
     std::thread::spawn(move || {
         lower_priority();
         while !stopper.is_stopped() {
             let stores = site.store_paths().unwrap_or_default();
-            let left: usize = stores
+            let remaining: usize = stores
                 .iter()
                 .map(|path| summarize_store(path).unwrap_or(0))
                 .sum();
-            let waits = if left > 0 {
+            let pause = if remaining > 0 {
                 Duration::ZERO
             } else {
                 CHECK_INTERVAL
             };
-            for _ in 0..waits.as_millis() / 100 {
+            for _ in 0..pause.as_millis() / 100 {
                 if stopper.is_stopped() {
                     return;
                 }
@@ -41,18 +41,18 @@ pub fn spawn_summarizer(site: Arc<SiteState>, stopper: ServerStopper) {
     });
 }
 
-/// Summarizes some sessions of a store; returns how many are left. Does nothing during a
-/// measurement, which it would disturb.
+/// Summarizes some sessions of a store; returns how many remain. Does nothing during a measurement,
+/// which it would disturb.
 fn summarize_store(path: &Path) -> anyhow::Result<usize> {
     if Store::server_address(path).is_none() && !path.is_file() {
         return Ok(0);
     }
-    let viewed = Store::open_to_view(path)?;
-    let running = viewed.running_sessions(1)?;
-    let is_measured = running.iter().any(|session| !session.is_killed);
-    if is_measured || viewed.find_sessions_without_points()?.is_empty() {
+    let store = Store::open_to_view(path)?;
+    let running = store.running_sessions(1)?;
+    let is_measuring = running.iter().any(|session| !session.is_killed);
+    if is_measuring || store.find_sessions_without_points()?.is_empty() {
         return Ok(0);
     }
-    drop(viewed);
+    drop(store);
     summarize_sessions(&mut Store::open(path)?, SESSIONS_PER_WRITE)
 }

@@ -49,15 +49,16 @@ pub struct RestoreArgs {
 pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
     let path = args.store.database_path()?;
     let store = Store::open_to_read(&path)?;
-    let named = args.file.display();
-    // Never overwrite an earlier backup, and write to another name first, so that half a backup is
-    // not mistaken for a whole one.
+    let displayed_file = args.file.display();
+    // Never overwrite an earlier backup, and write to another name first, so that a partial backup
+    // is not mistaken for a complete one.
     ensure!(
         !args.file.exists(),
-        "'{named}' already exists\nhint: name another file"
+        "'{displayed_file}' already exists\nhint: name another file"
     );
-    let part = args.file.with_extension("part");
-    let file = File::create(&part).with_context(|| format!("cannot write '{}'", part.display()))?;
+    let partial_file = args.file.with_extension("part");
+    let file = File::create(&partial_file)
+        .with_context(|| format!("cannot write '{}'", partial_file.display()))?;
     let mut out = BufWriter::new(file);
     write_backup_header(&mut out, unix_time_ms())?;
     let mut sessions = 0;
@@ -73,11 +74,12 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
     end_backup(&mut out, (projects.len(), sessions))?;
     out.flush()?;
     out.get_ref().sync_all()?;
-    std::fs::rename(&part, &args.file).with_context(|| format!("cannot write '{named}'"))?;
+    std::fs::rename(&partial_file, &args.file)
+        .with_context(|| format!("cannot write '{displayed_file}'"))?;
     let project_count = format_count(projects.len(), "project", "projects");
     let session_count = format_count(sessions, "session", "sessions");
     status::print_note(&format!(
-        "wrote {session_count} of {project_count} to '{named}'"
+        "wrote {session_count} of {project_count} to '{displayed_file}'"
     ));
     Ok(CommandStatus::DONE)
 }
@@ -87,39 +89,39 @@ pub fn back_up(args: &BackupArgs) -> anyhow::Result<CommandStatus> {
 /// # Errors
 /// Fails if it is not a valid backup, or the store cannot be written.
 pub fn restore_backup(args: &RestoreArgs) -> anyhow::Result<CommandStatus> {
-    let named = args.file.display();
-    let read = || format!("cannot restore '{named}'");
+    let displayed_file = args.file.display();
+    let context = || format!("cannot restore '{displayed_file}'");
     let scratch = ScratchFolder::new()?;
-    let mut file =
-        open_seekable(&args.file, &scratch).with_context(|| format!("cannot read '{named}'"))?;
+    let mut file = open_seekable(&args.file, &scratch)
+        .with_context(|| format!("cannot read '{displayed_file}'"))?;
     BackupLines::new(BufReader::new(&file))
         .and_then(BackupLines::validate)
-        .with_context(read)?;
+        .with_context(context)?;
     file.rewind()?;
-    let lines = BackupLines::new(BufReader::new(&file)).with_context(read)?;
+    let lines = BackupLines::new(BufReader::new(&file)).with_context(context)?;
     let has_end = lines.has_end();
     let path = args.store.database_path()?;
     let is_new = Store::server_address(&path).is_none() && !path.exists();
-    let restored = restore_all(&path, lines);
-    if is_new && restored.is_err() {
+    let result = restore_all(&path, lines);
+    if is_new && result.is_err() {
         remove_store(&path);
     }
-    let totals = restored.with_context(read)?;
-    let sessions = |number| format_count(number, "session", "sessions");
-    let mut words = format!("restored {}", sessions(totals.sessions));
+    let totals = result.with_context(context)?;
+    let format_sessions = |number| format_count(number, "session", "sessions");
+    let mut message = format!("restored {}", format_sessions(totals.sessions));
     if totals.known > 0 {
-        words += &format!("; already present: {}", sessions(totals.known));
+        message += &format!("; already present: {}", format_sessions(totals.known));
     }
     if totals.deleted > 0 {
-        words += &format!(
+        message += &format!(
             "; not restored, because deleted here: {}",
-            sessions(totals.deleted)
+            format_sessions(totals.deleted)
         );
     }
-    status::print_note(&words);
+    status::print_note(&message);
     if !has_end {
         status::print_note(&format!(
-            "'{named}' was written by an older version, without a final count of sessions: compare the number above \
+            "'{displayed_file}' was written by an older version, without a final count of sessions: compare the number above \
              with the output of 'speedwell serve backup'"
         ));
     }
@@ -148,31 +150,31 @@ fn restore_all(
     path: &Path,
     mut lines: BackupLines<BufReader<&File>>,
 ) -> anyhow::Result<RestoreSummary> {
-    let mut first = Store::open(path)?;
+    let mut first_store = Store::open(path)?;
     let mut totals = RestoreSummary::default();
     while let Some((name, is_public)) = lines.next_project()? {
-        let done = match name.as_str() {
-            "" => restore_project(&mut first, &mut lines)?,
+        let summary = match name.as_str() {
+            "" => restore_project(&mut first_store, &mut lines)?,
             name => {
-                let project: StoredProject = first.add_project(name)?;
-                first.set_project_visibility(name, is_public)?;
-                let mut store = Store::open(&first.project_path(&project)?)?;
+                let project: StoredProject = first_store.add_project(name)?;
+                first_store.set_project_visibility(name, is_public)?;
+                let mut store = Store::open(&first_store.project_path(&project)?)?;
                 restore_project(&mut store, &mut lines)?
             }
         };
-        totals.sessions += done.sessions;
-        totals.known += done.known;
-        totals.deleted += done.deleted;
+        totals.sessions += summary.sessions;
+        totals.known += summary.known;
+        totals.deleted += summary.deleted;
     }
     Ok(totals)
 }
 
 /// Removes the files of a store that this restore has created. Failures to remove them are ignored:
-/// the error that is reported says why half a store remains.
+/// the reported error of the restore explains why a partial store remains.
 fn remove_store(path: &Path) {
-    for ending in ["", "-wal", "-shm"] {
+    for suffix in ["", "-wal", "-shm"] {
         let mut name = path.as_os_str().to_owned();
-        name.push(ending);
+        name.push(suffix);
         let _ = std::fs::remove_file(name);
     }
     let _ = std::fs::remove_dir_all(Store::projects_folder(path));
@@ -183,24 +185,24 @@ fn restore_project(
     store: &mut Store,
     lines: &mut BackupLines<BufReader<&File>>,
 ) -> anyhow::Result<RestoreSummary> {
-    let done = store.restore_project(lines)?;
+    let summary = store.restore_project(lines)?;
     for number in store.find_sessions_without_points()? {
         history::store_points(store, number)?;
     }
-    Ok(done)
+    Ok(summary)
 }
 
-/// Opens the store of a project; the first one without a name.
+/// Opens the store of the named project, or that of the first project if no name is given.
 ///
 /// # Errors
 /// Fails if there is no such project.
 pub fn open_project_store(path: &Path, name: Option<&str>) -> anyhow::Result<Store> {
-    let first = Store::open(path)?;
+    let first_store = Store::open(path)?;
     let Some(name) = name else {
-        return Ok(first);
+        return Ok(first_store);
     };
-    let project = first.find_project(name)?.with_context(|| {
+    let project = first_store.find_project(name)?.with_context(|| {
         format!("unknown project '{name}'\nhint: speedwell serve project list shows all projects")
     })?;
-    Store::open(&first.project_path(&project)?)
+    Store::open(&first_store.project_path(&project)?)
 }

@@ -15,14 +15,14 @@ use std::time::{Duration, Instant};
 
 /// How long the dashboard stays up after the last viewer.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
-/// How soon a viewer, a pressed key or an interrupt is noticed.
+/// Poll interval for viewers, a pressed key and interrupts.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A dashboard served by its own thread.
 pub struct DashboardThread {
     site: Arc<SiteState>,
     stopper: speedwell_serve::ServerStopper,
-    serving: Option<JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl DashboardThread {
@@ -45,7 +45,7 @@ impl DashboardThread {
             stopper,
             ..
         } = ready;
-        let serving = std::thread::spawn(move || {
+        let thread = std::thread::spawn(move || {
             if let Err(error) = server.run() {
                 status::print_warning(&format!("The dashboard stopped: {error}."));
             }
@@ -53,35 +53,35 @@ impl DashboardThread {
         Ok(DashboardThread {
             site,
             stopper,
-            serving: Some(serving),
+            thread: Some(thread),
         })
     }
 
     /// Keeps serving until Enter or Ctrl-C, or for a minute after the last viewer. Without a
     /// terminal and without viewers, it returns immediately.
     pub fn wait_for_viewers(self) {
-        let is_attended = std::io::stdin().is_terminal();
-        if !is_attended && !self.site.has_responded() {
+        let has_terminal = std::io::stdin().is_terminal();
+        if !has_terminal && !self.site.has_responded() {
             return;
         }
         status::print_note(
             "the dashboard stays up until you press Enter, or for a minute after the last viewer left",
         );
-        let is_over = Arc::new(AtomicBool::new(false));
-        if is_attended {
-            let is_over = is_over.clone();
+        let has_ended = Arc::new(AtomicBool::new(false));
+        if has_terminal {
+            let has_ended = has_ended.clone();
             std::thread::spawn(move || {
                 let _ = std::io::stdin().read_line(&mut String::new());
-                is_over.store(true, Ordering::Relaxed);
+                has_ended.store(true, Ordering::Relaxed);
             });
         }
-        let mut seen = Instant::now();
-        while !is_over.load(Ordering::Relaxed)
+        let mut last_seen = Instant::now();
+        while !has_ended.load(Ordering::Relaxed)
             && !process::is_interrupt_requested()
-            && seen.elapsed() < IDLE_TIMEOUT
+            && last_seen.elapsed() < IDLE_TIMEOUT
         {
             if self.site.count_viewers() > 0 {
-                seen = Instant::now();
+                last_seen = Instant::now();
             }
             std::thread::sleep(POLL_INTERVAL);
         }
@@ -91,8 +91,8 @@ impl DashboardThread {
 impl Drop for DashboardThread {
     fn drop(&mut self) {
         self.stopper.stop();
-        if let Some(serving) = self.serving.take() {
-            let _ = serving.join();
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
         }
     }
 }

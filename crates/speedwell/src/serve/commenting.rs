@@ -1,5 +1,5 @@
-//! Comments on pull requests: one comment and one commit status each, after a session of it was
-//! pushed.
+//! Comments on pull requests: one comment and one commit status each, after a session of the pull
+//! request was pushed.
 //!
 //! Pending updates are in the store, so a server that is killed continues where it was, and updates
 //! are retried while the forge is unreachable. `pull_answer.rs` decides on the text. Start at
@@ -28,56 +28,58 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How soon a pushed session is noticed.
+/// Poll interval for pushed sessions.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// How often to look for sessions received by other servers, and for updates to retry.
 const CHECK_INTERVAL: Duration = Duration::from_secs(5);
 /// Delay after the first failed attempt; doubled each time.
-const FIRST_WAIT_MS: i64 = 60_000;
-const LONGEST_WAIT_MS: i64 = 3_600_000;
+const MIN_RETRY_DELAY_MS: i64 = 60_000;
+const MAX_RETRY_DELAY_MS: i64 = 3_600_000;
 /// Sessions of a pull request from which the order of its revisions is derived.
 const MAX_SESSIONS: usize = 200;
 
 /// Posts pending updates until the server stops. Links use the public URL.
 pub fn spawn_commenter(site: Arc<SiteState>, stopper: ServerStopper, public_url: Option<String>) {
     std::thread::spawn(move || {
-        let mut seen = 0;
-        let mut looked: Option<Instant> = None;
+        let mut last_count = 0;
+        let mut last_checked_at: Option<Instant> = None;
         while !stopper.is_stopped() {
-            let arrived = site.upload_count();
-            if arrived != seen || looked.is_none_or(|last| last.elapsed() >= CHECK_INTERVAL) {
-                seen = arrived;
+            let count = site.upload_count();
+            if count != last_count
+                || last_checked_at.is_none_or(|checked_at| checked_at.elapsed() >= CHECK_INTERVAL)
+            {
+                last_count = count;
                 post_all(&site, public_url.as_deref());
-                looked = Some(Instant::now());
+                last_checked_at = Some(Instant::now());
             }
             std::thread::sleep(POLL_INTERVAL);
         }
     });
 }
 
-/// Posts the pending updates of all projects. Store failures are retried, and their pages report
-/// them.
+/// Posts the pending updates of all projects. Failures of a store are retried without a message,
+/// because the project's pages report them.
 fn post_all(site: &SiteState, public_url: Option<&str>) {
     for (project, _) in site.list_projects().unwrap_or_default() {
         let setting = project.exists().then(|| {
             project.with_reader(|store| {
-                let is_owed = store.has_due_comments(unix_time_ms())?;
-                Ok(store.forge_setting()?.filter(|_| is_owed))
+                let is_due = store.has_due_comments(unix_time_ms())?;
+                Ok(store.forge_setting()?.filter(|_| is_due))
             })
         });
         let Some(Ok(Some(setting))) = setting else {
             continue;
         };
         let link = public_url.map(|url| format!("{}/{}", url.trim_end_matches('/'), project.name));
-        let teller = CommentPoster {
+        let poster = CommentPoster {
             site,
             project: &project.name,
             setting: &setting,
             link,
         };
-        if let Err(why) = teller.post_pending(project.path()) {
+        if let Err(error) = poster.post_pending(project.path()) {
             status::print_warning(&format!(
-                "Cannot comment for project '{}': {why:#}.",
+                "Cannot comment for project '{}': {error:#}.",
                 project.name
             ));
         }
@@ -96,27 +98,27 @@ impl CommentPoster<'_> {
     fn post_pending(&self, path: &Path) -> anyhow::Result<()> {
         let mut store = Store::open(path)?;
         while let Some(job) = store.claim_comment(unix_time_ms())? {
-            let done = self.post_update(&mut store, &job);
-            let result = match &done {
+            let result_of_post = self.post_update(&mut store, &job);
+            let result = match &result_of_post {
                 Ok(()) => "done".to_owned(),
-                Err(why) => format!("{why:#}"),
+                Err(error) => format!("{error:#}"),
             };
             let pull = format!("{}#{}", self.setting.repository, job.pull);
             self.site
                 .record_server_action(self.project, "comment", &pull, &result);
-            if done.is_err() {
+            if result_of_post.is_err() {
                 status::print_warning(&format!("Cannot comment on {pull}: {result}."));
             }
-            store.finish_comment(&job_after_attempt(job, done.err()))?;
+            store.finish_comment(&job_after_attempt(job, result_of_post.err()))?;
         }
         Ok(())
     }
 
     /// Posts one update.
     fn post_update(&self, store: &mut Store, job: &CommentJob) -> anyhow::Result<()> {
-        let place = parse_pull_request(&self.setting.repository, &job.pull)?;
+        let pull_request = parse_pull_request(&self.setting.repository, &job.pull)?;
         let token = read_token(Path::new(&self.setting.token_file))?;
-        let client = ForgeClient::new(place.clone(), token);
+        let client = ForgeClient::new(pull_request.clone(), token);
         let answer = match job.session {
             Some(number) => Some(self.build_answer(store, job, number)?),
             None => None,
@@ -131,17 +133,18 @@ impl CommentPoster<'_> {
             status: Some(self.commit_status(job, answer.as_ref())),
         };
         let parents = revision_parents(store, &job.pull)?;
-        let outcome =
-            client.post_update(&update, &|one, other| order_revisions(&parents, one, other));
-        let posted = &outcome.comment;
+        let outcome = client.post_update(&update, &|first, second| {
+            order_revisions(&parents, first, second)
+        });
+        let comment_outcome = &outcome.comment;
         let is_new = matches!(
-            posted,
+            comment_outcome,
             Some(Ok(CommentOutcome::Created(_) | CommentOutcome::Edited(_)))
         );
         if let Some(answer) = answer.filter(|_| is_new) {
             store.store_comment(&PostedComment {
-                forge: place.forge.to_string(),
-                repository: place.repository.clone(),
+                forge: pull_request.forge.to_string(),
+                repository: pull_request.repository.clone(),
                 pull: job.pull.clone(),
                 revision: job.revision.clone(),
                 posted_unix_ms: unix_time_ms(),
@@ -160,13 +163,13 @@ impl CommentPoster<'_> {
     }
 
     fn commit_status(&self, job: &CommentJob, answer: Option<&PullAnswer>) -> CommitStatus {
-        let arriving = "measured; the results are arriving";
+        let pending_description = "measured; the results are arriving";
         CommitStatus {
             revision: job.revision.clone(),
             context: format!("speedwell/{}", self.setting.check),
             state: answer.map_or(CommitState::Pending, |answer| answer.state),
             description: answer
-                .map_or(arriving, |answer| &answer.description)
+                .map_or(pending_description, |answer| &answer.description)
                 .to_owned(),
             at_unix_ms: answer.map(|answer| answer.stamp.at_unix_ms),
             link: self.page_url(job),
@@ -182,11 +185,11 @@ impl CommentPoster<'_> {
     ) -> anyhow::Result<PullAnswer> {
         let started_unix_ms = store.load_session_without_runs(number)?.started_unix_ms;
         let options = options_of(self.setting);
-        let compared = parse_comparison(&options).and_then(|comparison| {
-            let found = comparison_sources(store, number)?;
-            compare_sources(store, &found, &comparison)
+        let answer_or_error = parse_comparison(&options).and_then(|comparison| {
+            let sources = comparison_sources(store, number)?;
+            compare_sources(store, &sources, &comparison)
         });
-        let mut answer = compared.unwrap_or_else(pull_answer::not_compared);
+        let mut answer = answer_or_error.unwrap_or_else(pull_answer::not_compared);
         // Set even if nothing could be compared: the newer update is the one measured later.
         answer.stamp = ResultStamp {
             revision: job.revision.clone(),
@@ -208,19 +211,19 @@ fn comparison_sources(store: &mut Store, number: i64) -> anyhow::Result<Vec<Comp
         return (LOOKUPS.sources)(store, &[format!("@{number}")]);
     }
     let base = base_session(store, &session)?;
-    let other = store
+    let base_origin = store
         .find_overview(base)?
         .and_then(|session| session.origin);
-    let [old, new] = [other.as_ref(), session.origin.as_ref()]
+    let [old, new] = [base_origin.as_ref(), session.origin.as_ref()]
         .map(|origin| origin.map_or("?", CodeOrigin::short));
-    let mut found = (LOOKUPS.sources)(store, &[format!("@{base}"), format!("@{number}")])?;
-    if let [first, second] = &mut found[..]
+    let mut sources = (LOOKUPS.sources)(store, &[format!("@{base}"), format!("@{number}")])?;
+    if let [first, second] = &mut sources[..]
         && old != new
     {
         first.label = old.to_owned();
         second.label = new.to_owned();
     }
-    Ok(found)
+    Ok(sources)
 }
 
 /// Returns the newest session of the base revision from the same machine.
@@ -246,9 +249,9 @@ fn base_session(store: &mut Store, session: &Session) -> anyhow::Result<i64> {
         revision: Some(base.clone()),
         ..SessionFilter::default()
     };
-    let measured = store.select_sessions(&filter, MAX_SESSIONS)?;
+    let sessions = store.select_sessions(&filter, MAX_SESSIONS)?;
     // A session that belongs to a pull request itself may have been measured with other options.
-    let candidates = measured
+    let candidates = sessions
         .iter()
         .filter(|session| session.runs > 0 && session.number != number);
     let newest = candidates
@@ -280,25 +283,25 @@ fn revision_parents(store: &Store, pull: &str) -> anyhow::Result<HashMap<String,
 /// Orders two revisions, if sessions show that one is an ancestor of the other.
 fn order_revisions(
     parents: &HashMap<String, Vec<String>>,
-    one: &str,
-    other: &str,
+    first: &str,
+    second: &str,
 ) -> Option<Ordering> {
-    let leads_to = |from: &str, to: &str| {
-        let mut waiting = vec![from];
-        let mut seen: Vec<&str> = Vec::new();
-        while let Some(revision) = waiting.pop() {
-            if revision == to {
+    let leads_to = |start: &str, target: &str| {
+        let mut pending = vec![start];
+        let mut visited: Vec<&str> = Vec::new();
+        while let Some(revision) = pending.pop() {
+            if revision == target {
                 return true;
             }
-            if !seen.contains(&revision) {
-                seen.push(revision);
+            if !visited.contains(&revision) {
+                visited.push(revision);
                 let parents_of_revision = parents.get(revision).into_iter().flatten();
-                waiting.extend(parents_of_revision.map(String::as_str));
+                pending.extend(parents_of_revision.map(String::as_str));
             }
         }
         false
     };
-    match (leads_to(one, other), leads_to(other, one)) {
+    match (leads_to(first, second), leads_to(second, first)) {
         (true, true) => Some(Ordering::Equal),
         (true, false) => Some(Ordering::Greater),
         (false, true) => Some(Ordering::Less),
@@ -316,17 +319,17 @@ fn job_after_attempt(job: CommentJob, failure: Option<anyhow::Error>) -> Comment
             ..job
         };
     };
-    let forge = failure.downcast_ref::<Error>();
-    let is_passing = matches!(forge, Some(Error::Unreachable { .. }));
-    let wait = FIRST_WAIT_MS.saturating_mul(1 << job.attempts.min(10));
+    let forge_error = failure.downcast_ref::<Error>();
+    let is_temporary = matches!(forge_error, Some(Error::Unreachable { .. }));
+    let delay_ms = MIN_RETRY_DELAY_MS.saturating_mul(1 << job.attempts.min(10));
     CommentJob {
-        state: if is_passing {
+        state: if is_temporary {
             CommentState::Waiting
         } else {
             CommentState::Refused
         },
         attempts: job.attempts + 1,
-        next_unix_ms: unix_time_ms() + wait.min(LONGEST_WAIT_MS),
+        next_unix_ms: unix_time_ms() + delay_ms.min(MAX_RETRY_DELAY_MS),
         reason: Some(format!("{failure:#}").replace("\nhint: ", "; ")),
         ..job
     }
@@ -338,14 +341,14 @@ mod tests {
 
     #[test]
     fn sessions_tell_which_revision_follows_which() {
-        let known: HashMap<String, Vec<String>> = [("c", "b"), ("b", "a")]
-            .map(|(one, parent)| (one.to_owned(), vec![parent.to_owned()]))
+        let parents: HashMap<String, Vec<String>> = [("c", "b"), ("b", "a")]
+            .map(|(revision, parent)| (revision.to_owned(), vec![parent.to_owned()]))
             .into();
-        assert_eq!(order_revisions(&known, "c", "a"), Some(Ordering::Greater));
-        assert_eq!(order_revisions(&known, "b", "c"), Some(Ordering::Less));
-        assert_eq!(order_revisions(&known, "b", "b"), Some(Ordering::Equal));
+        assert_eq!(order_revisions(&parents, "c", "a"), Some(Ordering::Greater));
+        assert_eq!(order_revisions(&parents, "b", "c"), Some(Ordering::Less));
+        assert_eq!(order_revisions(&parents, "b", "b"), Some(Ordering::Equal));
         assert_eq!(
-            order_revisions(&known, "x", "a"),
+            order_revisions(&parents, "x", "a"),
             None,
             "another line of work"
         );
@@ -362,14 +365,17 @@ mod tests {
             state: CommentState::Waiting,
             reason: None,
         };
-        let away = Error::Unreachable {
-            place: "o/n#12".into(),
-            what: "write a comment",
+        let unreachable = Error::Unreachable {
+            pull_request: "o/n#12".into(),
+            action: "write a comment",
             reason: "status 502".into(),
         };
-        let again = job_after_attempt(job.clone(), Some(away.into()));
-        assert_eq!((again.state, again.attempts), (CommentState::Waiting, 1));
-        assert!(again.next_unix_ms > unix_time_ms());
+        let retried = job_after_attempt(job.clone(), Some(unreachable.into()));
+        assert_eq!(
+            (retried.state, retried.attempts),
+            (CommentState::Waiting, 1)
+        );
+        assert!(retried.next_unix_ms > unix_time_ms());
         let refused = job_after_attempt(job.clone(), Some(anyhow::anyhow!("no token")));
         assert_eq!(refused.state, CommentState::Refused);
         assert_eq!(job_after_attempt(job, None).state, CommentState::Said);

@@ -1,7 +1,6 @@
 //! `speedwell serve forge`: where the server comments on the pull requests of a project.
-//!
 //! Only users with access to the server's command line can change that: no page and no session can
-//! name another place. Start at [`run`].
+//! name another repository. Start at [`run`].
 
 use super::backup::open_project_store;
 use super::lookups::parse_comparison;
@@ -82,11 +81,11 @@ impl ShowArgs {
         let path = self.store.database_path()?;
         // The first project can also be selected by its name in addresses.
         let first_project = project_name(&path);
-        let named = self
+        let name = self
             .project
             .as_deref()
             .filter(|name| *name != first_project);
-        Ok((open_project_store(&path, named)?, Store::open(&path)?))
+        Ok((open_project_store(&path, name)?, Store::open(&path)?))
     }
 }
 
@@ -110,15 +109,15 @@ fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
     );
     let file = absolute(&args.token_file)?;
     match read_token(&file) {
-        Err(why) if file.exists() => return Err(why),
+        Err(error) if file.exists() => return Err(error),
         Err(_) => status::print_warning(&format!(
             "'{}' does not exist yet: the server cannot comment until it can read it.",
             file.display()
         )),
         Ok(_) => {}
     }
-    let given = [("fail-on", &args.fail_on), ("threshold", &args.threshold)];
-    let options: Vec<(String, String)> = given
+    let option_values = [("fail-on", &args.fail_on), ("threshold", &args.threshold)];
+    let options: Vec<(String, String)> = option_values
         .into_iter()
         .filter_map(|(name, value)| Some((name.to_owned(), value.clone()?)))
         .collect();
@@ -132,9 +131,9 @@ fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
         options,
     };
     parse_comparison(&options_of(&setting))?;
-    let (mut tables, mut first) = args.project.open_stores()?;
-    tables.set_forge(Some(&setting))?;
-    record_action(&mut first, "forge set", &setting.repository)?;
+    let (mut project_store, mut first_store) = args.project.open_stores()?;
+    project_store.set_forge(Some(&setting))?;
+    record_action(&mut first_store, "forge set", &setting.repository)?;
     status::print_note(&format!(
         "the server comments on pull requests of {} when their sessions are pushed",
         setting.repository
@@ -143,22 +142,22 @@ fn set_forge(args: &SetArgs) -> anyhow::Result<CommandStatus> {
 }
 
 fn show_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
-    let (tables, _) = args.open_stores()?;
-    let Some(setting) = tables.forge_setting()? else {
+    let (project_store, _) = args.open_stores()?;
+    let Some(setting) = project_store.forge_setting()? else {
         status::print_note("the server does not comment on pull requests of this project");
-        return Ok(CommandStatus::NO);
+        return Ok(CommandStatus::NEGATIVE);
     };
     status::write_stdout(serde_json::to_string_pretty(&setting)? + "\n")?;
     Ok(CommandStatus::DONE)
 }
 
 fn remove_forge(args: &ShowArgs) -> anyhow::Result<CommandStatus> {
-    let (mut tables, mut first) = args.open_stores()?;
-    let Some(setting) = tables.forge_setting()? else {
+    let (mut project_store, mut first_store) = args.open_stores()?;
+    let Some(setting) = project_store.forge_setting()? else {
         bail!("the server does not comment on pull requests of this project");
     };
-    tables.set_forge(None)?;
-    record_action(&mut first, "forge remove", &setting.repository)?;
+    project_store.set_forge(None)?;
+    record_action(&mut first_store, "forge remove", &setting.repository)?;
     status::print_note("the server no longer comments there; existing comments remain");
     Ok(CommandStatus::DONE)
 }
@@ -176,12 +175,12 @@ pub fn options_of(setting: &ForgeSetting) -> Vec<(&str, &str)> {
 /// # Errors
 /// Fails if the repository is not valid, or its server would receive the token unencrypted.
 pub fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullRequestRef> {
-    let place = format!("{repository}#{pull}").parse::<PullRequestRef>();
-    place.map_err(|why| match why {
+    let parsed = format!("{repository}#{pull}").parse::<PullRequestRef>();
+    parsed.map_err(|error| match error {
         ParsePullRequestError::InvalidForm(_) => anyhow!(
             "cannot parse repository '{repository}'\nhint: github:OWNER/NAME, gitlab:GROUP/NAME or gitea:https://HOST/OWNER/NAME"
         ),
-        ParsePullRequestError::Unencrypted(_) => why.into(),
+        ParsePullRequestError::Unencrypted(_) => error.into(),
     })
 }
 
@@ -190,14 +189,18 @@ pub fn parse_pull_request(repository: &str, pull: &str) -> anyhow::Result<PullRe
 /// # Errors
 /// Fails if the file cannot be read, is empty, or is readable by others.
 pub fn read_token(file: &Path) -> anyhow::Result<ForgeToken> {
-    let named = file.display();
-    let data = fs::metadata(file).with_context(|| format!("cannot read the token in '{named}'"))?;
+    let displayed_file = file.display();
+    let metadata = fs::metadata(file)
+        .with_context(|| format!("cannot read the token in '{displayed_file}'"))?;
     ensure!(
-        data.permissions().mode() & 0o077 == 0,
-        "the token in '{named}' can be read by others\nhint: chmod 600 '{named}'"
+        metadata.permissions().mode() & 0o077 == 0,
+        "the token in '{displayed_file}' can be read by others\nhint: chmod 600 '{displayed_file}'"
     );
-    let text =
-        fs::read_to_string(file).with_context(|| format!("cannot read the token in '{named}'"))?;
-    ensure!(!text.trim().is_empty(), "'{named}' contains no token");
+    let text = fs::read_to_string(file)
+        .with_context(|| format!("cannot read the token in '{displayed_file}'"))?;
+    ensure!(
+        !text.trim().is_empty(),
+        "'{displayed_file}' contains no token"
+    );
     Ok(ForgeToken::new(text))
 }

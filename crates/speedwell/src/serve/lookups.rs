@@ -39,31 +39,29 @@ const SESSIONS_PER_REQUEST: usize = 200;
 /// Maximum number of points per series on a page.
 const MAX_POINTS: usize = 5_000;
 
-fn read_sources(store: &Store, words: &[String]) -> anyhow::Result<Vec<ComparisonSource>> {
-    let operands = operand::parse_stored(words)?;
+fn read_sources(store: &Store, references: &[String]) -> anyhow::Result<Vec<ComparisonSource>> {
+    let operands = operand::parse_stored(references)?;
     let sources = source::read_stored(&operands, store)?;
-    let named = sources
-        .into_iter()
-        .map(|(source, taken_for)| ComparisonSource {
-            label: source.label,
-            session: source.session,
-            variant: source.variant,
-            resolved_as: taken_for,
-        });
-    Ok(named.collect())
+    let comparison_sources = sources.into_iter().map(|(source, note)| ComparisonSource {
+        label: source.label,
+        session: source.session,
+        variant: source.variant,
+        resolved_as: note,
+    });
+    Ok(comparison_sources.collect())
 }
 
 fn evaluate_gate(
     store: &Store,
-    words: &[String],
+    references: &[String],
     options: &[(&str, &str)],
 ) -> anyhow::Result<GateResult> {
     let comparison = parse_comparison(options)?;
-    let answer = compare_sources(store, &read_sources(store, words)?, &comparison)?;
+    let answer = compare_sources(store, &read_sources(store, references)?, &comparison)?;
     Ok(GateResult {
         status: match answer.state {
-            CommitState::Failure => CommandStatus::NO.code(),
-            CommitState::Error => CommandStatus::COULD_NOT.code(),
+            CommitState::Failure => CommandStatus::NEGATIVE.code(),
+            CommitState::Error => CommandStatus::FAILED.code(),
             CommitState::Success | CommitState::Pending => CommandStatus::DONE.code(),
         },
         message: answer.description,
@@ -73,10 +71,10 @@ fn evaluate_gate(
 /// Compares the sources.
 pub(super) fn compare_sources(
     store: &Store,
-    found: &[ComparisonSource],
+    sources: &[ComparisonSource],
     comparison: &ComparisonArgs,
 ) -> anyhow::Result<PullAnswer> {
-    let labelled: Vec<LabelledSession<'_>> = found
+    let labelled: Vec<LabelledSession<'_>> = sources
         .iter()
         .map(|source| {
             (
@@ -86,9 +84,9 @@ pub(super) fn compare_sources(
             )
         })
         .collect();
-    let sessions = found.iter().map(|source| &source.session);
+    let sessions = sources.iter().map(|source| &source.session);
     let settings = comparison.analysis_settings(&[], None);
-    pull_answer::of_comparison(&labelled, &settings, comparison.fail_on, |findings| {
+    pull_answer::answer_from_comparison(&labelled, &settings, comparison.fail_on, |findings| {
         mark_known(findings, sessions, store);
     })
 }
@@ -98,34 +96,42 @@ fn build_settings(options: &[(&str, &str)]) -> anyhow::Result<AnalysisSettings> 
     Ok(parse_comparison(options)?.analysis_settings(&[], None))
 }
 
-/// Parses comparison options like the command line.
+/// Parses comparison options as the command line does.
 ///
 /// # Errors
 /// Fails if there is no such option, or its value is invalid.
 pub fn parse_comparison(options: &[(&str, &str)]) -> anyhow::Result<ComparisonArgs> {
-    let words = options
+    let arguments = options
         .iter()
         .map(|(name, value)| format!("--{name}={value}"));
     let grammar = clap::Command::new("compare").no_binary_name(true);
     let parsed = ComparisonArgs::augment_args(grammar)
-        .try_get_matches_from(words)
+        .try_get_matches_from(arguments)
         .and_then(|matches| ComparisonArgs::from_arg_matches(&matches));
     parsed.map_err(|error| {
         let text = error.to_string();
-        let first = text.lines().next().unwrap_or_default();
-        anyhow!("{}", first.trim_start_matches("error: "))
+        let first_line = text.lines().next().unwrap_or_default();
+        anyhow!("{}", first_line.trim_start_matches("error: "))
     })
 }
 
-fn load_trend(path: &Path, course: &TrendQuery, missing: usize) -> anyhow::Result<ProjectHistory> {
-    let exactly = |case: &String| Regex::new(&format!("^{}$", regex::escape(case)));
+fn load_trend(
+    path: &Path,
+    query: &TrendQuery,
+    max_missing: usize,
+) -> anyhow::Result<ProjectHistory> {
+    let exact_pattern = |case: &String| Regex::new(&format!("^{}$", regex::escape(case)));
     let request = HistoryRequest {
-        branch: course.branch.clone(),
-        filters: course.case.iter().map(exactly).collect::<Result<_, _>>()?,
-        metrics: course.metrics.clone(),
+        branch: query.branch.clone(),
+        filters: query
+            .case
+            .iter()
+            .map(exact_pattern)
+            .collect::<Result<_, _>>()?,
+        metrics: query.metrics.clone(),
         threshold: default_threshold()?,
-        includes_details: course.includes_details,
-        sessions_without_points: Some(missing),
+        includes_details: query.includes_details,
+        sessions_without_points: Some(max_missing),
         max_points: Some(MAX_POINTS),
         ..HistoryRequest::default()
     };
@@ -138,15 +144,15 @@ fn with_derived_store<T>(
     path: &Path,
     work: impl Fn(&mut Store) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let done = work(&mut Store::open_to_derive(path)?);
-    match done {
+    let result = work(&mut Store::open_to_derive(path)?);
+    match result {
         Err(error)
             if StoreErrorKind::from_error(&error) == StoreErrorKind::DiskFull
                 && Store::server_address(path).is_none() =>
         {
             work(&mut Store::open_copy_to_derive(path)?)
         }
-        done => done,
+        result => result,
     }
 }
 

@@ -103,9 +103,9 @@ pub fn with_dashboard<T>(
     #[cfg(feature = "serve")]
     {
         let dashboard = beside::DashboardThread::start(path)?;
-        let done = work()?;
+        let result = work()?;
         dashboard.wait_for_viewers();
-        Ok(done)
+        Ok(result)
     }
     #[cfg(not(feature = "serve"))]
     {

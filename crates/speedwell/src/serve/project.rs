@@ -56,8 +56,8 @@ pub fn run(args: &ProjectArgs) -> anyhow::Result<CommandStatus> {
     }
 }
 
-/// Returns the project of that name, creating it if needed. The first project goes by its name in
-/// addresses.
+/// Returns the project of that name, creating it if needed. The first project is selected by the
+/// name that it has in URLs.
 ///
 /// # Errors
 /// Fails if the name is not valid, or the store cannot be written.
@@ -76,12 +76,12 @@ fn add_project(args: &AddArgs) -> anyhow::Result<CommandStatus> {
     let project = ensure_project(&mut store, &path, &args.name)?;
     store.set_project_visibility(&project.name, args.public)?;
     record_action(&mut store, "project add", &args.name)?;
-    let who = if args.public {
+    let readers = if args.public {
         "by everyone"
     } else {
         "with a token"
     };
-    status::print_note(&format!("project '{}' is readable {who}", args.name));
+    status::print_note(&format!("project '{}' is readable {readers}", args.name));
     Ok(CommandStatus::DONE)
 }
 
@@ -91,7 +91,7 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
     let mut projects = Vec::new();
     for project in store.list_projects()? {
         let project_path = store.project_path(&project)?;
-        let tables = Store::open_to_read(&project_path)?;
+        let project_store = Store::open_to_read(&project_path)?;
         let name = match project.number {
             1 => project_name(&path),
             _ => project.name,
@@ -99,9 +99,11 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
         projects.push(ServedProject {
             name,
             is_public: project.is_public,
-            sessions: tables.count_sessions(&SessionFilter::default())?,
-            bytes: std::fs::metadata(&project_path).ok().map(|data| data.len()),
-            forge: tables.forge_setting()?.map(|forge| forge.repository),
+            sessions: project_store.count_sessions(&SessionFilter::default())?,
+            bytes: std::fs::metadata(&project_path)
+                .ok()
+                .map(|metadata| metadata.len()),
+            forge: project_store.forge_setting()?.map(|forge| forge.repository),
         });
     }
     args.output
@@ -110,11 +112,11 @@ fn list_projects(args: &ListArgs) -> anyhow::Result<CommandStatus> {
 }
 
 /// Records an action on the server's command line in the audit log.
-pub fn record_action(store: &mut Store, what: &str, subject: &str) -> anyhow::Result<()> {
+pub fn record_action(store: &mut Store, action: &str, subject: &str) -> anyhow::Result<()> {
     store.append_audit(&AuditEntry {
         at_unix_ms: unix_time_ms(),
         who: "command line".into(),
-        what: what.to_owned(),
+        what: action.to_owned(),
         subject: Some(subject.to_owned()),
         result: "done".into(),
         ..AuditEntry::default()

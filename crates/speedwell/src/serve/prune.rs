@@ -56,9 +56,8 @@ fn days(text: &str) -> Result<Duration, String> {
         .and_then(|days| days.parse::<u32>().ok());
     match number {
         Some(days) => Ok(Duration::from_secs(u64::from(days) * 86_400)),
-        None => {
-            parse::duration(text).map_err(|why| format!("{why}, or a number of days such as 90d"))
-        }
+        None => parse::duration(text)
+            .map_err(|error| format!("{error}, or a number of days such as 90d")),
     }
 }
 
@@ -78,13 +77,13 @@ pub fn run(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
         "no sessions selected to delete\nhint: use --failed 90d or --branches 30d; --dry-run lists the sessions"
     );
     let now = unix_time_ms();
-    let before = |age: Option<Duration>| age.map(|age| now - age.as_millis() as i64);
-    let keep = RetentionRules {
-        failed_since: before(args.failed),
-        branches_since: before(args.branches),
+    let cutoff = |age: Option<Duration>| age.map(|age| now - age.as_millis() as i64);
+    let rules = RetentionRules {
+        failed_since: cutoff(args.failed),
+        branches_since: cutoff(args.branches),
         main: &args.main,
     };
-    let expired = store.expired_sessions(&keep)?;
+    let expired = store.expired_sessions(&rules)?;
     if args.dry_run {
         let sessions: Vec<SessionOverview> =
             expired.iter().map(|(session, _)| session.clone()).collect();
@@ -97,17 +96,19 @@ pub fn run(args: &PruneArgs) -> anyhow::Result<CommandStatus> {
         args.output.print_document(&report::list_sessions(&page))?;
         return Ok(CommandStatus::DONE);
     }
-    for (session, why) in &expired {
-        store.delete_session(session.number, "command line", why, now)?;
+    for (session, reason) in &expired {
+        store.delete_session(session.number, "command line", reason, now)?;
     }
-    let old = store.purge_deleted_before(now - UNDELETE_PERIOD.as_millis() as i64)?;
+    let purged = store.purge_deleted_before(now - UNDELETE_PERIOD.as_millis() as i64)?;
     let dropped = store.discard_uploads_before(now - UPLOAD_EXPIRY.as_millis() as i64)?;
     status::print_note(&format!(
         "deleted {}",
         format_count(expired.len(), "session", "sessions")
     ));
-    if old > 0 {
-        status::print_note(&format!("{old} earlier deletions can no longer be undone"));
+    if purged > 0 {
+        status::print_note(&format!(
+            "{purged} earlier deletions can no longer be undone"
+        ));
     }
     if dropped > 0 {
         status::print_note(&format!("dropped {dropped} incomplete uploads"));

@@ -4,7 +4,7 @@
 
 use super::lookups::LOOKUPS;
 use super::{background, commenting};
-use crate::options::{DashboardArgs, LogName};
+use crate::options::{DashboardArgs, LogFormat};
 use crate::{CommandStatus, status};
 use anyhow::{Context, anyhow, bail, ensure};
 use speedwell_process as process;
@@ -22,7 +22,7 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How soon an interrupt is noticed.
+/// Poll interval for interrupts.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Serves until interrupted.
@@ -51,7 +51,7 @@ pub fn run(args: &DashboardArgs) -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Server that is listening already, and answers once it runs.
+/// A server that is already listening, and will respond once it runs.
 pub struct ReadyServer {
     pub server: HttpServer,
     pub site: Arc<SiteState>,
@@ -65,40 +65,40 @@ pub struct ReadyServer {
 
 impl ReadyServer {
     /// # Errors
-    /// As for [`run`].
+    /// Fails under the same conditions as [`run`].
     pub fn from_args(args: &DashboardArgs) -> anyhow::Result<ReadyServer> {
         let path = args.store.database_path()?;
         if path.is_file() || Store::server_address(&path).is_some() {
             // Report a broken store now instead of on every page, and migrate an old one.
             Store::open_to_read(&path)?;
         }
-        let door = ListenPlan::from_args(args)?;
+        let listen_plan = ListenPlan::from_args(args)?;
         let stopper = ServerStopper::new();
         let files = AssetTable::new(
             "/static/",
             asset_files().map(|(name, text)| (name, text.as_bytes())),
         );
-        let rules = door.access_rules(args);
+        let rules = listen_plan.access_rules(args);
         let site = SiteState::new(&path, LOOKUPS, asset_addresses(&files)?, rules, &stopper)?;
         let site = Arc::new(site);
         let router = router(site.clone())
             .merge(api(site.clone())?)
             .merge(files.router());
         let options = ServerOptions {
-            has_token: door.is_local || has_token(&path)?,
+            has_token: listen_plan.is_local || has_token(&path)?,
             stopper: stopper.clone(),
-            ..door.server_options(args)?
+            ..listen_plan.server_options(args)?
         };
         ensure!(
             options.has_token || args.behind_proxy.is_none(),
             "the proxy lets others reach this server, so it needs a token first\n{}",
-            how_to_add(&path)
+            add_token_hint(&path)
         );
         let server =
             HttpServer::bind(options, router).map_err(|error| to_user_error(&error, &path))?;
         Ok(ReadyServer {
-            url: door.user_url(server.addresses()),
-            behind: door.listen_note(server.addresses()),
+            url: listen_plan.user_url(server.addresses()),
+            behind: listen_plan.listen_note(server.addresses()),
             server,
             site,
             stopper,
@@ -141,7 +141,7 @@ fn has_token(path: &Path) -> anyhow::Result<bool> {
     Ok(tokens.iter().any(|token| token.is_valid(now)))
 }
 
-fn how_to_add(path: &Path) -> String {
+fn add_token_hint(path: &Path) -> String {
     let db = display_store(path);
     format!("hint: speedwell serve token add NAME --scope admin --db {db}")
 }
@@ -152,7 +152,7 @@ fn to_user_error(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
         Error::PortsInUse(..) => anyhow!("{error}\nhint: choose another port with --port PORT"),
         Error::Exposed(_) => anyhow!(
             "{error}\n{}, then --cert FILE --key FILE or --behind-proxy ADDRESS",
-            how_to_add(path)
+            add_token_hint(path)
         ),
         _ => anyhow!("{error}\nhint: choose another address with --bind ADDRESS:PORT"),
     }
@@ -162,7 +162,8 @@ fn to_user_error(error: &speedwell_serve::Error, path: &Path) -> anyhow::Error {
 struct ListenPlan {
     listen: ListenAddress,
     proxy: Option<TrustedProxy>,
-    /// Whether only users of this machine can connect, without a proxy that forwards others.
+    /// Whether only users of this machine can connect, because no proxy forwards requests of
+    /// others.
     is_local: bool,
     public: Option<String>,
 }
@@ -176,21 +177,21 @@ impl ListenPlan {
                 let (first, last) = args.port_range();
                 ListenAddress::Loopback { first, last }
             }
-            Some(place) => match place.strip_prefix("unix:") {
+            Some(address_text) => match address_text.strip_prefix("unix:") {
                 Some(path) => ListenAddress::Unix(path.into()),
-                None => ListenAddress::Address(place.parse().map_err(|_| {
+                None => ListenAddress::Address(address_text.parse().map_err(|_| {
                     anyhow!(
-                        "cannot parse listen address '{place}'\n\
+                        "cannot parse listen address '{address_text}'\n\
                          hint: write it as 0.0.0.0:443, [::]:443 or unix:/run/speedwell.socket"
                     )
                 })?),
             },
         };
-        let reaches_only_here = match &listen {
+        let is_loopback = match &listen {
             ListenAddress::Address(address) => address.ip().to_canonical().is_loopback(),
             ListenAddress::Loopback { .. } | ListenAddress::Unix(_) => true,
         };
-        let is_local = reaches_only_here && args.behind_proxy.is_none();
+        let is_local = is_loopback && args.behind_proxy.is_none();
         if let Some(url) = args.public_url.as_deref().filter(|_| is_local) {
             reject_public_name(url, &listen)?;
         }
@@ -232,9 +233,9 @@ impl ListenPlan {
             None => AllowedHosts::local(),
         };
         let log = match (args.log, self.is_local) {
-            (Some(LogName::Off), _) | (None, true) => RequestLog::off(),
-            (Some(LogName::Text), _) | (None, false) => RequestLog::stderr(),
-            (Some(LogName::Json), _) => RequestLog::stderr().as_json(),
+            (Some(LogFormat::Off), _) | (None, true) => RequestLog::off(),
+            (Some(LogFormat::Text), _) | (None, false) => RequestLog::stderr(),
+            (Some(LogFormat::Json), _) => RequestLog::stderr().as_json(),
         };
         let mut limits = ServerLimits::default();
         if let Some(connections) = args.connections_per_address.map(usize::from) {
@@ -324,12 +325,12 @@ fn parse_proxy(proxy: &str, listen: &ListenAddress) -> anyhow::Result<TrustedPro
         !is_socket,
         "a proxy at '{proxy}' cannot connect to a Unix socket\nhint: --behind-proxy unix"
     );
-    let is_here = match listen {
-        ListenAddress::Address(at) => at.ip().to_canonical().is_loopback(),
+    let is_loopback = match listen {
+        ListenAddress::Address(listen_address) => listen_address.ip().to_canonical().is_loopback(),
         _ => true,
     };
     ensure!(
-        !is_here || address.is_loopback(),
+        !is_loopback || address.is_loopback(),
         "a proxy at '{proxy}' cannot connect to this machine's own addresses\n\
          hint: --bind ADDRESS:PORT with an address that it can reach, or --behind-proxy 127.0.0.1"
     );
@@ -347,15 +348,15 @@ fn asset_addresses(files: &AssetTable) -> anyhow::Result<AssetAddresses> {
     })
 }
 
-/// Opens an address in the user's browser; `url` is the same without the key.
+/// Opens an address in the user's browser; `url` is the same address without the key.
 fn open_browser(address: &str, url: &str) {
-    let begun = Command::new("xdg-open")
+    let spawned = Command::new("xdg-open")
         .arg(address)
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
-    if begun.is_err() {
+    if spawned.is_err() {
         status::print_warning(&format!(
             "Cannot open a browser, because xdg-open is missing; the address is {url}."
         ));

@@ -99,9 +99,8 @@ fn lifetime(text: &str) -> Result<Duration, String> {
         .and_then(|days| days.parse::<u32>().ok());
     match days {
         Some(days) if days > 0 => Ok(Duration::from_secs(u64::from(days) * 86_400)),
-        _ => {
-            parse::duration(text).map_err(|why| format!("{why}, or a number of days such as 365d"))
-        }
+        _ => parse::duration(text)
+            .map_err(|error| format!("{error}, or a number of days such as 365d")),
     }
 }
 
@@ -135,17 +134,19 @@ fn add_token(args: &AddArgs) -> anyhow::Result<CommandStatus> {
     }
     let token = AccessToken::new()?;
     let now = unix_time_ms();
-    let some = |names: &[String]| (!names.is_empty()).then(|| names.to_vec());
+    let restriction = |names: &[String]| (!names.is_empty()).then(|| names.to_vec());
     store.add_token(&StoredToken {
         id: token.id().to_owned(),
         digest: token.digest().as_bytes().to_vec(),
         name: args.name.clone(),
         scopes,
         project: args.project.clone(),
-        branches: some(&args.branch),
-        machines: some(&args.machine),
+        branches: restriction(&args.branch),
+        machines: restriction(&args.machine),
         created_unix_ms: now,
-        expires_unix_ms: args.expires.map(|lasts| now + lasts.as_millis() as i64),
+        expires_unix_ms: args
+            .expires
+            .map(|duration| now + duration.as_millis() as i64),
         used_unix_ms: None,
         revoked_unix_ms: None,
     })?;
@@ -179,8 +180,8 @@ mod tests {
     fn a_token_lives_for_days_or_any_duration() {
         assert_eq!(lifetime("2d"), Ok(Duration::from_secs(172_800)));
         assert_eq!(lifetime("12h"), Ok(Duration::from_secs(43_200)));
-        for wrong in ["0d", "d", "-1d", "1w", ""] {
-            assert!(lifetime(wrong).unwrap_err().contains("365d"), "{wrong}");
+        for invalid in ["0d", "d", "-1d", "1w", ""] {
+            assert!(lifetime(invalid).unwrap_err().contains("365d"), "{invalid}");
         }
     }
 }
