@@ -17,7 +17,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-/// Size limit for all benchmark files together. A larger folder probably holds something else, too.
+/// Size limit for all benchmark files together. A larger folder probably holds other files as well.
 pub const MAX_BENCHMARK_BYTES: u64 = 256 << 20;
 
 /// Folders that benchmarks never read.

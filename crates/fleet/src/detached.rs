@@ -25,7 +25,7 @@ impl JobId {
     /// Returns a new ID for a worker that this process holds. It contains the name of this process,
     /// since IDs recorded by an earlier coordinator of the session must not match our workers.
     pub(crate) fn next_held() -> JobId {
-        static BEGUN: AtomicU32 = AtomicU32::new(0);
+        static STARTED_WORKERS: AtomicU32 = AtomicU32::new(0);
         let number = STARTED_WORKERS.fetch_add(1, Ordering::Relaxed);
         JobId(format!("{number}@{}", own_worker_name()))
     }

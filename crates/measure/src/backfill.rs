@@ -201,7 +201,7 @@ fn coarse_to_fine(count: usize) -> Vec<usize> {
     };
     let mut indices = vec![last, 0];
     indices.dedup();
-    // Ordered by width, then by the newer end.
+    // The heap is ordered by width, then by the newer end.
     let mut gaps = BinaryHeap::from([(last, last)]);
     while let Some((width, high)) = gaps.pop() {
         if width < 2 {
@@ -234,8 +234,8 @@ fn plan_revision(
     Ok(plans)
 }
 
-/// IDs of the revisions with a point of one of these cases on this machine: instruction counts if
-/// the plan counts, times otherwise.
+/// Returns the IDs of revisions for which one of these cases has a point on this machine:
+/// instruction counts if the plan counts, times otherwise.
 fn measured_revisions(
     plan: &SessionPlan,
     session: &SessionRequest,
@@ -318,7 +318,7 @@ impl BackfillRun<'_, '_> {
         }))
     }
 
-    /// Session options for a revision, whichever is checked out.
+    /// Returns the session options for a revision, independent of what is checked out.
     fn session_for(&self, revision: &Revision) -> SessionRequest {
         let origin = self.session.origin.clone().map(|origin| OriginRequest {
             revision: Some(revision.id.clone()),
@@ -330,7 +330,7 @@ impl BackfillRun<'_, '_> {
         }
     }
 
-    /// The build command, by which repeated failures are recognized.
+    /// Returns the build command, which identifies repeated failures.
     fn build_command(&self) -> String {
         let worktree = self.newest.variants[0].worktree.as_ref();
         let build = worktree.and_then(|worktree| worktree.build.as_ref());

@@ -912,7 +912,7 @@ mod tests {
         };
         let points = SessionPoints {
             machine,
-            environment_facts: Vec::new(),
+            circumstances: Vec::new(),
             points: vec![point],
         };
         store.store_points(number, &points).unwrap();

@@ -118,7 +118,7 @@ pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
     let metric = session.metrics.first()?;
     let spreads = layout_spreads(session, &[metric]);
     let best_number = |spread: &LayoutSpread| spread.runs_per_build(build_s / run_s);
-    // Across cases, the largest number.
+    // Of the best numbers of all cases, take the largest.
     let runs = spreads.iter().filter_map(best_number).max()?;
     let runs = if runs == 1 {
         "1 run".to_owned()

@@ -115,7 +115,8 @@ fn find_strays(
     Ok(tracked.filter_map(relative).collect())
 }
 
-/// Explains that JavaScript packages are installed in the checkout but not in the worktree, if so.
+/// Returns an explanation if JavaScript packages are installed in the checkout but not in the
+/// worktree.
 fn missing_packages(source: &BenchmarkSource, worktree: &VariantWorktree) -> Option<String> {
     let inside = source.file.strip_prefix(&worktree.folder).ok()?;
     let is_missing = |folder: &&Path| {

@@ -1,4 +1,4 @@
-//! Checks whether a plan can be measured in pairs that share one processor.
+//! Checks whether a plan can be measured in pairs of runs that share one processor.
 //!
 //! Pairs are compared by processor time, which says nothing about work that waits, and less about
 //! work that uses several processors. A trial of the baseline alone, which favors no side, decides
@@ -29,7 +29,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 
 const HINT: &str = "hint: --order blocks";
 
-/// Advice for a busy machine, if pairs may answer the question of `plan`.
+/// Returns advice for a busy machine, if `plan` could be measured in pairs.
 pub fn suggest_pairs(plan: &SessionPlan) -> Option<&'static str> {
     let is_series = plan.design.steady.is_some();
     let is_timed = plan.design.counting.is_none() && !is_series;
@@ -223,7 +223,7 @@ impl BusySamples {
             .fetch_add(u32::from(is_busy == Some(true)), Ordering::Relaxed);
     }
 
-    /// The share of busy samples since the last call; `None` without samples.
+    /// Returns the share of busy samples since the last call; `None` if there were no samples.
     fn take_share(&self) -> Option<f64> {
         let (total, busy) = (
             self.total.swap(0, Ordering::Relaxed),

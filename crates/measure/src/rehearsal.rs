@@ -82,7 +82,7 @@ fn is_started_alike(left: &Variant, right: &Variant) -> bool {
         let folder = variant
             .worktree
             .as_ref()
-            .map(|variant| variant.folder.clone());
+            .map(|worktree| worktree.folder.clone());
         (
             variant.program.clone(),
             variant.arguments.clone(),
@@ -113,7 +113,7 @@ fn list_files(plan: &SessionPlan, variant: &Variant) -> Result<()> {
         check_interrupted()?;
         let failure = described
             .into_iter()
-            .find_map(|variant_source| variant_source.failure);
+            .find_map(|description| description.failure);
         match failure.filter(|failure| !failure.cause.is_skip()) {
             None => return Ok(()),
             Some(failure) if is_not_started(&failure) => {
@@ -188,7 +188,7 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
         check_interrupted()?;
         let outcomes = batch.iter().zip(results);
         failures.extend(
-            outcomes.filter_map(|((_, variant), results)| Some((*variant, results.failure?))),
+            outcomes.filter_map(|((_, variant), result)| Some((*variant, result.failure?))),
         );
     }
     failures.retain(|(_, failure)| !failure.cause.is_skip());
@@ -281,7 +281,7 @@ fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> an
         return anyhow!("nothing can be measured");
     };
     let variant_clause = variant
-        .map(|failure| format!(" of '{}'", failure.name))
+        .map(|variant| format!(" of '{}'", variant.name))
         .unwrap_or_default();
     let describe = |failure: &StepFailure, reason: &str| {
         format!("'{}'{variant_clause} {reason}", failure.benchmark)

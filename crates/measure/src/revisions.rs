@@ -316,7 +316,7 @@ pub fn find_sources(
         .iter()
         .find_map(|variant| variant.worktree.as_ref());
     let adapters = KnownAdapters::new(targets, here)?;
-    let mut sources = Vec::new();
+    let mut all_sources = Vec::new();
     for target in targets {
         let in_checkout = discover::find_sources(target, here, &adapters);
         let find_built = || {
@@ -325,21 +325,23 @@ pub fn find_sources(
                 .find_map(|variant| built_source(target, here, variant, &adapters))
         };
         match in_checkout {
-            Ok(sources) => sources.extend(sources),
-            Err(error) => sources.extend(find_built().ok_or_else(|| match revision {
-                Some(variant) => error.context(missing_program_message(Path::new(target), variant)),
+            Ok(sources) => all_sources.extend(sources),
+            Err(error) => all_sources.extend(find_built().ok_or_else(|| match revision {
+                Some(worktree) => {
+                    error.context(missing_program_message(Path::new(target), worktree))
+                }
                 None => error,
             })?),
         }
     }
-    let Some(variant) = revision else {
-        return Ok(sources);
+    let Some(worktree) = revision else {
+        return Ok(all_sources);
     };
-    mark_artifacts(&mut sources, variants);
+    mark_artifacts(&mut all_sources, variants);
     let takes_target = variants
         .iter()
         .find(|variant| variant.worktree.is_some() && variant.program.is_none());
-    for source in &sources {
+    for source in &all_sources {
         let file = source.file.display();
         ensure!(
             !matches!(source.kind, SourceKind::Load | SourceKind::Experiment),
@@ -347,15 +349,15 @@ pub fn find_sources(
              variants can name programs"
         );
         ensure!(
-            takes_target.is_none() || variant.path_of(&source.file).is_some(),
+            takes_target.is_none() || worktree.path_of(&source.file).is_some(),
             "'{file}' is outside the repository '{}', so revision '{}' does not affect it\nhint: \
              'rev:{}:PROGRAM' names a program built from the revision",
-            variant.checkout.display(),
-            variant.typed,
-            variant.typed
+            worktree.checkout.display(),
+            worktree.typed,
+            worktree.typed
         );
     }
-    Ok(sources)
+    Ok(all_sources)
 }
 
 /// Finds the program of a revision and gives it the paths that it would have in the checkout.
@@ -446,7 +448,10 @@ pub fn keep_common(
 ) -> Result<()> {
     let mut programs: Vec<BenchmarkSource> = Vec::new();
     for job in suite.jobs.iter().filter(|job| job.source.is_program()) {
-        if programs.iter().all(|labels| labels.file != job.source.file) {
+        if programs
+            .iter()
+            .all(|program| program.file != job.source.file)
+        {
             programs.push(job.source.clone());
         }
     }
@@ -467,7 +472,7 @@ pub fn keep_common(
         check_interrupted()?;
         if let Some(failure) = described
             .iter()
-            .find_map(|worktree| worktree.failure.as_ref())
+            .find_map(|description| description.failure.as_ref())
         {
             bail!(
                 "'{}' of '{}' {}",
@@ -478,7 +483,7 @@ pub fn keep_common(
         }
         let labels: BTreeSet<&str> = described
             .iter()
-            .flat_map(|worktree| &worktree.jobs)
+            .flat_map(|description| &description.jobs)
             .map(|job| &*job.label)
             .collect();
         let is_common =

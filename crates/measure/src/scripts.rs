@@ -36,7 +36,8 @@ pub struct ScriptsRequest {
     pub folder: Option<PathBuf>,
     /// The scripts in order. A script listed twice is measured twice.
     pub scripts: Vec<BenchmarkScript>,
-    /// `--set`: parameters and texts, in the order given. A repeated name has several values.
+    /// `--set`: parameters and their values as strings, in the order given. A repeated name has
+    /// several values.
     pub sets: Vec<(String, String)>,
     /// Runs of each case under each variant.
     pub runs: u32,

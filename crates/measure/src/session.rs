@@ -88,7 +88,7 @@ pub fn execute_session(
         mut plan,
         suite,
         resumed,
-        mut lease,
+        held: mut lease,
     } = plans;
     let is_resumed = resumed.is_some();
     let mut options = ExecuteOptions {

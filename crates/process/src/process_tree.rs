@@ -175,7 +175,7 @@ fn parse_stat(text: &str) -> Option<ProcessStat> {
     (!ended).then_some(ProcessStat {
         parent: number(1)? as i32,
         group: number(2)? as i32,
-        // User mode plus kernel mode.
+        // Time in user mode plus time in kernel mode.
         cpu_ticks: number(11)? + number(12)?,
         reaped_children_ticks: number(13)? + number(14)?,
     })

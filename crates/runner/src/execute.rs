@@ -107,7 +107,7 @@ pub fn execute(
         started += group.len();
         let [.., slot] = group else { continue };
         let later = &slots[started..];
-        // Both sides of a pair run, or neither does.
+        // Either both sides of a pair run or neither does.
         if !options.completed_slots.contains(&slot.index) {
             let outcome = execution.run_unsettled_slots(
                 group,

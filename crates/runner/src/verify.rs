@@ -202,7 +202,7 @@ pub fn send_get(url: &str) -> Result<ProbeResponse, String> {
 /// Sends one request of a load.
 fn send_single_request(spec: &LoadSpec) -> Result<ProbeResponse, String> {
     let single = spec.clone().single_request();
-    // A single request involves no random choice.
+    // The seed is unused: a single request involves no random choice.
     let job = load::build_job(&single, 0, LoadShare::ONLY).map_err(|error| format!("{error:#}"))?;
     generator::send_probe(&job.load, process::interrupt_flag())
         .map_err(|error| format!("no response from '{}': {error}", spec.url))

@@ -320,7 +320,7 @@ pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
 
 /// Returns which of the files `git ls-files` lists with these options.
 fn list_files(folder: &Path, options: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
-    const AT_ONCE: usize = 200;
+    const MAX_FILES: usize = 200;
     let mut listed = BTreeSet::new();
     for chunk in files.chunks(MAX_FILES) {
         let names = chunk.iter().filter_map(|file| file.to_str());

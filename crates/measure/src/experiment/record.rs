@@ -145,8 +145,8 @@ fn profile_sides(wanted: &[WantedProfile]) -> impl Iterator<Item = (&WantedProfi
         .flat_map(|profile| [(profile, &profile.pair.0), (profile, &profile.pair.1)])
 }
 
-/// The variant whose timed runs determine how much work to record for a case. It is the same for
-/// all pairs of the case, because a variant in two pairs is recorded once.
+/// Returns the variant whose timed runs determine how much work to record for a case. It is the
+/// same for all pairs of the case, because a variant in two pairs is recorded once.
 fn work_baseline<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
     let first = wanted.iter().find(|profile| profile.case == *case);
     first.map_or("", |profile| &profile.pair.0)

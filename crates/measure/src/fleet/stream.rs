@@ -15,7 +15,7 @@ const MAX_PIECE_BYTES: u64 = 1 << 20;
 
 /// Source of an attempt's spool lines.
 pub(super) enum SpoolSource {
-    /// A file, and the offset read so far.
+    /// A file, and the offset up to which it has been read.
     File { path: PathBuf, read: u64 },
     /// A [`SpoolStream`], which several attempts share.
     Stream,

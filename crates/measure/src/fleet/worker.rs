@@ -1,7 +1,7 @@
 //! The remote side: measures shards on this machine and writes their spools.
 //!
 //! Holds the machine lock while it measures, so that other measurements wait. Before every block it
-//! checks whether a later attempt has started, and stops if so. Start at [`perform_tasks`].
+//! checks whether a later attempt has started, and stops if it has. Start at [`perform_tasks`].
 
 use super::doubles;
 use super::order::{ShardRequest, attempt_spool_path, replaced_marker, request_path, stop_marker};

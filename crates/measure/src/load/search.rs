@@ -115,8 +115,8 @@ impl LoadSearch<'_, '_> {
         })
     }
 
-    /// For each address, visits the level or rate that follows from its loads so far, until there
-    /// is none.
+    /// For each address, visits the level or rate that `next` derives from the earlier loads of the
+    /// address, until there is none.
     fn visit_while(&mut self, next: impl Fn(&[LoadRun]) -> Option<f64>) -> anyhow::Result<()> {
         for index in 0..self.request.specs.len() {
             let begin = self.runs.len();

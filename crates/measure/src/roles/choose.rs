@@ -15,7 +15,7 @@ pub(super) fn assign_machines(
     machines: &[FleetMachine],
 ) -> Result<Vec<Vec<usize>>> {
     let mut names: Vec<String> = (machines.iter())
-        .flat_map(|candidates| [&candidates.name].into_iter().chain(&candidates.labels))
+        .flat_map(|machine| [&machine.name].into_iter().chain(&machine.labels))
         .cloned()
         .collect();
     names.sort();

@@ -62,7 +62,7 @@ pub fn prepare_machines(
         let index_of = |name: &str| {
             fleet_machines
                 .iter()
-                .position(|role_machines| role_machines.name == name)
+                .position(|machine| machine.name == name)
         };
         for (component, role_machines) in (0..).zip(&mut assignment) {
             *role_machines = lease.machines(component).filter_map(index_of).collect();

@@ -64,7 +64,7 @@ fn apply_change(
     spec.environment.push((name.clone(), value));
 }
 
-/// Returns the value of the variable so far.
+/// Returns the value that the variable has before the change.
 fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
     let set_value = spec
         .environment

@@ -42,7 +42,7 @@ pub struct PreparedLoad {
     pub job: LoadJob,
     /// Result of the probe request.
     pub probe: Option<ProbeFacts>,
-    /// Warnings so far for readers of the results.
+    /// Warnings for readers of the results, up to now.
     pub warnings: Vec<String>,
     server: Option<LoadServer>,
 }
@@ -51,7 +51,7 @@ impl PreparedLoad {
     /// Starts the server, if any, and verifies it.
     ///
     /// # Errors
-    /// Fails without permission, or if the server does not start, answer or succeed.
+    /// Fails if a permission is missing, or if the server does not start, respond or succeed.
     pub fn prepare(
         mut job: LoadJob,
         server: Option<ProcessSpec>,

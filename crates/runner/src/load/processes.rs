@@ -408,7 +408,7 @@ pub struct LoadSnapshot {
     pub at_ns: u64,
     /// Whether the load is in its warm-up.
     pub is_warmup: bool,
-    /// Requests begun since the end of the warm-up, or so far within it.
+    /// Requests begun since the end of the warm-up or, during the warm-up, since its beginning.
     pub attempted: u64,
     /// Failed requests in the same period.
     pub errors: u64,

@@ -287,7 +287,7 @@ fn encode_basic(name: &str, password: &str) -> Vec<u8> {
 /// name, `Name:` removes a default field, `Name;` is a field without value.
 ///
 /// # Errors
-/// Fails if it has none of these forms.
+/// Fails if the header has none of these forms.
 pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
     let (name, value) = match text.split_once(':') {
         Some((name, value)) => (name, Some(value.trim()).filter(|value| !value.is_empty())),
@@ -309,7 +309,7 @@ pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
         }
         return;
     }
-    const USUAL: [&str; 5] = [
+    const DEFAULT_FIELDS: [&str; 5] = [
         "user-agent",
         "accept",
         "content-type",

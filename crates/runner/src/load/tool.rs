@@ -291,7 +291,8 @@ impl ToolRequest {
         })
     }
 
-    /// Header fields as name and value. A connection to be closed adds one of its own.
+    /// Returns the header fields as name and value. If the connection is to be closed, a field says
+    /// so.
     fn header_pairs(&self) -> Vec<(String, String)> {
         let headers = self.kind.headers.iter();
         let mut fields: Vec<(String, String)> = headers

@@ -130,7 +130,7 @@ pub struct FinishedRecording {
 }
 
 impl FinishedRecording {
-    /// Reads the recording. Best called after the program has ended, so that reading disturbs no
+    /// Reads the recording. Call this after the program has ended, so that reading disturbs no
     /// measurement and files its runtime wrote for perf are removed.
     ///
     /// # Errors

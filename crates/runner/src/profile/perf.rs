@@ -18,8 +18,8 @@ use std::time::Duration;
 /// Samples per second and processor. Not a round number, so that sampling does not run in lockstep
 /// with periodic activity (B. Gregg, Systems Performance, chapter on perf).
 const SAMPLING_RATE: &str = "997";
-/// Time limit for converting a recording to text: symbols of large programs are read anew every
-/// time.
+/// Time limit for converting a recording to text: the symbols of large programs are read again
+/// every time.
 const CONVERSION_TIMEOUT: Duration = Duration::from_secs(300);
 /// Where perf looks for symbols of code compiled at run time, by process (perf-script(1), jit
 /// interface).
@@ -164,7 +164,7 @@ fn remove_symbol_maps(processes: &BTreeSet<i32>, home: &Path) {
             let _ = std::fs::remove_file(log);
         }
         for name in [format!("perf-{pid}.map"), format!("jit-{pid}.dump")] {
-            // Most processes have none.
+            // Most processes have no such file.
             let _ = std::fs::remove_file(Path::new(SYMBOL_MAP_FOLDER).join(name));
         }
     }

@@ -212,7 +212,7 @@ impl GeneratorConnection {
     /// Breaks the connection.
     pub fn kill_process(&self) {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        // It may have exited already.
+        // The process may have exited already.
         let _ = child.kill();
     }
 
@@ -263,7 +263,7 @@ pub(crate) fn read_line(reader: &mut BufReader<ChildStdout>) -> Result<String> {
     Ok(line)
 }
 
-/// Skips to the next line that starts with this word, and returns the rest of it.
+/// Skips to the next line that starts with this word, and returns the remainder of the line.
 fn await_line(reader: &mut BufReader<ChildStdout>, word: &str) -> Result<String> {
     loop {
         let line = read_line(reader)?;

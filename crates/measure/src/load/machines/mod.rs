@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// Poll interval for reasons to end a load.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How far ahead the agreed start is, besides the time that it takes to announce it.
+/// How far ahead the agreed start is, in addition to the time that it takes to announce it.
 const START_LEAD_NS: i64 = 300_000_000;
 /// A sending machine is lost after this silence; it reports its progress ten times per second.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
@@ -252,7 +252,7 @@ fn monitor_load(
         if stopped_at.is_none() && (is_lost || stop.load(Ordering::Relaxed)) {
             stopped_at = Some(Instant::now());
             for connection in connections {
-                // Ignore errors: it may have ended.
+                // Ignore errors: the other end may have exited.
                 let _ = connection.send_line("stop");
             }
         }
@@ -327,7 +327,7 @@ fn explain_failure(names: &[&str], states: &[GeneratorState]) -> anyhow::Error {
             format!("'{name}' cannot send the load: {reason}"),
         ))
     });
-    // The first failure: the other connections were closed because of it.
+    // Report the first failure: the other connections were closed because of it.
     match failures.min_by_key(|(instant, _)| *instant) {
         Some((_, reason)) => anyhow::anyhow!(reason),
         None => anyhow::anyhow!("the load was stopped before it began"),
