@@ -201,11 +201,8 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
     // A snippet that fails while running has started; its runs report the failure.
     let is_permanent = |(_, failure): &(usize, StepFailure)| failure.cause.is_compile_error();
     if !failures.is_empty() && failures.len() == pairs.len() && failures.iter().all(is_permanent) {
-        let all_failures: Vec<&StepFailure> = failures.iter().map(|(_, failure)| failure).collect();
-        return Err(describe_failures(
-            &all_failures,
-            Some(&plan.variants[failures[0].0]),
-        ));
+        let all: Vec<&StepFailure> = failures.iter().map(|(_, failure)| failure).collect();
+        return Err(describe_failures(&all, Some(&plan.variants[failures[0].0])));
     }
     Ok(())
 }

@@ -448,10 +448,7 @@ pub fn keep_common(
 ) -> Result<()> {
     let mut programs: Vec<BenchmarkSource> = Vec::new();
     for job in suite.jobs.iter().filter(|job| job.source.is_program()) {
-        if programs
-            .iter()
-            .all(|program| program.file != job.source.file)
-        {
+        if programs.iter().all(|other| other.file != job.source.file) {
             programs.push(job.source.clone());
         }
     }
@@ -470,10 +467,7 @@ pub fn keep_common(
         }
         let described = discover::describe_sources(&programs, selection, variant, reporter);
         check_interrupted()?;
-        if let Some(failure) = described
-            .iter()
-            .find_map(|description| description.failure.as_ref())
-        {
+        if let Some(failure) = described.iter().find_map(|side| side.failure.as_ref()) {
             bail!(
                 "'{}' of '{}' {}",
                 failure.benchmark,
@@ -483,7 +477,7 @@ pub fn keep_common(
         }
         let labels: BTreeSet<&str> = described
             .iter()
-            .flat_map(|description| &description.jobs)
+            .flat_map(|side| &side.jobs)
             .map(|job| &*job.label)
             .collect();
         let is_common =
