@@ -146,12 +146,12 @@ fn warn_of_changes(
         .zip(commits)
         .find(|(_, commit)| **commit == head);
     match revision_at_head {
-        Some((revisions, _)) if checkout.has_changes() => emit_warning(
+        Some((request, _)) if checkout.has_changes() => emit_warning(
             listener,
             &format!(
                 "Uncommitted changes are ignored, except in benchmark files given as targets: '{}' \
                  is the last commit.",
-                revisions.revision
+                request.revision
             ),
         ),
         _ => Ok(()),
@@ -285,7 +285,7 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
             .replace(&from.revision, &to.revision)
     };
     let relocate = |program: &PathBuf| match program.strip_prefix(&from.folder) {
-        Ok(relocate) => to.folder.join(relocate),
+        Ok(inside) => to.folder.join(inside),
         Err(_) => program.clone(),
     };
     let variables = variant.environment.iter();
@@ -529,11 +529,10 @@ pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<St
         let [baseline_files, candidate_files] =
             sides.map(|variant| measured_files(&job.source, variant));
         baseline_files != candidate_files
-            && baseline_files.iter().zip(&candidate_files).all(
-                |(baseline_files, candidate_files)| {
-                    have_same_bytes(baseline_files, candidate_files)
-                },
-            )
+            && baseline_files
+                .iter()
+                .zip(&candidate_files)
+                .all(|(left, right)| have_same_bytes(left, right))
     };
     let is_same = |candidate: &&Variant| {
         are_typed_alike(baseline, candidate) && jobs.iter().all(|job| is_copy(job, candidate))
@@ -583,7 +582,7 @@ pub fn are_identical(plan: &SessionPlan) -> bool {
             && first_files
                 .iter()
                 .zip(&other_files)
-                .all(|(first_files, other_files)| have_same_bytes(first_files, other_files))
+                .all(|(left, right)| have_same_bytes(left, right))
     };
     !others.is_empty()
         && !plan.jobs.is_empty()

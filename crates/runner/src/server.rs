@@ -78,7 +78,7 @@ pub fn wait_until_ready<T>(
         }
         let missing = match check() {
             Ok(result) => return Ok((result, begin.elapsed().as_nanos() as u64)),
-            Err(ReadinessFailure::Never(missing)) => return Err(StartFailure::Never(missing)),
+            Err(ReadinessFailure::Never(reason)) => return Err(StartFailure::Never(reason)),
             Err(ReadinessFailure::NotYet(missing)) => missing,
         };
         if clock.now() > deadline {

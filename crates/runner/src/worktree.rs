@@ -306,8 +306,8 @@ pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet
             .into_iter()
             .filter(is_built_here);
         artifacts.extend(built.filter_map(|path| {
-            let is_inside = path.strip_prefix(&worktree.folder).ok()?;
-            Some(worktree.checkout.join(is_inside))
+            let inside = path.strip_prefix(&worktree.folder).ok()?;
+            Some(worktree.checkout.join(inside))
         }));
     }
     artifacts

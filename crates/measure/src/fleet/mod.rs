@@ -218,19 +218,14 @@ fn resume_attempts(
             continue;
         }
         let (name, folder) = (machine.fleet_machine.name.clone(), machine.folder.clone());
-        let parcels_of_job = (0..)
-            .zip(&coordinator.shards)
-            .filter(|(_, parcels_of_job)| {
-                let is_submitted = matches!(
-                    parcels_of_job.state,
-                    ParcelState::Sent | ParcelState::Running
-                );
-                is_submitted
-                    && parcels_of_job.machine == parcel.machine
-                    && parcels_of_job.engine_id.as_ref() == Some(&job.0)
-            });
-        let spools: Vec<String> = parcels_of_job
-            .map(|(parcels_of_job, _)| coordinator.spool_name(parcels_of_job))
+        let shards_of_job = (0..).zip(&coordinator.shards).filter(|(_, other)| {
+            let is_submitted = matches!(other.state, ParcelState::Sent | ParcelState::Running);
+            is_submitted
+                && other.machine == parcel.machine
+                && other.engine_id.as_ref() == Some(&job.0)
+        });
+        let spools: Vec<String> = shards_of_job
+            .map(|(shard, _)| coordinator.spool_name(shard))
             .collect();
         let connection =
             (coordinator.engine).reconnect_job(&name, &folder, (&job, &spools), follows)?;
@@ -286,7 +281,7 @@ pub(crate) fn select_machines(
     let mut usable: Vec<FleetMachine> = selected
         .iter()
         .filter(is_usable)
-        .map(|&left| left.clone())
+        .map(|&machine| machine.clone())
         .collect();
     // Prefer free machines.
     usable.sort_by(|left, right| {

@@ -239,13 +239,13 @@ struct BlockGuard<'a> {
 impl BlockGuard<'_> {
     /// The reason not to start another block, if there is one.
     fn stop_reason(&mut self) -> Option<String> {
-        let mut attempts_ahead = 1..4;
+        let mut offsets = 1..4;
         let ShardRequest { place, attempt, .. } = *self.request;
-        if let Some(attempts_ahead) = attempts_ahead
+        if let Some(successor) = offsets
             .find(|offset| attempt_spool_path(self.folder, place, attempt + offset).exists())
             .map(|offset| attempt + offset)
         {
-            self.reason = Some(format!("attempt {attempts_ahead} has taken over"));
+            self.reason = Some(format!("attempt {successor} has taken over"));
         } else if replaced_marker(self.folder, place, attempt).exists() {
             self.reason = Some("another attempt is taking over".to_owned());
         } else if stop_marker(self.folder).exists() {
