@@ -1,8 +1,8 @@
 //! Time for everything that only waits: timeouts, grace periods, pauses. Tests can move it by hand.
 //!
 //! Measurements read the machine's clock directly. A [`WaitClock`] is for decisions such as "this
-//! took too long" and "try again later". It is a copyable word; the real one costs a branch besides
-//! reading the time. Start at [`WaitClock::now`].
+//! took too long" and "try again later". It is `Copy` and the size of a pointer; the real clock
+//! costs one branch in addition to reading the time. Start at [`WaitClock::now`].
 //!
 //! Processes and sockets take real time whatever a clock says. A loop that waits for them asks
 //! [`WaitClock::max_wait`] how long it may wait before it checks the clock again, and
@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// Interval at which a wait for something real checks a clock that may have been moved.
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
-/// The clock that waiting goes by. The default is the real one.
+/// The clock that timeouts and pauses use. The default is the real one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct WaitClock(Option<&'static ManualTime>);
 
@@ -49,8 +49,8 @@ impl WaitClock {
     pub fn now(self) -> Instant {
         match self.0 {
             None => Instant::now(),
-            Some(moved) => {
-                moved.begin + Duration::from_nanos(moved.passed_ns.load(Ordering::SeqCst))
+            Some(manual) => {
+                manual.begin + Duration::from_nanos(manual.passed_ns.load(Ordering::SeqCst))
             }
         }
     }
@@ -68,9 +68,9 @@ impl WaitClock {
 
     /// Moves a movable clock, for all its copies. Does not affect a real one.
     pub fn advance(self, by: Duration) {
-        if let Some(moved) = self.0 {
+        if let Some(manual) = self.0 {
             let by_ns = u64::try_from(by.as_nanos()).unwrap_or(u64::MAX);
-            moved.passed_ns.fetch_add(by_ns, Ordering::SeqCst);
+            manual.passed_ns.fetch_add(by_ns, Ordering::SeqCst);
         }
     }
 
@@ -95,8 +95,8 @@ impl WaitClock {
     }
 
     /// Sleeps for a moment of real time between two checks of something real.
-    pub fn wait(self, pulse: Duration) {
-        std::thread::sleep(self.max_wait(pulse));
+    pub fn wait(self, interval: Duration) {
+        std::thread::sleep(self.max_wait(interval));
     }
 }
 

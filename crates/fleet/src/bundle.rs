@@ -17,7 +17,7 @@ use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
 use std::process::Command;
 
-/// Size limit for all benchmark files together. A larger folder probably holds something else, too.
+/// Size limit for all benchmark files together. A larger folder probably holds other files as well.
 pub const MAX_BENCHMARK_BYTES: u64 = 256 << 20;
 
 /// Folders that benchmarks never read.
@@ -104,18 +104,19 @@ impl FileBundle {
     /// Reads and hashes all files.
     ///
     /// # Errors
-    /// Fails if a program or a folder cannot be read, or if the files exceed [`MAX_BENCHMARK_BYTES`]. A
-    /// file in a folder that cannot be sent is skipped; see [`FileBundle::skipped_files`].
-    pub fn gather(wanted: &[BundleSource]) -> anyhow::Result<FileBundle> {
+    /// Fails if a program or a folder cannot be read, or if the files exceed
+    /// [`MAX_BENCHMARK_BYTES`]. A file in a folder that cannot be sent is skipped; see
+    /// [`FileBundle::skipped_files`].
+    pub fn gather(sources: &[BundleSource]) -> anyhow::Result<FileBundle> {
         let mut bundle = FileBundle::default();
-        let mut of_benchmarks: Vec<(u64, PathBuf)> = Vec::new();
-        for one in wanted {
-            match one {
+        let mut benchmark_files: Vec<(u64, PathBuf)> = Vec::new();
+        for source in sources {
+            match source {
                 BundleSource::Folder { from, to } => {
                     for file in list_files(from)? {
                         match bundle.add_folder_file(&file, from, to) {
-                            Ok(bytes) => of_benchmarks.push((bytes, from.join(&file))),
-                            Err(why) => bundle.skipped_files.push(format!("{why:#}")),
+                            Ok(bytes) => benchmark_files.push((bytes, from.join(&file))),
+                            Err(error) => bundle.skipped_files.push(format!("{error:#}")),
                         }
                     }
                 }
@@ -137,10 +138,10 @@ impl FileBundle {
             }
         }
         bundle.folder_size = BundleSize {
-            files: of_benchmarks.len(),
-            bytes: of_benchmarks.iter().map(|(bytes, _)| bytes).sum(),
+            files: benchmark_files.len(),
+            bytes: benchmark_files.iter().map(|(bytes, _)| bytes).sum(),
         };
-        check_size_limit(of_benchmarks)?;
+        check_size_limit(benchmark_files)?;
         bundle.entries.sort();
         bundle.entries.dedup();
         validate_entries(&bundle.entries)?;
@@ -150,39 +151,39 @@ impl FileBundle {
     /// Adds a file of a folder and returns its size.
     fn add_folder_file(&mut self, file: &Path, folder: &Path, to: &str) -> anyhow::Result<u64> {
         let path = folder.join(file);
-        let inside = file
+        let relative_path = file
             .to_str()
             .with_context(|| format!("'{}' has a name that is not UTF-8", path.display()))?;
-        self.add_file(&path, format!("{to}/{inside}"), folder)
+        self.add_file(&path, format!("{to}/{relative_path}"), folder)
     }
 
-    /// Adds a file and returns its size. The file must be in the folder `inside`.
-    fn add_file(&mut self, from: &Path, to: String, inside: &Path) -> anyhow::Result<u64> {
-        let failed = || format!("cannot send '{}'", from.display());
-        let real = fs::canonicalize(from).with_context(failed)?;
-        let inside = fs::canonicalize(inside).with_context(failed)?;
+    /// Adds a file and returns its size. The file must be in `folder`.
+    fn add_file(&mut self, from: &Path, to: String, folder: &Path) -> anyhow::Result<u64> {
+        let error_context = || format!("cannot send '{}'", from.display());
+        let real_path = fs::canonicalize(from).with_context(error_context)?;
+        let folder = fs::canonicalize(folder).with_context(error_context)?;
         ensure!(
-            real.starts_with(&inside),
+            real_path.starts_with(&folder),
             "'{}' is a link to '{}', which is not sent with it",
             from.display(),
-            real.display()
+            real_path.display()
         );
-        let facts = fs::metadata(&real).with_context(failed)?;
+        let metadata = fs::metadata(&real_path).with_context(error_context)?;
         ensure!(
-            facts.is_file(),
+            metadata.is_file(),
             "'{}' is {}, not a regular file",
             from.display(),
-            describe_file_type(facts.file_type())
+            describe_file_type(metadata.file_type())
         );
         let entry = BundleEntry {
             path: to,
-            is_program: facts.permissions().mode() & 0o100 != 0,
-            sha256: hash_reader(&mut File::open(&real).with_context(failed)?)
-                .with_context(failed)?,
-            bytes: facts.len(),
+            is_program: metadata.permissions().mode() & 0o100 != 0,
+            sha256: hash_reader(&mut File::open(&real_path).with_context(error_context)?)
+                .with_context(error_context)?,
+            bytes: metadata.len(),
         };
-        self.add_entry(entry, ContentSource::File(real));
-        Ok(facts.len())
+        self.add_entry(entry, ContentSource::File(real_path));
+        Ok(metadata.len())
     }
 
     fn add_entry(&mut self, entry: BundleEntry, content: ContentSource) {
@@ -267,13 +268,13 @@ pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
         let is_inside = path
             .components()
             .all(|part| matches!(part, Component::Normal(_)));
-        let is_plain = !entry.path.is_empty()
+        let is_normalized = !entry.path.is_empty()
             && !entry.path.contains(['\n', '\0'])
             && !entry.path.ends_with('/')
             && !entry.path.contains("//")
             && !entry.path.split('/').any(|part| part == ".");
         ensure!(
-            is_inside && is_plain,
+            is_inside && is_normalized,
             "the bundle has an invalid path '{}'",
             entry.path.escape_debug()
         );
@@ -282,14 +283,14 @@ pub fn validate_entries(entries: &[BundleEntry]) -> anyhow::Result<()> {
             "'{}' has no valid digest",
             entry.path
         );
-        let mut above = path.ancestors().skip(1);
-        let is_file = |above: &Path| {
-            let found = entries.binary_search_by(|known| {
-                Path::new(&known.path).as_os_str().cmp(above.as_os_str())
+        let mut parents = path.ancestors().skip(1);
+        let is_file = |parent: &Path| {
+            let parent_entry = entries.binary_search_by(|entry| {
+                Path::new(&entry.path).as_os_str().cmp(parent.as_os_str())
             });
-            found.is_ok()
+            parent_entry.is_ok()
         };
-        ensure!(!above.any(is_file), "'{}' is inside a file", entry.path);
+        ensure!(!parents.any(is_file), "'{}' is inside a file", entry.path);
     }
     Ok(())
 }
@@ -328,15 +329,17 @@ fn list_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     let mut files = Vec::new();
     let mut folders = vec![PathBuf::new()];
-    while let Some(inside) = folders.pop() {
-        let path = folder.join(&inside);
-        let failed = || format!("cannot read the folder '{}'", path.display());
-        for entry in fs::read_dir(&path).with_context(failed)? {
-            let entry = entry.with_context(failed)?;
-            let name = inside.join(entry.file_name());
-            let is_sent = !EXCLUDED_FOLDERS.iter().any(|own| entry.file_name() == *own)
+    while let Some(relative_folder) = folders.pop() {
+        let path = folder.join(&relative_folder);
+        let error_context = || format!("cannot read the folder '{}'", path.display());
+        for entry in fs::read_dir(&path).with_context(error_context)? {
+            let entry = entry.with_context(error_context)?;
+            let name = relative_folder.join(entry.file_name());
+            let is_sent = !EXCLUDED_FOLDERS
+                .iter()
+                .any(|excluded| entry.file_name() == *excluded)
                 && !is_fleet_folder(&entry.path());
-            if is_sent && entry.file_type().with_context(failed)?.is_dir() {
+            if is_sent && entry.file_type().with_context(error_context)?.is_dir() {
                 folders.push(name);
             } else if is_sent {
                 files.push(name);
@@ -351,12 +354,14 @@ pub(crate) const FLEET_SUBFOLDERS: [&str; 3] = ["objects", "bundles", "sessions"
 
 /// Whether this is a fleet folder, which holds files that were sent to this machine.
 fn is_fleet_folder(folder: &Path) -> bool {
-    FLEET_SUBFOLDERS.iter().all(|own| folder.join(own).is_dir())
+    FLEET_SUBFOLDERS
+        .iter()
+        .all(|subfolder| folder.join(subfolder).is_dir())
 }
 
 /// Lists the files that git tracks or does not ignore; `None` outside a repository.
 fn list_git_files(folder: &Path) -> Option<Vec<PathBuf>> {
-    let listed = Command::new("git")
+    let output = Command::new("git")
         .arg("-C")
         .arg(folder)
         .args([
@@ -368,20 +373,20 @@ fn list_git_files(folder: &Path) -> Option<Vec<PathBuf>> {
         ])
         .output()
         .ok()?;
-    let names = String::from_utf8(listed.stdout).ok()?;
+    let names = String::from_utf8(output.stdout).ok()?;
     let files: Vec<PathBuf> = names.split_terminator('\0').map(PathBuf::from).collect();
-    // No files: git ignores the whole folder, but the user named it explicitly.
-    (listed.status.success() && !files.is_empty()).then_some(files)
+    // If git lists no files, it ignores the whole folder, but the user named the folder explicitly.
+    (output.status.success() && !files.is_empty()).then_some(files)
 }
 
 /// SHA-256 of the remaining input, in hexadecimal.
-pub(crate) fn hash_reader(from: &mut dyn Read) -> io::Result<String> {
+pub(crate) fn hash_reader(reader: &mut dyn Read) -> io::Result<String> {
     let mut context = digest::Context::new(&SHA256);
     let mut buffer = vec![0; 1 << 16];
     loop {
-        match from.read(&mut buffer)? {
+        match reader.read(&mut buffer)? {
             0 => return Ok(encode_hex(context.finish().as_ref())),
-            read => context.update(&buffer[..read]),
+            count => context.update(&buffer[..count]),
         }
     }
 }

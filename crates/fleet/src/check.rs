@@ -49,59 +49,64 @@ pub fn check_machine(
     machine: &FleetMachine,
     program: &Path,
 ) -> Result<(ClockOffset, MachineReport)> {
-    let mut line = engine.start_command(&machine.name, &[&program.to_string_lossy(), COMMAND])?;
-    let (to, from, complaint) = (line.stdin.take(), line.stdout.take(), line.stderr.take());
-    let (Some(mut to), Some(from)) = (to, from) else {
+    let mut connection =
+        engine.start_command(&machine.name, &[&program.to_string_lossy(), COMMAND])?;
+    let (stdin, stdout, stderr_pipe) = (
+        connection.stdin.take(),
+        connection.stdout.take(),
+        connection.stderr.take(),
+    );
+    let (Some(mut stdin), Some(stdout)) = (stdin, stdout) else {
         bail!("the connection has no stdin or stdout");
     };
-    let mut from = BufReader::new(from);
-    let asked = clock::query_clock(&mut to, &mut from).and_then(|offset| {
-        to.write_all(b"check\n")?;
-        let mut answer = String::new();
-        from.read_line(&mut answer)?;
-        ensure!(!answer.is_empty(), "the connection ended");
-        let checked = serde_json::from_str(&answer).context("cannot parse the answer")?;
+    let mut stdout = BufReader::new(stdout);
+    let result = clock::query_clock(&mut stdin, &mut stdout).and_then(|offset| {
+        stdin.write_all(b"check\n")?;
+        let mut reply = String::new();
+        stdout.read_line(&mut reply)?;
+        ensure!(!reply.is_empty(), "the connection ended");
+        let checked = serde_json::from_str(&reply).context("cannot parse the answer")?;
         Ok((offset, checked))
     });
-    drop((to, from));
+    drop((stdin, stdout));
     let mut stderr = String::new();
-    if let Some(mut complaint) = complaint {
-        let _ = complaint.read_to_string(&mut stderr);
+    if let Some(mut stderr_pipe) = stderr_pipe {
+        let _ = stderr_pipe.read_to_string(&mut stderr);
     }
-    let status = line.wait()?;
-    let said = stderr
+    let status = connection.wait()?;
+    let last_line = stderr
         .lines()
         .map(str::trim)
         .rfind(|line| !line.is_empty())
         .unwrap_or_default();
-    match asked {
-        Err(error) if said.is_empty() => {
+    match result {
+        Err(error) if last_line.is_empty() => {
             Err(error.context(format!("the program exited: {status}")))
         }
         Err(_) => bail!(
-            "the program does not run there: {said}\nhint: set binary = \"/path\" in the machine's \
+            "the program does not run there: {last_line}\nhint: set binary = \"/path\" in the machine's \
              table to one that does"
         ),
-        asked => asked,
+        result => result,
     }
 }
 
-/// Remote side of [`check_machine`]: answers clock queries, then sends the result of `look`.
+/// Remote side of [`check_machine`]: answers clock queries, then sends the result of `check`.
 ///
 /// # Errors
 /// Fails if the connection breaks.
 pub fn serve_check(
-    from: &mut impl BufRead,
-    to: &mut impl Write,
-    look: impl FnOnce() -> MachineReport,
+    reader: &mut impl BufRead,
+    writer: &mut impl Write,
+    check: impl FnOnce() -> MachineReport,
 ) -> Result<()> {
-    let wish = clock::serve_clock(from, to)?;
+    let request = clock::serve_clock(reader, writer)?;
     ensure!(
-        wish.trim_end() == "check",
+        request.trim_end() == "check",
         "unknown request '{}'",
-        wish.trim_end()
+        request.trim_end()
     );
-    writeln!(to, "{}", serde_json::to_string(&look())?)?;
-    to.flush()?;
+    writeln!(writer, "{}", serde_json::to_string(&check())?)?;
+    writer.flush()?;
     Ok(())
 }

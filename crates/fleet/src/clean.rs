@@ -50,86 +50,92 @@ pub struct CleanSummary {
 ///
 /// # Errors
 /// Fails if the folder belongs to another user or a file cannot be removed.
-pub fn clean_folder(folder: &Path, which: CleanTarget<'_>) -> Result<CleanSummary> {
-    let Ok(facts) = fs::symlink_metadata(folder) else {
+pub fn clean_folder(folder: &Path, target: CleanTarget<'_>) -> Result<CleanSummary> {
+    let Ok(metadata) = fs::symlink_metadata(folder) else {
         return Ok(CleanSummary::default());
     };
     ensure!(
-        facts.is_dir() && facts.uid() == rustix::process::geteuid().as_raw(),
+        metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw(),
         "the folder '{}' belongs to another user",
         folder.display()
     );
-    let mut cleaned = CleanSummary::default();
-    let mut freed: BTreeSet<OsString> = BTreeSet::new();
+    let mut summary = CleanSummary::default();
+    let mut freed_bundles: BTreeSet<OsString> = BTreeSet::new();
     let sessions = list_entries(&folder.join("sessions"));
-    let (gone, left): (Vec<PathBuf>, Vec<PathBuf>) =
-        sessions.into_iter().partition(|session| match which {
-            CleanTarget::Named(name) => session.file_name().is_some_and(|own| own == name),
+    let (removed, remaining): (Vec<PathBuf>, Vec<PathBuf>) =
+        sessions.into_iter().partition(|session| match target {
+            CleanTarget::Named(name) => session
+                .file_name()
+                .is_some_and(|file_name| file_name == name),
             CleanTarget::Older(age) => is_older(session, age),
         });
-    for session in &gone {
-        freed.extend(session_bundle(session));
-        cleaned.bytes += remove_entry(session)?;
-        cleaned.sessions += 1;
+    for session in &removed {
+        freed_bundles.extend(session_bundle(session));
+        summary.bytes += remove_entry(session)?;
+        summary.sessions += 1;
     }
-    let used: BTreeSet<OsString> = left.iter().filter_map(|one| session_bundle(one)).collect();
-    if left.is_empty() && !gone.is_empty() {
-        for own in OWNED_ENTRIES {
-            cleaned.bytes += remove_entry(&folder.join(own))?;
+    let used_bundles: BTreeSet<OsString> = remaining
+        .iter()
+        .filter_map(|session| session_bundle(session))
+        .collect();
+    if remaining.is_empty() && !removed.is_empty() {
+        for entry in OWNED_ENTRIES {
+            summary.bytes += remove_entry(&folder.join(entry))?;
         }
         // Fails, as it should, if the folder holds other files.
         let _ = fs::remove_dir(folder);
-        return Ok(cleaned);
+        return Ok(summary);
     }
     for bundle in list_entries(&folder.join("bundles")) {
         let name = bundle.file_name().unwrap_or_default().to_owned();
-        let is_free = freed.contains(&name) || is_older(&bundle, BUNDLE_MIN_AGE);
-        if !used.contains(&name) && is_free {
-            cleaned.bytes += remove_entry(&bundle)?;
+        let is_removable = freed_bundles.contains(&name) || is_older(&bundle, BUNDLE_MIN_AGE);
+        if !used_bundles.contains(&name) && is_removable {
+            summary.bytes += remove_entry(&bundle)?;
         }
     }
-    Ok(cleaned)
+    Ok(summary)
 }
 
 /// Entries of a folder; empty if it does not exist.
 fn list_entries(folder: &Path) -> Vec<PathBuf> {
-    let read = fs::read_dir(folder).into_iter().flatten().flatten();
-    read.map(|entry| entry.path()).collect()
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
 }
 
 /// Name of the bundle that a session uses.
 fn session_bundle(session: &Path) -> Option<OsString> {
-    let to = fs::read_link(session.join(BUNDLE_LINK)).ok()?;
-    to.file_name().map(OsString::from)
+    let target = fs::read_link(session.join(BUNDLE_LINK)).ok()?;
+    target.file_name().map(OsString::from)
 }
 
-/// Whether the folder, its entries and theirs have not been written to for longer than `age`.
+/// Whether the folder and everything up to two levels below it have not been written to for longer
+/// than `age`.
 fn is_older(folder: &Path, age: Duration) -> bool {
-    let changed = |path: &Path| {
+    let modified_at = |path: &Path| {
         fs::symlink_metadata(path)
-            .and_then(|own| own.modified())
+            .and_then(|metadata| metadata.modified())
             .ok()
     };
-    let mut last = changed(folder);
-    for inner in list_entries(folder) {
-        last = last.max(changed(&inner));
-        if !inner.is_symlink() && inner.is_dir() {
-            for path in list_entries(&inner) {
-                last = last.max(changed(&path));
+    let mut newest = modified_at(folder);
+    for entry in list_entries(folder) {
+        newest = newest.max(modified_at(&entry));
+        if !entry.is_symlink() && entry.is_dir() {
+            for path in list_entries(&entry) {
+                newest = newest.max(modified_at(&path));
             }
         }
     }
-    let since = last.and_then(|last| SystemTime::now().duration_since(last).ok());
-    since.is_some_and(|since| since > age)
+    let age_of_newest = newest.and_then(|newest| SystemTime::now().duration_since(newest).ok());
+    age_of_newest.is_some_and(|age_of_newest| age_of_newest > age)
 }
 
 /// Removes a file or folder and returns the space freed. Files with other hard links free none.
 fn remove_entry(path: &Path) -> Result<u64> {
-    let Ok(facts) = fs::symlink_metadata(path) else {
+    let Ok(metadata) = fs::symlink_metadata(path) else {
         return Ok(0);
     };
     let bytes = disk_usage(path);
-    let removed = if facts.is_dir() {
+    let removed = if metadata.is_dir() {
         fs::remove_dir_all(path)
     } else {
         fs::remove_file(path)
@@ -140,11 +146,11 @@ fn remove_entry(path: &Path) -> Result<u64> {
 
 fn disk_usage(path: &Path) -> u64 {
     match fs::symlink_metadata(path) {
-        Ok(facts) if facts.is_dir() => list_entries(path)
+        Ok(metadata) if metadata.is_dir() => list_entries(path)
             .iter()
-            .map(|inner| disk_usage(inner))
+            .map(|entry| disk_usage(entry))
             .sum(),
-        Ok(facts) if facts.is_file() && facts.nlink() == 1 => facts.len(),
+        Ok(metadata) if metadata.is_file() && metadata.nlink() == 1 => metadata.len(),
         _ => 0,
     }
 }

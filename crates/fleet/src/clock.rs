@@ -46,10 +46,10 @@ impl ClockOffset {
 /// Estimates the offset from several exchanges; `None` if there are none, or if our clock went
 /// backwards in all of them.
 pub fn estimate_offset(exchanges: &[ClockExchange]) -> Option<ClockOffset> {
-    let forwards = exchanges
+    let valid = exchanges
         .iter()
-        .filter(|one| one.received_ns >= one.sent_ns);
-    let best = forwards.min_by_key(|one| one.received_ns.abs_diff(one.sent_ns))?;
+        .filter(|exchange| exchange.received_ns >= exchange.sent_ns);
+    let best = valid.min_by_key(|exchange| exchange.received_ns.abs_diff(exchange.sent_ns))?;
     let round_trip_ns = best.received_ns.abs_diff(best.sent_ns);
     let middle_ns = best.sent_ns.saturating_add((round_trip_ns / 2) as i64);
     Some(ClockOffset {
@@ -64,22 +64,22 @@ pub fn estimate_offset(exchanges: &[ClockExchange]) -> Option<ClockOffset> {
 ///
 /// # Errors
 /// Fails if the connection ends or the answer is not a timestamp.
-pub fn query_clock(to: &mut impl Write, from: &mut impl BufRead) -> Result<ClockOffset> {
+pub fn query_clock(writer: &mut impl Write, reader: &mut impl BufRead) -> Result<ClockOffset> {
     let mut exchanges = Vec::with_capacity(CLOCK_QUERIES);
     let mut line = String::new();
     for _ in 0..CLOCK_QUERIES {
-        let asked_ns = now_ns();
-        to.write_all(b"time\n").and_then(|()| to.flush())?;
+        let sent_ns = now_ns();
+        writer.write_all(b"time\n").and_then(|()| writer.flush())?;
         line.clear();
-        ensure!(from.read_line(&mut line)? > 0, "the connection ended");
-        let answered_ns = now_ns();
-        let answer = line.trim_end().parse();
-        let answer_ns =
-            answer.with_context(|| format!("cannot parse time '{}'", line.trim_end()))?;
+        ensure!(reader.read_line(&mut line)? > 0, "the connection ended");
+        let received_ns = now_ns();
+        let parsed = line.trim_end().parse();
+        let remote_ns =
+            parsed.with_context(|| format!("cannot parse time '{}'", line.trim_end()))?;
         exchanges.push(ClockExchange {
-            sent_ns: asked_ns,
-            remote_ns: answer_ns,
-            received_ns: answered_ns,
+            sent_ns,
+            remote_ns,
+            received_ns,
         });
     }
     estimate_offset(&exchanges).context("the clock of this machine runs backwards")
@@ -89,16 +89,16 @@ pub fn query_clock(to: &mut impl Write, from: &mut impl BufRead) -> Result<Clock
 ///
 /// # Errors
 /// Fails if the connection breaks.
-pub fn serve_clock(from: &mut impl BufRead, to: &mut impl Write) -> Result<String> {
+pub fn serve_clock(reader: &mut impl BufRead, writer: &mut impl Write) -> Result<String> {
     let mut line = String::new();
     loop {
         line.clear();
-        from.read_line(&mut line)?;
+        reader.read_line(&mut line)?;
         if line.trim_end() != "time" {
             return Ok(line);
         }
-        writeln!(to, "{}", now_ns())?;
-        to.flush()?;
+        writeln!(writer, "{}", now_ns())?;
+        writer.flush()?;
     }
 }
 

@@ -55,25 +55,25 @@ impl ContentStore {
     /// # Errors
     /// Fails if the ID is invalid or the folder cannot be created.
     pub fn session_folder(&self, id: &str) -> anyhow::Result<PathBuf> {
-        let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
         ensure!(
-            !id.is_empty() && id.bytes().all(is_plain),
+            !id.is_empty() && id.bytes().all(is_allowed),
             "invalid session id '{}'",
             id.escape_debug()
         );
         let folder = self.folder.join("sessions").join(id);
-        for own in ["", "bin", "orders", "spools"] {
-            create_private_folder(&folder.join(own))?;
+        for subfolder in ["", "bin", "orders", "spools"] {
+            create_private_folder(&folder.join(subfolder))?;
         }
         Ok(folder)
     }
 
     fn object_path(&self, sha256: &str) -> PathBuf {
-        let (first, rest) = sha256.split_at(2);
-        self.folder.join("objects").join(first).join(rest)
+        let (prefix, suffix) = sha256.split_at(2);
+        self.folder.join("objects").join(prefix).join(suffix)
     }
 
-    /// Digests without an object, without duplicates.
+    /// Returns the digests for which there is no object, without duplicates.
     pub fn missing_digests(&self, entries: &[BundleEntry]) -> Vec<String> {
         let is_missing = |entry: &&BundleEntry| {
             let metadata = fs::metadata(self.object_path(&entry.sha256));
@@ -93,15 +93,15 @@ impl ContentStore {
     /// Their content is verified before they become part of a bundle.
     fn adopt_programs(&self, entries: &[BundleEntry]) {
         for entry in entries.iter().filter(|entry| entry.is_program) {
-            let (own, object) = (
+            let (sent_program, object) = (
                 self.folder.join(program::program_path(&entry.sha256)),
                 self.object_path(&entry.sha256),
             );
-            if own.is_file()
+            if sent_program.is_file()
                 && create_private_folder(object.parent().unwrap_or(&self.folder)).is_ok()
             {
                 // On failure, the program counts as missing and is sent.
-                let _ = fs::hard_link(own, object);
+                let _ = fs::hard_link(sent_program, object);
             }
         }
     }
@@ -111,65 +111,66 @@ impl ContentStore {
     /// # Errors
     /// Fails if the content does not match or cannot be written.
     pub fn put_object(&self, sha256: &str, bytes: u64, from: &mut dyn Read) -> anyhow::Result<()> {
-        let place = self.object_path(sha256);
-        create_private_folder(place.parent().unwrap_or(&self.folder))?;
-        let beside = place.with_extension(format!("{}.part", std::process::id()));
-        let mut keep = || -> anyhow::Result<()> {
+        let path = self.object_path(sha256);
+        create_private_folder(path.parent().unwrap_or(&self.folder))?;
+        let temporary = path.with_extension(format!("{}.part", std::process::id()));
+        let mut store = || -> anyhow::Result<()> {
             let mut options = OpenOptions::new();
             options.read(true).write(true).create(true).truncate(true);
-            let mut file = options.mode(0o600).open(&beside)?;
+            let mut file = options.mode(0o600).open(&temporary)?;
             let copied = io::copy(&mut from.take(bytes), &mut file)?;
             ensure!(copied == bytes, "it ends after {copied} of {bytes} bytes");
             file.sync_data()?;
-            let found = hash_reader(&mut File::open(&beside)?)?;
-            ensure!(found == sha256, "its digest is {found}");
-            Ok(fs::rename(&beside, &place)?)
+            let stored_digest = hash_reader(&mut File::open(&temporary)?)?;
+            ensure!(stored_digest == sha256, "its digest is {stored_digest}");
+            Ok(fs::rename(&temporary, &path)?)
         };
-        keep().map_err(|error| {
+        store().map_err(|error| {
             // A retry starts from scratch.
-            let _ = fs::remove_file(&beside);
+            let _ = fs::remove_file(&temporary);
             error.context(format!("cannot store object {sha256}"))
         })
     }
 
-    /// Lays out a bundle and returns its folder. One that exists is used as is.
+    /// Lays out a bundle and returns its folder. A folder that exists is used as is.
     ///
     /// # Errors
     /// Fails if the list is invalid, an object is missing or damaged, or on disk errors.
     pub fn lay_out_bundle(&self, entries: &[BundleEntry]) -> anyhow::Result<PathBuf> {
         validate_entries(entries)?;
-        let place = self.folder.join("bundles").join(bundle_id(entries));
-        if place.is_dir() {
-            return Ok(place);
+        let target = self.folder.join("bundles").join(bundle_id(entries));
+        if target.is_dir() {
+            return Ok(target);
         }
-        let beside = place.with_extension(format!("{}.part", std::process::id()));
-        if beside.exists() {
-            fs::remove_dir_all(&beside)?;
+        let temporary = target.with_extension(format!("{}.part", std::process::id()));
+        if temporary.exists() {
+            fs::remove_dir_all(&temporary)?;
         }
-        create_private_folder(&beside)?;
+        create_private_folder(&temporary)?;
         for entry in entries {
-            let failed = || format!("cannot lay out '{}'", entry.path);
-            self.lay_out_entry(entry, &beside).with_context(failed)?;
+            let error_context = || format!("cannot lay out '{}'", entry.path);
+            self.lay_out_entry(entry, &temporary)
+                .with_context(error_context)?;
         }
-        match fs::rename(&beside, &place) {
+        match fs::rename(&temporary, &target) {
             // Another process was faster, with the same content.
-            Err(_) if place.is_dir() => fs::remove_dir_all(&beside)?,
+            Err(_) if target.is_dir() => fs::remove_dir_all(&temporary)?,
             renamed => renamed?,
         }
-        Ok(place)
+        Ok(target)
     }
 
     fn lay_out_entry(&self, entry: &BundleEntry, folder: &Path) -> anyhow::Result<()> {
         let object = self.object_path(&entry.sha256);
-        let found = hash_reader(&mut File::open(&object)?)?;
-        if found != entry.sha256 {
+        let actual_digest = hash_reader(&mut File::open(&object)?)?;
+        if actual_digest != entry.sha256 {
             fs::remove_file(&object)?;
-            bail!("its object is damaged: the digest is {found}");
+            bail!("its object is damaged: the digest is {actual_digest}");
         }
         let path = folder.join(&entry.path);
         let mut builder = DirBuilder::new();
-        let above = path.parent().unwrap_or(folder);
-        builder.recursive(true).mode(0o700).create(above)?;
+        let parent = path.parent().unwrap_or(folder);
+        builder.recursive(true).mode(0o700).create(parent)?;
         let set_mode = |mode| fs::set_permissions(&path, fs::Permissions::from_mode(mode));
         // Hard-link programs: they are large, and nothing writes to them.
         if entry.is_program && fs::hard_link(&object, &path).is_ok() {
@@ -182,31 +183,31 @@ impl ContentStore {
 
     /// Links a session's folder to the bundle that it uses.
     fn link_bundle(&self, session: &Path, bundle: &Path) -> anyhow::Result<()> {
-        let (link, beside) = (session.join(BUNDLE_LINK), session.join("bundle.part"));
+        let (link, temporary) = (session.join(BUNDLE_LINK), session.join("bundle.part"));
         let name = bundle.file_name().unwrap_or_default();
-        let to = Path::new("../../bundles").join(name);
-        let _ = fs::remove_file(&beside);
-        std::os::unix::fs::symlink(to, &beside)
-            .and_then(|()| fs::rename(&beside, &link))
+        let target = Path::new("../../bundles").join(name);
+        let _ = fs::remove_file(&temporary);
+        std::os::unix::fs::symlink(target, &temporary)
+            .and_then(|()| fs::rename(&temporary, &link))
             .with_context(|| format!("cannot make '{}'", link.display()))
     }
 }
 
 /// Creates a folder with access for its user only; rejects one that belongs to another user.
 fn create_private_folder(folder: &Path) -> anyhow::Result<()> {
-    let failed = || format!("cannot use the folder '{}'", folder.display());
+    let error_context = || format!("cannot use the folder '{}'", folder.display());
     let mut builder = DirBuilder::new();
-    (builder.recursive(true).mode(0o700).create(folder)).with_context(failed)?;
-    let facts = fs::symlink_metadata(folder).with_context(failed)?;
-    let own = rustix::process::geteuid().as_raw();
+    (builder.recursive(true).mode(0o700).create(folder)).with_context(error_context)?;
+    let metadata = fs::symlink_metadata(folder).with_context(error_context)?;
+    let user_id = rustix::process::geteuid().as_raw();
     ensure!(
-        facts.is_dir() && facts.uid() == own,
+        metadata.is_dir() && metadata.uid() == user_id,
         "the folder '{}' belongs to another user",
         folder.display()
     );
-    if facts.permissions().mode() & 0o077 != 0 {
+    if metadata.permissions().mode() & 0o077 != 0 {
         let private = fs::Permissions::from_mode(0o700);
-        fs::set_permissions(folder, private).with_context(failed)?;
+        fs::set_permissions(folder, private).with_context(error_context)?;
     }
     Ok(())
 }
@@ -238,21 +239,22 @@ enum ReceiverReply {
 pub fn send_bundle(
     bundle: &FileBundle,
     session: &str,
-    to: &mut dyn Write,
-    from: &mut dyn BufRead,
+    writer: &mut dyn Write,
+    reader: &mut dyn BufRead,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
     let offer = BundleOffer {
         session: session.to_owned(),
         entries: bundle.entries().to_vec(),
     };
-    write_message(to, &offer)?;
+    write_message(writer, &offer)?;
     loop {
-        match read_message::<ReceiverReply>(from)? {
+        match read_message::<ReceiverReply>(reader)? {
             ReceiverReply::Missing(missing) => {
                 for sha256 in &missing {
-                    io::copy(&mut bundle.open_content(sha256)?, to).context("connection lost")?;
+                    io::copy(&mut bundle.open_content(sha256)?, writer)
+                        .context("connection lost")?;
                 }
-                to.flush().context("connection lost")?;
+                writer.flush().context("connection lost")?;
             }
             ReceiverReply::Ready(session, bundle) => return Ok((session, bundle)),
             ReceiverReply::Refused(reason) => bail!("{reason}"),
@@ -261,60 +263,62 @@ pub fn send_bundle(
 }
 
 /// Receiving end of [`send_bundle`]: stores the missing objects and lays out the bundle in
-/// `folder`. Calls `then` with the folders of the session and the bundle before it reports success.
+/// `folder`. Calls `before_reply` with the folders of the session and the bundle before it reports
+/// success.
 ///
 /// # Errors
 /// Fails if the connection breaks. All other errors are reported to the sender.
 pub fn receive_bundle(
     folder: &Path,
-    from: &mut dyn BufRead,
-    to: &mut dyn Write,
-    then: &dyn Fn(&Path, &Path) -> anyhow::Result<()>,
+    reader: &mut dyn BufRead,
+    writer: &mut dyn Write,
+    before_reply: &dyn Fn(&Path, &Path) -> anyhow::Result<()>,
 ) -> anyhow::Result<()> {
-    let taken = receive_objects(folder, from, to).and_then(|(session, bundle)| {
-        then(&session, &bundle)?;
+    let received = receive_objects(folder, reader, writer).and_then(|(session, bundle)| {
+        before_reply(&session, &bundle)?;
         Ok((session, bundle))
     });
-    let answer = match taken {
+    let reply = match received {
         Ok((session, bundle)) => ReceiverReply::Ready(session, bundle),
         Err(error) => ReceiverReply::Refused(format!("{error:#}")),
     };
-    write_message(to, &answer)
+    write_message(writer, &reply)
 }
 
 fn receive_objects(
     folder: &Path,
-    from: &mut dyn BufRead,
-    to: &mut dyn Write,
+    reader: &mut dyn BufRead,
+    writer: &mut dyn Write,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
-    let offer: BundleOffer = read_message(from)?;
+    let offer: BundleOffer = read_message(reader)?;
     validate_entries(&offer.entries)?;
-    let depot = ContentStore::open(folder)?;
-    let session = depot.session_folder(&offer.session)?;
-    depot.adopt_programs(&offer.entries);
-    let missing = depot.missing_digests(&offer.entries);
-    write_message(to, &ReceiverReply::Missing(missing.clone()))?;
+    let store = ContentStore::open(folder)?;
+    let session = store.session_folder(&offer.session)?;
+    store.adopt_programs(&offer.entries);
+    let missing = store.missing_digests(&offer.entries);
+    write_message(writer, &ReceiverReply::Missing(missing.clone()))?;
     for sha256 in &missing {
         let entry = offer.entries.iter().find(|entry| entry.sha256 == *sha256);
         let bytes = entry.map_or(0, |entry| entry.bytes);
-        depot.put_object(sha256, bytes, from)?;
+        store.put_object(sha256, bytes, reader)?;
     }
-    let bundle = depot.lay_out_bundle(&offer.entries)?;
-    depot.link_bundle(&session, &bundle)?;
+    let bundle = store.lay_out_bundle(&offer.entries)?;
+    store.link_bundle(&session, &bundle)?;
     Ok((session, bundle))
 }
 
-fn write_message(to: &mut dyn Write, what: &impl Serialize) -> anyhow::Result<()> {
-    let mut line = serde_json::to_vec(what)?;
+fn write_message(writer: &mut dyn Write, message: &impl Serialize) -> anyhow::Result<()> {
+    let mut line = serde_json::to_vec(message)?;
     line.push(b'\n');
-    to.write_all(&line)
-        .and_then(|()| to.flush())
+    writer
+        .write_all(&line)
+        .and_then(|()| writer.flush())
         .context("connection lost")
 }
 
-fn read_message<T: serde::de::DeserializeOwned>(from: &mut dyn BufRead) -> anyhow::Result<T> {
+fn read_message<T: serde::de::DeserializeOwned>(reader: &mut dyn BufRead) -> anyhow::Result<T> {
     let mut line = Vec::new();
-    let mut limited = from.take(MAX_MESSAGE_BYTES);
+    let mut limited = reader.take(MAX_MESSAGE_BYTES);
     limited
         .read_until(b'\n', &mut line)
         .context("connection lost")?;
@@ -331,15 +335,15 @@ pub fn lay_out_locally(
     session: &str,
     folder: &Path,
 ) -> anyhow::Result<(PathBuf, PathBuf)> {
-    let depot = ContentStore::open(folder)?;
-    let session = depot.session_folder(session)?;
-    for sha256 in depot.missing_digests(bundle.entries()) {
+    let store = ContentStore::open(folder)?;
+    let session = store.session_folder(session)?;
+    for sha256 in store.missing_digests(bundle.entries()) {
         let entry = bundle.entries().iter().find(|entry| entry.sha256 == sha256);
         let bytes = entry.map_or(0, |entry| entry.bytes);
-        depot.put_object(&sha256, bytes, &mut *bundle.open_content(&sha256)?)?;
+        store.put_object(&sha256, bytes, &mut *bundle.open_content(&sha256)?)?;
     }
-    let bundle = depot.lay_out_bundle(bundle.entries())?;
-    depot.link_bundle(&session, &bundle)?;
+    let bundle = store.lay_out_bundle(bundle.entries())?;
+    store.link_bundle(&session, &bundle)?;
     Ok((session, bundle))
 }
 

@@ -25,8 +25,8 @@ impl JobId {
     /// Returns a new ID for a worker that this process holds. It contains the name of this process,
     /// since IDs recorded by an earlier coordinator of the session must not match our workers.
     pub(crate) fn next_held() -> JobId {
-        static BEGUN: AtomicU32 = AtomicU32::new(0);
-        let number = BEGUN.fetch_add(1, Ordering::Relaxed);
+        static STARTED_WORKERS: AtomicU32 = AtomicU32::new(0);
+        let number = STARTED_WORKERS.fetch_add(1, Ordering::Relaxed);
         JobId(format!("{number}@{}", own_worker_name()))
     }
 }
@@ -42,8 +42,8 @@ pub fn start_worker(folder: &Path, tasks: &[u32]) -> Result<JobId> {
     command.args(["perform-parcel", NAME_OPTION]).arg(folder);
     command.args(tasks.iter().map(u32::to_string));
     command.stdin(Stdio::null());
-    let failed = || format!("cannot start '{}'", program.display());
-    let output = spawn_detached(&mut command).with_context(failed)?;
+    let error_context = || format!("cannot start '{}'", program.display());
+    let output = spawn_detached(&mut command).with_context(error_context)?;
     let mut first_line = String::new();
     BufReader::new(output).read_line(&mut first_line)?;
     let name = first_line.trim();
@@ -85,11 +85,11 @@ pub fn end_worker(job: &JobId, grace: Duration) -> Result<()> {
     let Some(pid) = pid.filter(|_| !has_ended(job)) else {
         return Ok(());
     };
-    let failed = || format!("cannot stop worker {}", job.0);
-    kill_process(pid, Signal::TERM).with_context(failed)?;
-    let until = Instant::now() + grace;
+    let error_context = || format!("cannot stop worker {}", job.0);
+    kill_process(pid, Signal::TERM).with_context(error_context)?;
+    let deadline = Instant::now() + grace;
     while !has_ended(job) {
-        if Instant::now() >= until {
+        if Instant::now() >= deadline {
             // Ignore the error: it may have ended just now.
             let _ = kill_process(pid, Signal::KILL);
             return Ok(());

@@ -41,12 +41,13 @@ impl MachineIdentity {
             .host
             .clone()
             .unwrap_or_else(|| "unknown".to_owned());
-        let own = read("etc/machine-id").or_else(|| read("sys/class/dmi/id/product_uuid"));
-        let remark = own.is_none().then(|| {
+        let machine_number =
+            read("etc/machine-id").or_else(|| read("sys/class/dmi/id/product_uuid"));
+        let remark = machine_number.is_none().then(|| {
             "The machine has no machine-id(5): it is identified by its host name.".to_owned()
         });
         MachineIdentity {
-            id: hash_id(own.as_deref().unwrap_or(&host)),
+            id: hash_id(machine_number.as_deref().unwrap_or(&host)),
             class: machine_class(environment),
             host,
             remark,

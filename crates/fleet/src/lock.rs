@@ -43,9 +43,9 @@ impl MachineLock {
     /// # Errors
     /// Fails if no lock file can be created.
     pub fn try_share(folder: &Path) -> Result<Option<MachineLock>> {
-        let (file, place) = open_first(&lock_paths(folder))?;
-        let is_ours = try_lock(&file, true, &place)?;
-        Ok(is_ours.then_some(MachineLock { _file: file }))
+        let (file, path) = open_first(&lock_paths(folder))?;
+        let is_locked = try_lock(&file, true, &path)?;
+        Ok(is_locked.then_some(MachineLock { _file: file }))
     }
 }
 
@@ -66,14 +66,14 @@ impl LockTicket {
         LockTicket::open_at(&lock_paths(folder), true)
     }
 
-    fn open_at(places: &[PathBuf], is_shared: bool) -> Result<LockTicket> {
-        let (_, place) = open_first(places)?;
-        let beside = place.with_file_name(TICKET_FILE_NAME);
-        let turn = open_lock_file(&beside)
-            .with_context(|| format!("cannot open the lock '{}'", beside.display()))?;
+    fn open_at(paths: &[PathBuf], is_shared: bool) -> Result<LockTicket> {
+        let (_, path) = open_first(paths)?;
+        let ticket_path = path.with_file_name(TICKET_FILE_NAME);
+        let ticket_file = open_lock_file(&ticket_path)
+            .with_context(|| format!("cannot open the lock '{}'", ticket_path.display()))?;
         Ok(LockTicket {
-            lock_path: place,
-            ticket_file: turn,
+            lock_path: path,
+            ticket_file,
             is_shared,
             holds_ticket: false,
         })
@@ -89,8 +89,8 @@ impl LockTicket {
         if !self.holds_ticket {
             return Ok(None);
         }
-        let (file, place) = open_first(std::slice::from_ref(&self.lock_path))?;
-        if !try_lock(&file, self.is_shared, &place)? {
+        let (file, path) = open_first(std::slice::from_ref(&self.lock_path))?;
+        if !try_lock(&file, self.is_shared, &path)? {
             return Ok(None);
         }
         // Pass the ticket to the next waiter.
@@ -102,13 +102,15 @@ impl LockTicket {
     /// Describes the current holders as far as visible: `process 81 of user 1000 (speedwell
     /// perform-parcel)`.
     pub fn describe_holders(&self) -> String {
-        let known = fs::read_to_string("/proc/locks").unwrap_or_default();
-        let own = fs::metadata(&self.lock_path).map(|facts| facts.ino());
-        let holders = own.map(|own| lock_holders(&known, own)).unwrap_or_default();
-        let named: Vec<String> = holders.into_iter().filter_map(describe_process).collect();
-        match named.as_slice() {
+        let locks = fs::read_to_string("/proc/locks").unwrap_or_default();
+        let inode = fs::metadata(&self.lock_path).map(|metadata| metadata.ino());
+        let holders = inode
+            .map(|inode| lock_holders(&locks, inode))
+            .unwrap_or_default();
+        let descriptions: Vec<String> = holders.into_iter().filter_map(describe_process).collect();
+        match descriptions.as_slice() {
             [] => "another process".to_owned(),
-            named => named.join(" and "),
+            descriptions => descriptions.join(" and "),
         }
     }
 }
@@ -119,82 +121,82 @@ fn lock_paths(folder: &Path) -> [PathBuf; 2] {
 }
 
 /// Opens the lock file at the first usable path.
-fn open_first(places: &[PathBuf]) -> Result<(File, PathBuf)> {
-    let mut last = None;
-    for place in places {
-        match open_lock_file(place) {
-            Ok(file) => return Ok((file, place.clone())),
-            Err(error) => last = Some((place, error)),
+fn open_first(paths: &[PathBuf]) -> Result<(File, PathBuf)> {
+    let mut last_error = None;
+    for path in paths {
+        match open_lock_file(path) {
+            Ok(file) => return Ok((file, path.clone())),
+            Err(error) => last_error = Some((path, error)),
         }
     }
-    let (place, error) = last.context("no path for the lock file")?;
-    Err(error).with_context(|| format!("cannot open the lock '{}'", place.display()))
+    let (path, error) = last_error.context("no path for the lock file")?;
+    Err(error).with_context(|| format!("cannot open the lock '{}'", path.display()))
 }
 
 /// Tries to lock a file and returns whether it succeeded.
-fn try_lock(file: &File, is_shared: bool, place: &Path) -> Result<bool> {
-    let tried = if is_shared {
+fn try_lock(file: &File, is_shared: bool, path: &Path) -> Result<bool> {
+    let result = if is_shared {
         file.try_lock_shared()
     } else {
         file.try_lock()
     };
-    match tried {
+    match result {
         Ok(()) => Ok(true),
         Err(TryLockError::WouldBlock) => Ok(false),
         Err(TryLockError::Error(error)) => {
-            Err(error).with_context(|| format!("cannot lock '{}'", place.display()))
+            Err(error).with_context(|| format!("cannot lock '{}'", path.display()))
         }
     }
 }
 
 /// Processes that hold a lock on this inode, according to the contents of /proc/locks
 /// (proc_locks(5)).
-fn lock_holders(known: &str, inode: u64) -> Vec<u32> {
+fn lock_holders(locks: &str, inode: u64) -> Vec<u32> {
     let holder = |line: &str| {
         // 1: FLOCK ADVISORY WRITE 81 00:19:1234 0 EOF
-        let words: Vec<&str> = line.split_whitespace().collect();
-        let [_, "FLOCK", _, _, process, file, ..] = words[..] else {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let [_, "FLOCK", _, _, process, file, ..] = fields[..] else {
             return None;
         };
-        let is_it = file.rsplit(':').next()?.parse::<u64>() == Ok(inode);
+        let is_lock_file = file.rsplit(':').next()?.parse::<u64>() == Ok(inode);
         process
             .parse::<u32>()
             .ok()
-            .filter(|process| is_it && *process > 0)
+            .filter(|process| is_lock_file && *process > 0)
     };
-    known.lines().filter_map(holder).collect()
+    locks.lines().filter_map(holder).collect()
 }
 
 /// Describes a process; `None` if it is not visible from here.
 fn describe_process(process: u32) -> Option<String> {
-    let line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
-    let line = String::from_utf8_lossy(&line).into_owned();
-    let mut words = line.split('\0').filter(|word| !word.is_empty());
-    let program = words.next()?.rsplit('/').next()?.to_owned();
+    let command_line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
+    let command_line = String::from_utf8_lossy(&command_line).into_owned();
+    let mut arguments = command_line.split('\0').filter(|word| !word.is_empty());
+    let program = arguments.next()?.rsplit('/').next()?.to_owned();
     let user = fs::metadata(format!("/proc/{process}")).ok()?.uid();
-    let words: Vec<String> = [program]
+    let arguments: Vec<String> = [program]
         .into_iter()
-        .chain(words.next().map(str::to_owned))
+        .chain(arguments.next().map(str::to_owned))
         .collect();
     Some(format!(
         "process {process} of user {user} ({})",
-        words.join(" ")
+        arguments.join(" ")
     ))
 }
 
 /// Opens the lock file, creating it if missing. Opens it read-only, which suffices for a lock, so
-/// that a file created by one user serves all: in world-writable directories the kernel may deny
-/// opening another user's file for writing or with O_CREAT.
-fn open_lock_file(place: &Path) -> io::Result<File> {
-    let only_read = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let there = || rustix::fs::open(place, only_read, Mode::empty());
-    let opened = there().or_else(|_| {
-        let anew = only_read | OFlags::CREATE | OFlags::EXCL;
-        let made = rustix::fs::open(place, anew, Mode::from_raw_mode(0o644));
+/// that all users can use a file that one of them created: in world-writable directories the kernel
+/// may deny opening another user's file for writing or with O_CREAT.
+fn open_lock_file(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let open_existing = || rustix::fs::open(path, flags, Mode::empty());
+    let file = open_existing().or_else(|_| {
+        let create_flags = flags | OFlags::CREATE | OFlags::EXCL;
+        let created = rustix::fs::open(path, create_flags, Mode::from_raw_mode(0o644));
         // Another process may have just created it.
-        made.or_else(|_| there())
+        created.or_else(|_| open_existing())
     });
-    Ok(File::from(opened?))
+    Ok(File::from(file?))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Assigns cases to machines and cuts the cases of a machine into shards.
 //!
-//! A case stays on the machine that has its history: the machine follows from both names by
-//! rendezvous hashing (Thaler and Ravishankar 1998), so adding or removing a machine moves few
-//! cases. No machine gets more than 1.25 times the mean load.
+//! A case stays on the machine that has its history: the machine is derived from the names of case
+//! and machine by rendezvous hashing (Thaler and Ravishankar 1998), so adding or removing a machine
+//! moves few cases. No machine gets more than 1.25 times the mean load.
 
 use ring::digest::{SHA256, digest};
 
@@ -17,50 +17,55 @@ const TARGET_SHARD_S: f64 = 600.0;
 ///
 /// The longest cases are placed first. A case that fits nowhere goes to the least loaded machine.
 pub fn assign_cases(cases: &[(&str, f64)], machines: &[&str]) -> Vec<usize> {
-    let all: f64 = cases.iter().map(|(_, seconds)| seconds).sum();
-    let limit = MAX_LOAD_RATIO * all / machines.len().max(1) as f64;
+    let total_seconds: f64 = cases.iter().map(|(_, seconds)| seconds).sum();
+    let limit = MAX_LOAD_RATIO * total_seconds / machines.len().max(1) as f64;
     let mut load = vec![0.0; machines.len()];
-    let mut placed = vec![0; cases.len()];
-    let mut longest: Vec<usize> = (0..cases.len()).collect();
-    longest.sort_by(|&one, &other| cases[other].1.total_cmp(&cases[one].1));
-    for case in longest {
+    let mut assignment = vec![0; cases.len()];
+    let mut longest_first: Vec<usize> = (0..cases.len()).collect();
+    longest_first.sort_by(|&left, &right| cases[right].1.total_cmp(&cases[left].1));
+    for case in longest_first {
         let (id, seconds) = cases[case];
-        let mut liked: Vec<usize> = (0..machines.len()).collect();
-        liked.sort_by_key(|&machine| std::cmp::Reverse(rendezvous_weight(id, machines[machine])));
+        let mut preferred: Vec<usize> = (0..machines.len()).collect();
+        preferred
+            .sort_by_key(|&machine| std::cmp::Reverse(rendezvous_weight(id, machines[machine])));
         let has_room = |machine: &usize| load[*machine] + seconds <= limit.max(seconds);
-        let emptiest = || (0..load.len()).min_by(|&a, &b| load[a].total_cmp(&load[b]));
-        let chosen = liked.iter().copied().find(has_room).or_else(emptiest);
+        let least_loaded = || (0..load.len()).min_by(|&a, &b| load[a].total_cmp(&load[b]));
+        let chosen = preferred
+            .iter()
+            .copied()
+            .find(has_room)
+            .or_else(least_loaded);
         if let Some(machine) = chosen {
-            placed[case] = machine;
+            assignment[case] = machine;
             load[machine] += seconds;
         }
     }
-    placed
+    assignment
 }
 
 /// Weight of a machine for a case (rendezvous hash).
 fn rendezvous_weight(case: &str, machine: &str) -> u64 {
     let hash = digest(&SHA256, format!("{case}|{machine}").as_bytes());
-    let first = hash.as_ref().iter().take(8);
-    first.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
+    let first_bytes = hash.as_ref().iter().take(8);
+    first_bytes.fold(0, |sum, &byte| (sum << 8) | u64::from(byte))
 }
 
 /// Cuts the cases of one machine, given as index and duration in seconds, into shards of about ten
 /// minutes with at least one case each.
 pub fn cut_into_shards(cases: impl IntoIterator<Item = (u32, f64)>) -> Vec<Vec<u32>> {
-    let mut parcels: Vec<Vec<u32>> = Vec::new();
-    let mut length = f64::INFINITY;
+    let mut shards: Vec<Vec<u32>> = Vec::new();
+    let mut duration_s = f64::INFINITY;
     for (case, seconds) in cases {
-        if length + seconds > TARGET_SHARD_S {
-            parcels.push(Vec::new());
-            length = 0.0;
+        if duration_s + seconds > TARGET_SHARD_S {
+            shards.push(Vec::new());
+            duration_s = 0.0;
         }
-        length += seconds;
-        if let Some(last) = parcels.last_mut() {
+        duration_s += seconds;
+        if let Some(last) = shards.last_mut() {
             last.push(case);
         }
     }
-    parcels
+    shards
 }
 
 #[cfg(test)]

@@ -27,9 +27,9 @@ const STATIC_NAME: &str = "speedwell-static";
 /// The program to send to other machines: the statically linked one if it exists next to `own`,
 /// since shared libraries there may be older than ours; otherwise `own`.
 pub fn program_to_send(own: &Path) -> PathBuf {
-    let beside = own.with_file_name(STATIC_NAME);
-    if beside.is_file() {
-        beside
+    let static_program = own.with_file_name(STATIC_NAME);
+    if static_program.is_file() {
+        static_program
     } else {
         own.to_owned()
     }
@@ -49,23 +49,30 @@ pub fn send_program(
         return Ok(binary.clone());
     }
     let digest = hash_file(program)?;
-    let place = machine.folder.join(program_path(&digest));
-    let (there, folder) = (place.to_string_lossy(), machine.folder.to_string_lossy());
-    let look = engine.start_command(
+    let path = machine.folder.join(program_path(&digest));
+    let (remote_path, folder) = (path.to_string_lossy(), machine.folder.to_string_lossy());
+    let digest_command = engine.start_command(
         &machine.name,
-        &["/bin/sh", "-c", DIGEST_SCRIPT, "look", &there, &folder],
+        &[
+            "/bin/sh",
+            "-c",
+            DIGEST_SCRIPT,
+            "look",
+            &remote_path,
+            &folder,
+        ],
     )?;
-    let known = send_and_read(look, &mut io::empty())?;
-    if known.split_whitespace().next() == Some(digest.as_str()) {
-        return Ok(place);
+    let remote_digest = send_and_read(digest_command, &mut io::empty())?;
+    if remote_digest.split_whitespace().next() == Some(digest.as_str()) {
+        return Ok(path);
     }
     let mut bytes = File::open(program)?;
-    let receive = engine.start_command(
+    let receive_command = engine.start_command(
         &machine.name,
-        &["/bin/sh", "-c", RECEIVE_SCRIPT, "receive", &there],
+        &["/bin/sh", "-c", RECEIVE_SCRIPT, "receive", &remote_path],
     )?;
-    send_and_read(receive, &mut bytes).context("cannot send the program")?;
-    Ok(place)
+    send_and_read(receive_command, &mut bytes).context("cannot send the program")?;
+    Ok(path)
 }
 
 /// Path in the fleet folder of a program sent separately.
@@ -78,21 +85,18 @@ pub(crate) fn program_path(digest: &str) -> PathBuf {
 ///
 /// # Errors
 /// Fails if the remote program fails; the message is the last line of its stderr.
-pub(crate) fn send_and_read(mut line: Child, input: &mut impl Read) -> Result<String> {
-    let copied = match line.stdin.take() {
+pub(crate) fn send_and_read(mut connection: Child, input: &mut impl Read) -> Result<String> {
+    let copied = match connection.stdin.take() {
         Some(mut stdin) => io::copy(input, &mut stdin).and_then(|_| stdin.flush()),
         None => Ok(()),
     };
-    let output = line.wait_with_output()?;
-    let complaint = String::from_utf8_lossy(&output.stderr);
-    let last = complaint
-        .lines()
-        .map(str::trim)
-        .rfind(|said| !said.is_empty());
+    let output = connection.wait_with_output()?;
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let last_line = stderr.lines().map(str::trim).rfind(|line| !line.is_empty());
     ensure!(
         output.status.success(),
         "{}",
-        last.unwrap_or("the connection ended")
+        last_line.unwrap_or("the connection ended")
     );
     copied?;
     Ok(String::from_utf8_lossy(&output.stdout).into_owned())

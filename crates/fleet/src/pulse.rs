@@ -14,18 +14,18 @@ const WALK_STEPS: u32 = 400_000;
 
 /// Probes this machine.
 pub fn probe_speed() -> SpeedProbe {
-    let since = SystemTime::now()
+    let unix_time = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    let begun = Instant::now();
+    let begin = Instant::now();
     black_box(run_integer_chain(black_box(INTEGER_STEPS)));
-    let integer_ns = begun.elapsed().as_nanos();
+    let integer_ns = begin.elapsed().as_nanos();
     let ring = build_ring(RING_WORDS);
-    let begun = Instant::now();
+    let begin = Instant::now();
     black_box(walk_ring(&ring, black_box(WALK_STEPS)));
-    let memory_ns = begun.elapsed().as_nanos();
+    let memory_ns = begin.elapsed().as_nanos();
     SpeedProbe {
-        at_unix_ms: i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        at_unix_ms: i64::try_from(unix_time.as_millis()).unwrap_or(i64::MAX),
         integer_ns: u64::try_from(integer_ns).unwrap_or(u64::MAX),
         memory_ns: u64::try_from(memory_ns).unwrap_or(u64::MAX),
     }
@@ -47,12 +47,12 @@ fn run_integer_chain(steps: u32) -> u64 {
 /// Dobell 1962: the multiplier minus one is a multiple of 4, the increment is odd, and `count` is a
 /// power of 2).
 fn build_ring(count: usize) -> Vec<usize> {
-    let next = |place: usize| place.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) % count;
+    let next = |index: usize| index.wrapping_mul(1_664_525).wrapping_add(1_013_904_223) % count;
     (0..count).map(next).collect()
 }
 
 fn walk_ring(ring: &[usize], steps: u32) -> usize {
-    (0..steps).fold(0, |place, _| ring[place])
+    (0..steps).fold(0, |index, _| ring[index])
 }
 
 #[cfg(test)]

@@ -108,88 +108,88 @@ pub fn backfill_line(
     let newest = line.last().context("a line has an end")?;
     let plans = plan_revision(request, &newest.id, listener)
         .context("cannot measure the newest revision of the range")?;
-    let mut filling = BackfillRun {
-        known: measured_revisions(&plans.plan, session, store)?,
-        failed: store.failed_backfills()?,
+    let mut run = BackfillRun {
+        measured: measured_revisions(&plans.plan, session, store)?,
+        earlier_failures: store.failed_backfills()?,
         newest: plans.plan,
         request,
         session,
         store,
         listener,
     };
-    let mut found: Vec<(usize, RevisionOutcome)> = Vec::new();
-    let mut early = Some(EarlyStop::NoMoreRevisions);
+    let mut outcomes: Vec<(usize, RevisionOutcome)> = Vec::new();
+    let mut stop_reason = Some(EarlyStop::NoMoreRevisions);
     let mut points = 0;
-    for place in coarse_to_fine(line.len()) {
+    for index in coarse_to_fine(line.len()) {
         let is_late = request
             .budget
             .is_some_and(|budget| begin.elapsed() > budget);
         if points == request.points || is_late {
-            early = is_late
+            stop_reason = is_late
                 .then_some(EarlyStop::Budget)
                 .filter(|_| points < request.points);
             break;
         }
-        filling.report_progress(&line[place], points)?;
-        let Some(outcome) = filling.measure_revision(&line[place])? else {
-            early = Some(EarlyStop::Interrupted);
+        run.report_progress(&line[index], points)?;
+        let Some(outcome) = run.measure_revision(&line[index])? else {
+            stop_reason = Some(EarlyStop::Interrupted);
             break;
         };
         points += usize::from(matches!(
             outcome,
             RevisionOutcome::Measured(..) | RevisionOutcome::AlreadyMeasured
         ));
-        found.push((place, outcome));
+        outcomes.push((index, outcome));
     }
     clear_interrupt();
-    found.sort_by_key(|(place, _)| *place);
+    outcomes.sort_by_key(|(index, _)| *index);
     Ok(BackfillResult {
         line: line.len(),
-        early: early.filter(|_| points < request.points),
-        revisions: found
+        early: stop_reason.filter(|_| points < request.points),
+        revisions: outcomes
             .into_iter()
-            .map(|(place, outcome)| (line[place].clone(), outcome))
+            .map(|(index, outcome)| (line[index].clone(), outcome))
             .collect(),
     })
 }
 
 /// Lists the revisions of a range along first parents, oldest first.
 fn list_line(range: &str) -> Result<Vec<Revision>> {
-    let (old, new) = range
+    let (oldest, newest) = range
         .split_once("..")
-        .filter(|(old, new)| !old.is_empty() && !new.starts_with('.'))
+        .filter(|(oldest, newest)| !oldest.is_empty() && !newest.starts_with('.'))
         .with_context(|| {
             format!(
                 "cannot parse range '{range}': expected A..B\nhint: for example v1.4..HEAD or \
                  main~50..main"
             )
         })?;
-    let new = if new.is_empty() { "HEAD" } else { new };
-    let here = std::env::current_dir()?;
-    let checkout = Checkout::find(&here)?;
+    let newest = if newest.is_empty() { "HEAD" } else { newest };
+    let directory = std::env::current_dir()?;
+    let checkout = Checkout::find(&directory)?;
     let commit = |name: &str| {
         revisions::resolve_commit(&checkout, name)
             .with_context(|| format!("in the range '{range}'"))
     };
-    let (first, last) = (commit(old)?, commit(new)?);
-    let git = GitRepository::for_folder(&here, LIST_TIMEOUT);
+    let (first, last) = (commit(oldest)?, commit(newest)?);
+    let git = GitRepository::for_folder(&directory, LIST_TIMEOUT);
     let first = git
         .commit_details(&first.id)
         .context("git cannot show the oldest revision")?;
-    let later = git
+    let later_revisions = git
         .first_parent_line(&last.id, Some(&first.id))
         .context("git cannot list the commits")?;
-    let follows = match later.first() {
+    let is_ancestor = match later_revisions.first() {
         Some(next) => next.parents.first() == Some(&first.id),
         None => first.id == last.id,
     };
-    if !follows {
+    if !is_ancestor {
         bail!(
-            "'{old}' is not a first-parent ancestor of '{new}'\nhint: 'git log --first-parent \
-             {new}' lists them; the older revision comes first"
+            "'{oldest}' is not a first-parent ancestor of '{newest}'\nhint: 'git log --first-parent \
+             {newest}' lists them; the older revision comes first"
         );
     }
-    Ok([vec![first], later].concat())
+    Ok([vec![first], later_revisions].concat())
 }
 
 /// Returns the indexes of a line of `count` revisions in measuring order: both ends, newest first,
@@ -199,19 +199,19 @@ fn coarse_to_fine(count: usize) -> Vec<usize> {
     let Some(last) = count.checked_sub(1) else {
         return Vec::new();
     };
-    let mut places = vec![last, 0];
-    places.dedup();
-    // Ordered by width, then by the newer end.
+    let mut indices = vec![last, 0];
+    indices.dedup();
+    // The heap is ordered by width, then by the newer end.
     let mut gaps = BinaryHeap::from([(last, last)]);
     while let Some((width, high)) = gaps.pop() {
         if width < 2 {
             break;
         }
         let upper = width / 2;
-        places.push(high - upper);
+        indices.push(high - upper);
         gaps.extend([(upper, high), (width - upper, high - upper)]);
     }
-    places
+    indices
 }
 
 /// Plans to measure one revision alone.
@@ -234,8 +234,8 @@ fn plan_revision(
     Ok(plans)
 }
 
-/// IDs of the revisions with a point of one of these cases on this machine: instruction counts if
-/// the plan counts, times otherwise.
+/// Returns the IDs of revisions for which one of these cases has a point on this machine:
+/// instruction counts if the plan counts, times otherwise.
 fn measured_revisions(
     plan: &SessionPlan,
     session: &SessionRequest,
@@ -247,21 +247,21 @@ fn measured_revisions(
         session.find_origin().as_ref(),
     );
     let cases: BTreeSet<&str> = plan.jobs.iter().map(|job| &*job.label).collect();
-    let measured = store.revisions_measured_on(&machine.id)?.into_iter();
-    let counts = plan.design.counting.is_some();
+    let points = store.revisions_measured_on(&machine.id)?.into_iter();
+    let counts_instructions = plan.design.counting.is_some();
     let is_wanted = |case: &str, metric: &str| {
-        cases.contains(case) && (metric == Metric::INSTRUCTIONS) == counts
+        cases.contains(case) && (metric == Metric::INSTRUCTIONS) == counts_instructions
     };
-    Ok(measured
+    Ok(points
         .filter(|[case, metric, _]| is_wanted(case, metric))
         .map(|[_, _, revision]| revision)
         .collect())
 }
 
 struct BackfillRun<'a, 'l> {
-    known: BTreeSet<String>,
+    measured: BTreeSet<String>,
     /// Earlier failures: revision ID, build command and session.
-    failed: Vec<(String, String, i64)>,
+    earlier_failures: Vec<(String, String, i64)>,
     /// Plan of the newest revision, stored in place of a plan for revisions that have none.
     newest: SessionPlan,
     request: &'a BackfillRequest,
@@ -284,13 +284,13 @@ impl BackfillRun<'_, '_> {
 
     /// Measures a revision if necessary; `None` if the user interrupted.
     fn measure_revision(&mut self, revision: &Revision) -> Result<Option<RevisionOutcome>> {
-        if self.known.contains(&revision.id) {
+        if self.measured.contains(&revision.id) {
             return Ok(Some(RevisionOutcome::AlreadyMeasured));
         }
         let command = self.build_command();
-        let before =
-            (self.failed.iter()).find(|(id, build, _)| *id == revision.id && *build == command);
-        if let Some((_, _, number)) = before {
+        let earlier_failure = (self.earlier_failures.iter())
+            .find(|(id, build, _)| *id == revision.id && *build == command);
+        if let Some((_, _, number)) = earlier_failure {
             return Ok(Some(RevisionOutcome::FailedBefore(*number)));
         }
         if is_interrupt_requested() {
@@ -300,29 +300,29 @@ impl BackfillRun<'_, '_> {
             Ok(plans) => plans,
             Err(_) if is_interrupt_requested() => return Ok(None),
             Err(error) => {
-                let said = format!("{error:#}");
-                self.note_failure(revision, &said)?;
-                return Ok(Some(RevisionOutcome::Failed(said)));
+                let message = format!("{error:#}");
+                self.note_failure(revision, &message)?;
+                return Ok(Some(RevisionOutcome::Failed(message)));
             }
         };
-        let used = plans.plan.variants[0].worktree.clone();
+        let used_worktree = plans.plan.variants[0].worktree.clone();
         let request = self.session_for(revision);
         let measured = measure_session(plans, &request, self.store, self.listener)?;
-        if let Some(used) = used {
-            worktree::release_worktree(&used);
+        if let Some(used_worktree) = used_worktree {
+            worktree::release_worktree(&used_worktree);
         }
         measured.ended?;
-        let found = measured.session;
-        Ok((found.state == SessionState::Complete).then(|| {
-            RevisionOutcome::Measured(found.number.unwrap_or_default(), found.failures.len())
+        let session = measured.session;
+        Ok((session.state == SessionState::Complete).then(|| {
+            RevisionOutcome::Measured(session.number.unwrap_or_default(), session.failures.len())
         }))
     }
 
-    /// Session options for a revision, whichever is checked out.
+    /// Returns the session options for a revision, independent of what is checked out.
     fn session_for(&self, revision: &Revision) -> SessionRequest {
-        let origin = self.session.origin.clone().map(|own| OriginRequest {
+        let origin = self.session.origin.clone().map(|origin| OriginRequest {
             revision: Some(revision.id.clone()),
-            ..own
+            ..origin
         });
         SessionRequest {
             origin,
@@ -330,25 +330,25 @@ impl BackfillRun<'_, '_> {
         }
     }
 
-    /// The build command, by which repeated failures are recognized.
+    /// Returns the build command, which identifies repeated failures.
     fn build_command(&self) -> String {
-        let own = self.newest.variants[0].worktree.as_ref();
-        let build = own.and_then(|own| own.build.as_ref());
+        let worktree = self.newest.variants[0].worktree.as_ref();
+        let build = worktree.and_then(|worktree| worktree.build.as_ref());
         build.map(|build| build.command.clone()).unwrap_or_default()
     }
 
     /// Records that a revision could not be measured, as a session without runs.
-    fn note_failure(&mut self, revision: &Revision, said: &str) -> Result<()> {
+    fn note_failure(&mut self, revision: &Revision, message: &str) -> Result<()> {
         let mut plan = self.newest.clone();
         let variant = &mut plan.variants[0];
         variant.name = short_revision(&revision.id).to_owned();
         plan.design.baseline.clone_from(&variant.name);
-        if let Some(own) = &mut variant.worktree {
-            own.revision.clone_from(&revision.id);
-            own.typed.clone_from(&revision.id);
+        if let Some(worktree) = &mut variant.worktree {
+            worktree.revision.clone_from(&revision.id);
+            worktree.typed.clone_from(&revision.id);
         }
         let command = self.build_command();
-        let (reason, output) = said.split_once('\n').unwrap_or((said, ""));
+        let (reason, output) = message.split_once('\n').unwrap_or((message, ""));
         let failure = StepFailure {
             step: SessionStep::Build,
             benchmark: plan.jobs[0].source.name.clone(),

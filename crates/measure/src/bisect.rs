@@ -1,8 +1,8 @@
 //! Bisects a line of revisions: builds and measures what `analysis::bisect` asks for, storing
 //! results as it goes.
 //!
-//! Decides what a range of revisions is, how a revision becomes a variant, and when to stop.
-//! Everything else follows from the store, so a search that was killed can be resumed. Start at
+//! Decides what a range of revisions is, how a revision becomes a variant, and when to stop. All
+//! other state is derived from the store, so a search that was killed can be resumed. Start at
 //! [`plan_bisection`], then [`start_bisection`].
 
 use super::{EventListener, MeasureRequest, PreparedPlan, RevisionRequest, SessionRequest};
@@ -33,8 +33,8 @@ use std::time::{Duration, Instant};
 /// Timeout for git to list a line.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Maximum number of worktrees kept at a time. Beyond it, all but the two ends are released, which
-/// makes room for others.
+/// Maximum number of worktrees kept at a time. When it is reached, all worktrees but those of the
+/// two ends are released to make room for others.
 const MAX_READY: usize = 5;
 
 /// Options for a bisection.
@@ -120,30 +120,31 @@ pub fn load_interrupted(
     Ok((number, plan))
 }
 
-/// Parses the range into both ends as typed and the revisions between them.
+/// Parses the range into its two ends, as typed, and the revisions between them.
 fn read_line(request: &BisectRequest) -> Result<([String; 2], Vec<LineRevision>)> {
-    let typed = &request.range;
-    let (good, bad) = typed
+    let range = &request.range;
+    let (good, bad) = range
         .split_once("..")
         .filter(|(good, bad)| !good.is_empty() && !bad.starts_with('.'))
         .with_context(|| {
             format!(
-                "cannot parse range '{typed}': expected GOOD..BAD\nhint: for example v1.4..HEAD or \
+                "cannot parse range '{range}': expected GOOD..BAD\nhint: for example v1.4..HEAD or \
                  main~20..main"
             )
         })?;
     let bad = if bad.is_empty() { "HEAD" } else { bad };
-    let in_range = || format!("in the range '{typed}'");
-    let here = std::env::current_dir()?;
-    let checkout = Checkout::find(&here).with_context(in_range)?;
+    let error_context = || format!("in the range '{range}'");
+    let directory = std::env::current_dir()?;
+    let checkout = Checkout::find(&directory).with_context(error_context)?;
     let ids = [checkout.resolve_commit(good), checkout.resolve_commit(bad)];
-    let [good_id, bad_id] = ids.map(|found| found.map(|commit| commit.id).with_context(in_range));
+    let [good_id, bad_id] =
+        ids.map(|commit| commit.map(|commit| commit.id).with_context(error_context));
     let (good_id, bad_id) = (good_id?, bad_id?);
     ensure!(
         good_id != bad_id,
         "'{good}' and '{bad}' are the same revision: nothing to bisect"
     );
-    let git = GitRepository::for_folder(&here, LIST_TIMEOUT);
+    let git = GitRepository::for_folder(&directory, LIST_TIMEOUT);
     if let Some(line) = revision_line(&git, &good_id, &bad_id, request.along_all_parents)? {
         return Ok(([good.to_owned(), bad.to_owned()], line));
     }
@@ -175,12 +176,12 @@ fn check_case(plan: &SessionPlan) -> Result<()> {
         return Ok(());
     }
     let mut names: Vec<&str> = plan.jobs.iter().map(|job| &*job.label).collect();
-    let all = names.len();
-    ensure!(all > 0, "no case to bisect");
+    let total = names.len();
+    ensure!(total > 0, "no case to bisect");
     names.truncate(SHOWN);
-    let more = if all > SHOWN { ", ..." } else { "" };
+    let ellipsis = if total > SHOWN { ", ..." } else { "" };
     bail!(
-        "a bisection needs exactly one case, found {all}: {}{more}\nhint: --filter selects a \
+        "a bisection needs exactly one case, found {total}: {}{ellipsis}\nhint: --filter selects a \
          benchmark, --set a value",
         names.join(", ")
     )
@@ -224,11 +225,11 @@ pub fn resume_bisection(
     listener: &mut EventListener<'_>,
 ) -> Result<(Session, SessionEnd)> {
     let mut session = store.load_session(number)?;
-    let done = store.finished_slots(number)?;
-    session.runs.retain(|run| done.contains(&run.slot));
+    let finished = store.finished_slots(number)?;
+    session.runs.retain(|run| finished.contains(&run.slot));
     session
         .failures
-        .retain(|failure| failure.slot.is_none_or(|slot| done.contains(&slot)));
+        .retain(|failure| failure.slot.is_none_or(|slot| finished.contains(&slot)));
     let recorder = store.resume_recording(number)?;
     let ended = run_search(plan, session, recorder, listener)?;
     Ok((store.load_session(number)?, ended))
@@ -249,15 +250,15 @@ fn run_search(
         ready: Vec::new(),
         last_note: String::new(),
     };
-    let ended = search.run_steps();
-    let is_over = matches!(ended, Ok((SessionEnd::Complete, true)));
+    let result = search.run_steps();
+    let has_answer = matches!(result, Ok((SessionEnd::Complete, true)));
     let finished = search.recorder.observe(&SessionEvent::Finished {
-        interrupted: !is_over,
+        interrupted: !has_answer,
     });
     clear_interrupt();
-    let (end, _) = ended?;
+    let (session_end, _) = result?;
     finished?;
-    Ok(end)
+    Ok(session_end)
 }
 
 struct BisectRun<'a, 'l> {
@@ -282,7 +283,7 @@ impl StoppingRule for RunWholeBlock {
 }
 
 impl BisectRun<'_, '_> {
-    /// Executes steps until the end; returns how it ended and whether there is an answer.
+    /// Executes steps until the search ends; returns how it ended and whether it found an answer.
     fn run_steps(&mut self) -> Result<(SessionEnd, bool)> {
         let bisection = self.plan.design.bisection.clone().unwrap_or_default();
         let budget = self.plan.sampling.budget_ms.map(Duration::from_millis);
@@ -291,7 +292,7 @@ impl BisectRun<'_, '_> {
                 return Ok((SessionEnd::Interrupted, false));
             }
             let mut state = BisectObservations::from_session(&self.session, &bisection);
-            state.built = self.ready.iter().map(|(place, _)| *place).collect();
+            state.built = self.ready.iter().map(|(index, _)| *index).collect();
             let step = bisect::next_step(&state);
             let is_late = budget.is_some_and(|budget| self.begin.elapsed() > budget);
             match step {
@@ -301,7 +302,7 @@ impl BisectRun<'_, '_> {
                     self.listener.observe(&SessionEvent::Note(note))?;
                     return Ok((SessionEnd::Complete, false));
                 }
-                BisectStep::Build(place) => self.build_revision(place, &bisection)?,
+                BisectStep::Build(index) => self.build_revision(index, &bisection)?,
                 BisectStep::Measure(block) => {
                     self.report_block(&block, &state, &bisection)?;
                     if self.measure_block(&block)? != SessionEnd::Complete {
@@ -319,48 +320,52 @@ impl BisectRun<'_, '_> {
         state: &BisectObservations,
         bisection: &BisectionRange,
     ) -> Result<()> {
-        let name = |place: usize| bisection.line[place].short();
-        let doing = match (block.phase, block.revisions.as_slice()) {
+        let name = |index: usize| bisection.line[index].short();
+        let note = match (block.phase, block.revisions.as_slice()) {
             (BisectPhase::Search, &[_, middle, _]) => {
-                let left = bisect::bisect_state(state).set.len();
-                let all = bisection.line.len() - 1;
-                format!("measuring {}: {left} of {all} revisions left", name(middle))
+                let remaining = bisect::bisect_state(state).set.len();
+                let total = bisection.line.len() - 1;
+                format!(
+                    "measuring {}: {remaining} of {total} revisions left",
+                    name(middle)
+                )
             }
             (BisectPhase::Confirm, &[before, after]) => {
                 format!("confirming {} against {}", name(after), name(before))
             }
             _ => format!("comparing both ends of {}", bisection.range),
         };
-        if doing != self.last_note {
-            self.listener.observe(&SessionEvent::Note(&doing))?;
-            self.last_note = doing;
+        if note != self.last_note {
+            self.listener.observe(&SessionEvent::Note(&note))?;
+            self.last_note = note;
         }
         Ok(())
     }
 
     /// Builds a revision, or records that it cannot be built.
-    fn build_revision(&mut self, place: usize, bisection: &BisectionRange) -> Result<()> {
+    fn build_revision(&mut self, index: usize, bisection: &BisectionRange) -> Result<()> {
         let last = bisection.line.len() - 1;
         if self.ready.len() >= MAX_READY {
-            let (kept, others) = std::mem::take(&mut self.ready)
+            let (ends, others) = std::mem::take(&mut self.ready)
                 .into_iter()
-                .partition(|(own, _)| *own == 0 || *own == last);
-            self.ready = kept;
+                .partition(|(index, _)| *index == 0 || *index == last);
+            self.ready = ends;
             let worktrees = others
                 .iter()
-                .filter_map(|(_, own): &(usize, Variant)| own.worktree.as_ref());
+                .filter_map(|(_, variant): &(usize, Variant)| variant.worktree.as_ref());
             worktrees.for_each(worktree::release_worktree);
         }
-        let wanted = &bisection.line[place];
-        let is_wanted = |own: &&Variant| {
-            own.worktree
+        let revision = &bisection.line[index];
+        let is_of_revision = |variant: &&Variant| {
+            variant
+                .worktree
                 .as_ref()
-                .is_some_and(|worktree| worktree.revision == wanted.id)
+                .is_some_and(|worktree| worktree.revision == revision.id)
         };
-        let known = self.session.variants.iter().find(is_wanted).cloned();
-        let built = match known {
+        let existing = self.session.variants.iter().find(is_of_revision).cloned();
+        let built = match existing {
             Some(variant) => self.ensure_ready(&variant).map(|()| variant),
-            None => self.create_variant(wanted),
+            None => self.create_variant(revision),
         };
         match built {
             Ok(mut variant) => {
@@ -368,37 +373,38 @@ impl BisectRun<'_, '_> {
                 revisions::place_benchmark_files(std::slice::from_ref(&variant), sources)?;
                 variant.work = fingerprint_benchmarks(&self.plan.jobs, &variant);
                 self.add_variant(&variant)?;
-                self.ready.push((place, variant));
+                self.ready.push((index, variant));
                 Ok(())
             }
             Err(_) if is_interrupt_requested() => Ok(()),
-            Err(error) => self.note_failure(wanted, &error),
+            Err(error) => self.note_failure(revision, &error),
         }
     }
 
     fn ensure_ready(&mut self, variant: &Variant) -> Result<()> {
-        let Some(own) = &variant.worktree else {
+        let Some(worktree) = &variant.worktree else {
             return Ok(());
         };
-        worktree::prepare_worktree(own, &mut |sentence| {
+        worktree::prepare_worktree(worktree, &mut |sentence| {
             self.listener.observe(&SessionEvent::Note(sentence))
         })
     }
 
     /// Creates the variant of a revision that has not been built in this search, modeled on the
     /// good end.
-    fn create_variant(&mut self, wanted: &LineRevision) -> Result<Variant> {
+    fn create_variant(&mut self, revision: &LineRevision) -> Result<Variant> {
         let good = &self.plan.variants[0];
-        let own = good
+        let good_worktree = good
             .worktree
             .as_ref()
             .context("the good end is a revision")?;
-        let checkout = Checkout::find(&own.checkout)?;
-        let commit = checkout.resolve_commit(&wanted.id)?;
-        let other = checkout.describe_worktree(wanted.short(), &commit, own.build.as_ref());
+        let checkout = Checkout::find(&good_worktree.checkout)?;
+        let commit = checkout.resolve_commit(&revision.id)?;
+        let worktree =
+            checkout.describe_worktree(revision.short(), &commit, good_worktree.build.as_ref());
         let variant = Variant {
-            name: wanted.short().to_owned(),
-            ..revisions::move_variant(good, &other)
+            name: revision.short().to_owned(),
+            ..revisions::move_variant(good, &worktree)
         };
         self.ensure_ready(&variant)?;
         if let Some(program) = &variant.program {
@@ -416,30 +422,33 @@ impl BisectRun<'_, '_> {
     }
 
     /// Records that a revision could not be built, with a command that repeats the attempt.
-    fn note_failure(&mut self, wanted: &LineRevision, error: &anyhow::Error) -> Result<()> {
-        let said = format!("{error:#}");
-        let (reason, output) = said.split_once('\n').unwrap_or((&said, ""));
+    fn note_failure(&mut self, revision: &LineRevision, error: &anyhow::Error) -> Result<()> {
+        let message = format!("{error:#}");
+        let (reason, output) = message.split_once('\n').unwrap_or((&message, ""));
         let worktree = self.plan.variants[0]
             .worktree
             .clone()
             .context("the good end is a revision")?;
-        let folder = format!("/tmp/{}", wanted.short());
-        let add = format!("git worktree add --detach {folder} {}", wanted.id);
+        let folder = format!("/tmp/{}", revision.short());
+        let add_worktree = format!("git worktree add --detach {folder} {}", revision.id);
         let replay = match &worktree.build {
             Some(build) => {
-                let inside = std::path::Path::new(&folder).join(&build.directory);
-                let inside = quote(&inside.to_string_lossy());
-                format!("{add} && cd {inside} && {}", build.command)
+                let build_directory = std::path::Path::new(&folder).join(&build.directory);
+                let build_directory = quote(&build_directory.to_string_lossy());
+                format!(
+                    "{add_worktree} && cd {build_directory} && {}",
+                    build.command
+                )
             }
-            None => add,
+            None => add_worktree,
         };
         let variant = Variant {
             worktree: Some(VariantWorktree {
-                revision: wanted.id.clone(),
-                typed: wanted.short().to_owned(),
+                revision: revision.id.clone(),
+                typed: revision.short().to_owned(),
                 ..worktree
             }),
-            ..Variant::plain(wanted.short())
+            ..Variant::plain(revision.short())
         };
         self.add_variant(&variant)?;
         let failure = StepFailure {
@@ -454,17 +463,20 @@ impl BisectRun<'_, '_> {
             stderr_tail: output.to_owned(),
             replay,
         };
-        let note = format!("cannot build {}; skipping it", wanted.short());
+        let note = format!("cannot build {}; skipping it", revision.short());
         self.listener.observe(&SessionEvent::Note(&note))?;
         self.recorder.observe(&SessionEvent::Failed(&failure))?;
         self.session.failures.push(failure);
         Ok(())
     }
 
-    /// Measures the rest of a block.
+    /// Measures what is not yet measured of a block.
     fn measure_block(&mut self, block: &BisectBlock) -> Result<SessionEnd> {
-        let variant = |place: &usize| {
-            let ready = self.ready.iter().find(|(own, _)| own == place);
+        let variant = |index: &usize| {
+            let ready = self
+                .ready
+                .iter()
+                .find(|(ready_index, _)| ready_index == index);
             ready.map(|(_, variant)| variant.clone())
         };
         let variants: Option<Vec<Variant>> = block.revisions.iter().map(variant).collect();
@@ -488,31 +500,31 @@ impl BisectRun<'_, '_> {
             ..self.plan.clone()
         };
         let first = block.first_slot;
-        let own = first..first + block.run_count();
+        let block_slots = first..first + block.run_count();
         let runs = self.session.runs.iter().map(|run| run.slot);
         let failures = self
             .session
             .failures
             .iter()
             .filter_map(|failure| failure.slot);
-        let orders = ExecuteOptions {
+        let options = ExecuteOptions {
             completed_slots: runs
                 .chain(failures)
-                .filter(|slot| own.contains(slot))
+                .filter(|slot| block_slots.contains(slot))
                 .map(|slot| slot - first)
                 .collect(),
             ..ExecuteOptions::default()
         };
-        let mut kept = BlockRecorder {
+        let mut block_recorder = BlockRecorder {
             block,
             session: &mut self.session,
             recorder: &mut self.recorder,
         };
         runner::execute(
             &plan,
-            orders,
+            options,
             &mut RunWholeBlock,
-            &mut [&mut kept, self.listener],
+            &mut [&mut block_recorder, self.listener],
         )
     }
 }
@@ -526,7 +538,7 @@ struct BlockRecorder<'a, 'r> {
 
 impl SessionObserver for BlockRecorder<'_, '_> {
     fn observe(&mut self, event: &SessionEvent<'_>) -> Result<()> {
-        let place = |slot: u32| slot + self.block.first_slot;
+        let session_slot = |slot: u32| slot + self.block.first_slot;
         match event {
             SessionEvent::Declared(metric) => {
                 if self.session.metric(&metric.name).is_none() {
@@ -536,7 +548,7 @@ impl SessionObserver for BlockRecorder<'_, '_> {
             }
             SessionEvent::RunFinished(run) => {
                 let run = Run {
-                    slot: place(run.slot),
+                    slot: session_slot(run.slot),
                     block: self.block.number,
                     ..(*run).clone()
                 };
@@ -546,7 +558,7 @@ impl SessionObserver for BlockRecorder<'_, '_> {
             }
             SessionEvent::Failed(failure) => {
                 let failure = StepFailure {
-                    slot: failure.slot.map(place),
+                    slot: failure.slot.map(session_slot),
                     ..(*failure).clone()
                 };
                 self.recorder.observe(&SessionEvent::Failed(&failure))?;
@@ -554,7 +566,7 @@ impl SessionObserver for BlockRecorder<'_, '_> {
                 Ok(())
             }
             SessionEvent::SlotsDone(slots) => {
-                let slots: Vec<u32> = slots.iter().map(|slot| place(*slot)).collect();
+                let slots: Vec<u32> = slots.iter().map(|slot| session_slot(*slot)).collect();
                 self.recorder.observe(&SessionEvent::SlotsDone(&slots))
             }
             _ => Ok(()),

@@ -46,7 +46,7 @@ pub fn plan_calibration(
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<PreparedPlan> {
     request.variants.given = ["a", "b"].map(Variant::plain).to_vec();
-    // Sequential until the number of cases is known.
+    // The number of runs is set once the number of cases is known.
     request.plan.sampling.runs = None;
     let mut plans = PreparedPlan::read(&request, listener)?;
     spread_comparisons(&mut plans.plan, runs, comparisons);

@@ -56,21 +56,22 @@ pub struct SuspectGroup {
 impl SuspectGroup {
     /// Whether another change can be measured in the same session.
     fn accepts_change(&self, suspect: &SuspectChange, request: &MeasureRequest) -> bool {
-        let same = |own: &SuspectChange| {
-            own.change.before == suspect.change.before && own.change.after == suspect.change.after
+        let has_same_revisions = |other: &SuspectChange| {
+            other.change.before == suspect.change.before
+                && other.change.after == suspect.change.after
         };
-        self.suspects.iter().all(same)
+        self.suspects.iter().all(has_same_revisions)
             && self.request.targets == request.targets
             && self.request.variants.given == request.variants.given
     }
 
     /// Adds another change with its cases.
     fn add_change(&mut self, suspect: SuspectChange, request: MeasureRequest) {
-        let own = &mut self.request.selection;
-        own.filters.extend(request.selection.filters);
-        own.sets.extend(request.selection.sets);
-        own.sets.sort();
-        own.sets.dedup();
+        let selection = &mut self.request.selection;
+        selection.filters.extend(request.selection.filters);
+        selection.sets.extend(request.selection.sets);
+        selection.sets.sort();
+        selection.sets.dedup();
         self.suspects.push(suspect);
     }
 }
@@ -92,11 +93,11 @@ pub fn keep_cases(suspects: &[SuspectChange], plans: &mut PreparedPlan) -> Resul
             series.case
         );
     }
-    let of = suspects.iter().map(|suspect| &suspect.series);
+    let series = suspects.iter().map(|suspect| &suspect.series);
     plans
         .plan
         .jobs
-        .retain(|job| of.clone().any(|series| measures_series(job, series)));
+        .retain(|job| series.clone().any(|series| measures_series(job, series)));
     Ok(())
 }
 
@@ -122,21 +123,21 @@ pub fn group_changes(
     numbers: &[i64],
     request: &MeasureRequest,
 ) -> Result<Vec<SuspectGroup>> {
-    let mut all: Vec<SuspectGroup> = Vec::new();
+    let mut groups: Vec<SuspectGroup> = Vec::new();
     for number in numbers {
         let (suspect, request) = prepare_change(store, *number, request)?;
-        match all
+        match groups
             .iter_mut()
-            .find(|own| own.accepts_change(&suspect, &request))
+            .find(|group| group.accepts_change(&suspect, &request))
         {
-            Some(own) => own.add_change(suspect, request),
-            None => all.push(SuspectGroup {
+            Some(group) => group.add_change(suspect, request),
+            None => groups.push(SuspectGroup {
                 suspects: vec![suspect],
                 request,
             }),
         }
     }
-    Ok(all)
+    Ok(groups)
 }
 
 /// Finds the stored changes that an interrupted session measures again.
@@ -144,11 +145,20 @@ pub fn group_changes(
 /// # Errors
 /// Fails if the store cannot be read.
 pub fn changes_in_plan(store: &Store, plan: &SessionPlan) -> Result<Vec<SuspectChange>> {
-    let commit = |at: usize| Some(plan.variants.get(at)?.worktree.as_ref()?.revision.as_str());
+    let commit = |variant: usize| {
+        Some(
+            plan.variants
+                .get(variant)?
+                .worktree
+                .as_ref()?
+                .revision
+                .as_str(),
+        )
+    };
     let (Some(before), Some(after)) = (commit(0), commit(1)) else {
         return Ok(Vec::new());
     };
-    let mut all = Vec::new();
+    let mut suspects = Vec::new();
     for series in store.list_series()? {
         if !plan
             .jobs
@@ -159,10 +169,10 @@ pub fn changes_in_plan(store: &Store, plan: &SessionPlan) -> Result<Vec<SuspectC
         }
         for number in store.find_changes_between(series.number, before, after)? {
             let change = store.find_change(number)?.change;
-            all.push(SuspectChange::new(store, change, series.clone())?);
+            suspects.push(SuspectChange::new(store, change, series.clone())?);
         }
     }
-    Ok(all)
+    Ok(suspects)
 }
 
 /// Returns the change with this number and what to measure to confirm it. `request` supplies the
@@ -200,16 +210,16 @@ pub fn prepare_change(
     }
     let name = case.map_or(&job.source.name, |case| &case.benchmark);
     request.selection.filters = vec![Regex::new(&format!("^{}$", regex::escape(name)))?];
-    let old = RevisionRequest {
+    let before_request = RevisionRequest {
         variant: 0,
         revision: change.before.clone(),
         program: None,
         names_variant: true,
     };
-    let new = RevisionRequest {
+    let after_request = RevisionRequest {
         variant: 1,
         revision: change.after.clone(),
-        ..old.clone()
+        ..before_request.clone()
     };
     let named_variant = |name: &str| Variant {
         name: name.to_owned(),
@@ -218,7 +228,7 @@ pub fn prepare_change(
         ..variant.clone()
     };
     request.variants.given = vec![named_variant("before"), named_variant("after")];
-    request.variants.revisions = vec![old, new];
+    request.variants.revisions = vec![before_request, after_request];
     request.plan.purpose = SessionPurpose::Confirm;
     Ok((SuspectChange::new(store, change, series)?, request))
 }
@@ -234,13 +244,16 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
             continue;
         };
         if let Some(job) = plan.jobs.iter().find(|job| measures_series(job, key)) {
-            let named = plan.variants.iter().find(|own| own.name == key.variant);
-            let mut variant = named
+            let same_variant = plan
+                .variants
+                .iter()
+                .find(|variant| variant.name == key.variant);
+            let mut variant = same_variant
                 .or(plan.variants.first())
                 .cloned()
                 .context("a plan has variants")?;
             if variant.worktree.take().is_some() {
-                // It was filled in for another revision and will be filled in again.
+                // The environment was filled in for another revision and will be filled in again.
                 variant.environment.clear();
             }
             return Ok((job.clone(), variant));

@@ -1,8 +1,8 @@
 //! Results over time: brings the store up to date with its sessions and the repository, and
 //! searches every series for changes.
 //!
-//! Decides which branch is the line, what to ask git and what to cache. `analysis::trend` decides
-//! where changes are. Start at [`load_history`].
+//! Decides which branch is the line whose history is shown, what to query from git and what to
+//! cache. `analysis::trend` decides where changes are. Start at [`load_history`].
 
 use anyhow::{Context, Result, bail};
 use regex::Regex;
@@ -26,8 +26,8 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(30);
 /// Number of recently measured revisions by which a repository is recognized.
 const RECENT_REVISIONS: u32 = 50;
 
-/// Prefix of the names of lines without a repository, whose revisions are ordered by first
-/// measurement. No branch name starts with it.
+/// Prefix of the names of lines that are not from a repository; their revisions are ordered by
+/// first measurement. No branch name starts with it.
 const MEASURED_ORDER_PREFIX: char = '/';
 
 /// Options for a project's history.
@@ -45,16 +45,16 @@ pub struct HistoryRequest {
     pub relative: Option<String>,
     /// The smallest change that matters, as a fraction.
     pub threshold: f64,
-    /// Number of sessions without points, if the caller has summarized sessions already; by
-    /// default, missing points are computed first.
+    /// Number of sessions whose points are still missing, if the caller has already summarized
+    /// sessions; by default, missing points are computed first.
     pub sessions_without_points: Option<usize>,
-    /// Reads at most this many points of each series, the newest; by default all. Changes of a
-    /// truncated series are found but not stored, because earlier ones are not visible.
+    /// Reads only this many of the newest points of each series; by default all. Changes in a
+    /// truncated series are found but not stored, because earlier changes are not visible.
     pub max_points: Option<usize>,
     /// Joins results across changes of the benchmark itself.
     pub ignores_benchmark_changes: bool,
     /// Adds everything else about the whole series: changes of the environment, names of revisions,
-    /// failures, and the continuation of the branch that this one left.
+    /// failures, and the continuation of the branch from which this one forked.
     pub includes_details: bool,
 }
 
@@ -64,7 +64,7 @@ pub struct HistoryRequest {
 /// Fails if the store cannot be accessed, the project file cannot be read, or there is no such
 /// line.
 pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<ProjectHistory> {
-    let left = request
+    let missing = request
         .sessions_without_points
         .map_or_else(|| summarize_sessions(store, usize::MAX), Ok)?;
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
@@ -74,20 +74,20 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
     };
     history.line = resolve_line(store, &git, request.branch.as_deref(), &mut history.notes)?;
     history.labels = revision_labels(store, &git)?;
-    if left > 0 {
+    if missing > 0 {
         history.notes.push(format!(
-            "The points of the {left} oldest sessions are missing: they are still being computed."
+            "The points of the {missing} oldest sessions are missing: they are still being computed."
         ));
     }
-    let mut reading = HistoryReader::new(history.line.clone(), request);
+    let mut reader = HistoryReader::new(history.line.clone(), request);
     if request.includes_details {
         history.landmarks = store.revision_markers(&history.line, history.labels.keys())?;
-        reading.target = find_parent_branch(store, &git, &history.line, request)?;
-        let target = reading.target.as_ref();
-        history.target = target.map(|target| target.reading.line.clone());
+        reader.target = find_parent_branch(store, &git, &history.line, request)?;
+        let target = reader.target.as_ref();
+        history.target = target.map(|target| target.reader.line.clone());
     }
     for (key, members) in select_series(store, request)? {
-        if let Some(series) = reading.read_series(store, key, &members)? {
+        if let Some(series) = reader.read_series(store, key, &members)? {
             history.series.push(series);
         }
     }
@@ -99,19 +99,19 @@ pub fn load_history(store: &mut Store, request: &HistoryRequest) -> Result<Proje
              history' shows the variants of each session"
         );
     }
-    store.store_search_cache(&history.line, &reading.searched)?;
-    history.unplaced_points = reading.gone;
-    history.notes.extend(reading.truncation_note());
+    store.store_search_cache(&history.line, &reader.cache)?;
+    history.unplaced_points = reader.unplaced_points;
+    history.notes.extend(reader.truncation_note());
     history.notes.extend(future_sessions(store)?);
     for point in history
         .series
         .iter()
         .flat_map(|series| &series.trend.points)
     {
-        if let std::collections::btree_map::Entry::Vacant(place) =
+        if let std::collections::btree_map::Entry::Vacant(entry) =
             history.machines.entry(point.machine)
         {
-            place.insert(store.find_machine(i64::from(point.machine))?);
+            entry.insert(store.find_machine(i64::from(point.machine))?);
         }
     }
     for (&number, machine) in &history.machines {
@@ -137,10 +137,10 @@ pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> 
         let case = current_name(&series.key.case, &renames);
         has_case(&case, request)
     });
-    let known: Vec<&str> = selected
+    let metric_names: Vec<&str> = selected
         .map(|series| series.key.metric.name.as_str())
         .collect();
-    if known.is_empty() {
+    if metric_names.is_empty() {
         // The report says that no case matches.
         return Ok(());
     }
@@ -148,7 +148,7 @@ pub fn check_metrics(store: &mut Store, request: &HistoryRequest) -> Result<()> 
         metrics: request.metrics.clone(),
         ..AnalysisSettings::default()
     };
-    analysis::check_metrics(&settings, known).context("in --metric")
+    analysis::check_metrics(&settings, metric_names).context("in --metric")
 }
 
 /// Maximum number of sessions listed as dated in the future.
@@ -156,19 +156,19 @@ const FUTURE_NAMED: usize = 3;
 
 /// Warns about sessions dated in the future by a wrong clock.
 fn future_sessions(store: &Store) -> Result<Option<String>> {
-    let found = store.sessions_in_future(FUTURE_NAMED as i64 + 1)?;
-    let mut named = found
+    let sessions = store.sessions_in_future(FUTURE_NAMED as i64 + 1)?;
+    let mut names = sessions
         .iter()
         .take(FUTURE_NAMED)
         .map(|number| format!("@{number}"))
         .collect::<Vec<_>>()
         .join(", ");
-    if found.len() > FUTURE_NAMED {
-        named += " and more";
+    if sessions.len() > FUTURE_NAMED {
+        names += " and more";
     }
-    Ok((!found.is_empty()).then(|| {
+    Ok((!sessions.is_empty()).then(|| {
         format!(
-            "Dated in the future because of a wrong clock: {named}. Their points are dated by their \
+            "Dated in the future because of a wrong clock: {names}. Their points are dated by their \
              arrival here."
         )
     }))
@@ -178,8 +178,10 @@ fn future_sessions(store: &Store) -> Result<Option<String>> {
 fn shared_label_warning(store: &Store, machine: u32, label: &str) -> Result<Option<String>> {
     let mut processors: BTreeSet<String> = BTreeSet::new();
     for facts in store.machine_facts(i64::from(machine))? {
-        let of = |wanted: &str| facts.iter().find(|(name, _)| name == wanted);
-        if let (Some((_, model)), Some((_, count))) = (of("processor"), of("processors")) {
+        let find_fact = |wanted: &str| facts.iter().find(|(name, _)| name == wanted);
+        if let (Some((_, model)), Some((_, count))) =
+            (find_fact("processor"), find_fact("processors"))
+        {
             processors.insert(format!("{count} x {model}"));
         }
     }
@@ -193,7 +195,7 @@ fn shared_label_warning(store: &Store, machine: u32, label: &str) -> Result<Opti
     }))
 }
 
-/// The usual branch and the fork point, if the line is another branch that left it.
+/// Finds the default branch and the fork point if the line is another branch that forked from it.
 fn find_parent_branch<'a>(
     store: &mut Store,
     git: &GitRepository,
@@ -203,39 +205,39 @@ fn find_parent_branch<'a>(
     let Some(name) = default_branch(git)?.filter(|name| name != line) else {
         return Ok(None);
     };
-    let (Some(own), Some(other)) = (branch_tip(git, line), branch_tip(git, &name)) else {
+    let (Some(line_tip), Some(parent_tip)) = (branch_tip(git, line), branch_tip(git, &name)) else {
         return Ok(None);
     };
-    let Some(fork) = git.merge_base(&own, &other) else {
+    let Some(fork) = git.merge_base(&line_tip, &parent_tip) else {
         return Ok(None);
     };
-    if !update_line(store, git, &name, &other, &mut Vec::new())? {
+    if !update_line(store, git, &name, &parent_tip, &mut Vec::new())? {
         return Ok(None);
     }
-    let places = [line, &name].map(|line| store.line_position(line, &fork));
-    let [Some(here), Some(there)] =
-        [places[0].as_ref(), places[1].as_ref()].map(|place| *place.ok()?)
+    let positions = [line, &name].map(|line| store.line_position(line, &fork));
+    let [Some(position_on_line), Some(position_on_parent)] =
+        [positions[0].as_ref(), positions[1].as_ref()].map(|position| *position.ok()?)
     else {
         return Ok(None);
     };
     Ok(Some(ParentBranch {
-        reading: Box::new(HistoryReader::new(name, request)),
-        fork_on_line: here,
-        fork_on_branch: there,
+        reader: Box::new(HistoryReader::new(name, request)),
+        fork_on_line: position_on_line,
+        fork_on_branch: position_on_parent,
     }))
 }
 
-/// Computes points for sessions that have none yet, the newest first and at most `most` of them.
-/// Returns how many are left.
+/// Computes points for sessions that have none yet, the newest first and at most `max_sessions` of
+/// them. Returns how many are still missing.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.
-pub fn summarize_sessions(store: &mut Store, most: usize) -> Result<usize> {
+pub fn summarize_sessions(store: &mut Store, max_sessions: usize) -> Result<usize> {
     let missing = store.find_sessions_without_points()?;
-    for number in missing.iter().take(most) {
+    for number in missing.iter().take(max_sessions) {
         store_points(store, *number)?;
     }
-    Ok(missing.len().saturating_sub(most))
+    Ok(missing.len().saturating_sub(max_sessions))
 }
 
 /// Computes and stores the points of a session. Reads the runs of a large session case by case.
@@ -262,14 +264,14 @@ fn resolve_line(
     wanted: Option<&str>,
     notes: &mut Vec<String>,
 ) -> Result<String> {
-    let named = match wanted {
+    let line_name = match wanted {
         Some(name) => Some(name.to_owned()),
         None => default_branch(git)?,
     };
-    let Some(name) = named else {
+    let Some(name) = line_name else {
         // Without a repository, use the stored line if there is just one.
         return match &store.list_lines()?[..] {
-            [only] if !only.starts_with(MEASURED_ORDER_PREFIX) => Ok(only.clone()),
+            [line] if !line.starts_with(MEASURED_ORDER_PREFIX) => Ok(line.clone()),
             _ => order_as_measured(store, None, notes),
         };
     };
@@ -305,8 +307,8 @@ fn resolve_line(
 /// branch.
 fn default_branch(git: &GitRepository) -> Result<Option<String>> {
     let project = ProjectFile::find_file(&std::env::current_dir()?)?;
-    let of_project = project.and_then(|project| project.history.branch);
-    let of_remote = || {
+    let from_project_file = project.and_then(|project| project.history.branch);
+    let from_remote = || {
         Some(
             git.target_branch(None)?
                 .rsplit_once("origin/")?
@@ -314,21 +316,23 @@ fn default_branch(git: &GitRepository) -> Result<Option<String>> {
                 .to_owned(),
         )
     };
-    let of_checkout = || git.try_git_output(&["symbolic-ref", "--short", "-q", "HEAD"]);
-    Ok(of_project.or_else(of_remote).or_else(of_checkout))
+    let from_checkout = || git.try_git_output(&["symbolic-ref", "--short", "-q", "HEAD"]);
+    Ok(from_project_file
+        .or_else(from_remote)
+        .or_else(from_checkout))
 }
 
 /// The newest commit of a branch, local or remote, whichever is further ahead.
 pub(crate) fn branch_tip(git: &GitRepository, branch: &str) -> Option<String> {
-    let places = ["refs/heads/", "refs/remotes/origin/"];
-    let tips = places.map(|place| git.commit_id(&format!("{place}{branch}")));
+    let ref_prefixes = ["refs/heads/", "refs/remotes/origin/"];
+    let tips = ref_prefixes.map(|prefix| git.commit_id(&format!("{prefix}{branch}")));
     match tips {
-        [Some(own), Some(remote)] if own != remote => {
+        [Some(local), Some(remote)] if local != remote => {
             // If not behind, the local branch is ahead or has diverged.
-            let is_behind = git.merge_base(&own, &remote).as_ref() == Some(&own);
-            Some(if is_behind { remote } else { own })
+            let is_behind = git.merge_base(&local, &remote).as_ref() == Some(&local);
+            Some(if is_behind { remote } else { local })
         }
-        [own, remote] => own.or(remote),
+        [local, remote] => local.or(remote),
     }
 }
 
@@ -340,28 +344,28 @@ fn update_line(
     tip: &str,
     notes: &mut Vec<String>,
 ) -> Result<bool> {
-    let known = store.line_tip(branch)?;
-    if let Some((last, id)) = &known {
+    let stored_tip = store.line_tip(branch)?;
+    if let Some((last, id)) = &stored_tip {
         if id == tip {
             return Ok(true);
         }
-        let new = git.first_parent_line(tip, Some(id)).unwrap_or_default();
-        if new.first().and_then(|first| first.parents.first()) == Some(id) {
-            store.store_line(branch, last + 1, &new)?;
+        let added = git.first_parent_line(tip, Some(id)).unwrap_or_default();
+        if added.first().and_then(|first| first.parents.first()) == Some(id) {
+            store.store_line(branch, last + 1, &added)?;
             return Ok(true);
         }
     }
-    let all = git
+    let whole_line = git
         .first_parent_line(tip, None)
         .context("git cannot list the commits")?;
-    if !is_measured_repository(store, git, &all)? {
+    if !is_measured_repository(store, git, &whole_line)? {
         notes.push(format!(
             "This repository has none of the revisions that were measured last: it is taken for an \
              unrelated one, and its '{branch}' is ignored."
         ));
         return Ok(false);
     }
-    let from = match (&known, all.first()) {
+    let first_position = match (&stored_tip, whole_line.first()) {
         (Some((last, _)), Some(first)) if git.is_shallow() => {
             match store.line_position(branch, &first.id)? {
                 Some(position) => position,
@@ -376,22 +380,22 @@ fn update_line(
         }
         _ => 0,
     };
-    store.store_line(branch, from, &all)?;
+    store.store_line(branch, first_position, &whole_line)?;
     Ok(true)
 }
 
-/// Whether the repository has one of the revisions measured last, or its line one with the same
-/// files. A shallow clone may lack them and is accepted.
+/// Whether the repository contains one of the most recently measured revisions, or its line a
+/// revision with the same files. A shallow clone may lack them, so it is always accepted.
 fn is_measured_repository(store: &Store, git: &GitRepository, line: &[Revision]) -> Result<bool> {
     let measured = store.newest_revisions(RECENT_REVISIONS)?;
     let ids: Vec<&str> = measured.iter().map(|(id, _)| &**id).collect();
     let trees: HashSet<&str> = (measured.iter())
         .filter_map(|(_, tree)| tree.as_deref())
         .collect();
-    let mut known = line.iter().filter_map(|revision| revision.tree.as_deref());
+    let mut line_trees = line.iter().filter_map(|revision| revision.tree.as_deref());
     Ok(measured.is_empty()
         || git.has_any(&ids)
-        || known.any(|tree| trees.contains(tree))
+        || line_trees.any(|tree| trees.contains(tree))
         || git.is_shallow())
 }
 
@@ -431,8 +435,8 @@ fn select_series(
     request: &HistoryRequest,
 ) -> Result<Vec<(SeriesKey, Vec<StoredSeries>)>> {
     let renames = store.list_renames()?;
-    let mut all: Vec<(SeriesKey, Vec<StoredSeries>)> = Vec::new();
-    let mut places: HashMap<(String, String, String, String, bool), usize> = HashMap::new();
+    let mut selected: Vec<(SeriesKey, Vec<StoredSeries>)> = Vec::new();
+    let mut indices: HashMap<(String, String, String, String, bool), usize> = HashMap::new();
     for series in store.list_series()? {
         let key = SeriesKey {
             case: current_name(&series.key.case, &renames),
@@ -442,20 +446,20 @@ fn select_series(
             continue;
         }
         let metric = &key.metric;
-        let what = (
+        let identity = (
             key.case.clone(),
             key.variant.clone(),
             metric.name.clone(),
             metric.unit.clone(),
             metric.better == MetricDirection::Higher,
         );
-        let place = *places.entry(what).or_insert_with(|| {
-            all.push((key.clone(), Vec::new()));
-            all.len() - 1
+        let index = *indices.entry(identity).or_insert_with(|| {
+            selected.push((key.clone(), Vec::new()));
+            selected.len() - 1
         });
-        all[place].1.push(series);
+        selected[index].1.push(series);
     }
-    Ok(all)
+    Ok(selected)
 }
 
 fn matches_request(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequest) -> bool {
@@ -471,12 +475,12 @@ fn matches_request(key: &SeriesKey, series: &StoredSeries, request: &HistoryRequ
 /// Whether the request selects a case, by its id.
 fn has_case(case: &str, request: &HistoryRequest) -> bool {
     let filters = &request.filters;
-    let has = |(name, value): &(String, String)| {
-        let words = format!(" {name}={value} ");
-        format!("{case} ").contains(&words)
+    let has_value = |(name, value): &(String, String)| {
+        let assignment = format!(" {name}={value} ");
+        format!("{case} ").contains(&assignment)
     };
     (filters.is_empty() || filters.iter().any(|filter| filter.is_match(case)))
-        && request.sets.iter().all(has)
+        && request.sets.iter().all(has_value)
 }
 
 /// The current name of a case: the case or its benchmark may have been renamed.
@@ -502,10 +506,10 @@ fn reference_values(
 ) -> Result<HashMap<i64, f64>> {
     let mut values = HashMap::new();
     for series in store.list_series()? {
-        let is_of = |member: &StoredSeries| {
+        let is_counterpart = |member: &StoredSeries| {
             series.key.case == member.key.case && series.key.metric == member.key.metric
         };
-        if series.key.variant == variant && members.iter().any(is_of) {
+        if series.key.variant == variant && members.iter().any(is_counterpart) {
             let points = store.load_points(series.number)?.into_iter();
             values.extend(points.map(|stored| (stored.session, stored.point.value)));
         }
@@ -513,7 +517,7 @@ fn reference_values(
     Ok(values)
 }
 
-/// Divides every point by the value of its session's reference; drops points without one.
+/// Divides every point by the reference value of its session; drops points whose session has none.
 fn divide_by_reference(points: &mut Vec<TrendPoint>, references: &HashMap<i64, f64>) {
     points.retain_mut(|TrendPoint { session, point, .. }| {
         let Some(reference) = references.get(session) else {
@@ -534,18 +538,18 @@ struct HistoryReader<'a> {
     target: Option<ParentBranch<'a>>,
     /// Revisions by number, with their positions; `None` for those not on the line.
     revisions: HashMap<i64, Option<(u32, Arc<Revision>)>>,
-    circumstances: HashMap<i64, EnvironmentFacts>,
+    environment_facts: HashMap<i64, EnvironmentFacts>,
     failures: Option<LineFailures>,
-    gone: usize,
+    unplaced_points: usize,
     /// Number of series with more points than were read.
-    cut: usize,
-    /// What the next search can skip.
-    searched: SearchCache,
+    truncated_series: usize,
+    /// Results that the next search can reuse.
+    cache: SearchCache,
 }
 
-/// The branch that the line left.
+/// The branch from which the line forked.
 struct ParentBranch<'a> {
-    reading: Box<HistoryReader<'a>>,
+    reader: Box<HistoryReader<'a>>,
     /// Position of the fork point on the line.
     fork_on_line: u32,
     /// Position of the same revision on the branch.
@@ -553,9 +557,10 @@ struct ParentBranch<'a> {
 }
 
 impl ParentBranch<'_> {
-    /// The points of a series on the branch from the fork on, at positions relative to the line.
+    /// Returns the points that a series has on the parent branch after the fork, at positions
+    /// relative to the line.
     fn continuation(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
-        let mut points = self.reading.read_points(store, members)?;
+        let mut points = self.reader.read_points(store, members)?;
         points.retain(|point| point.is_searched() && point.position >= self.fork_on_branch);
         for point in &mut points {
             point.position = point.position - self.fork_on_branch + self.fork_on_line;
@@ -571,11 +576,11 @@ impl<'a> HistoryReader<'a> {
             request,
             target: None,
             revisions: HashMap::new(),
-            circumstances: HashMap::new(),
+            environment_facts: HashMap::new(),
             failures: None,
-            gone: 0,
-            cut: 0,
-            searched: SearchCache::default(),
+            unplaced_points: 0,
+            truncated_series: 0,
+            cache: SearchCache::default(),
         }
     }
 
@@ -589,9 +594,9 @@ impl<'a> HistoryReader<'a> {
         let Some(number) = members.iter().map(|series| series.number).max() else {
             return Ok(None);
         };
-        let cut = self.cut;
+        let truncated_before = self.truncated_series;
         let mut points = self.read_points(store, members)?;
-        let is_whole = self.cut == cut;
+        let is_complete = self.truncated_series == truncated_before;
         if let Some(variant) = &self.request.relative {
             divide_by_reference(&mut points, &reference_values(store, members, variant)?);
             key.metric.unit = String::new();
@@ -599,7 +604,7 @@ impl<'a> HistoryReader<'a> {
         if points.is_empty() {
             return Ok(None);
         }
-        let trend = self.search_series(store, points, members, is_whole)?;
+        let trend = self.search_series(store, points, members, is_complete)?;
         let causes = trend
             .changes
             .iter()
@@ -637,27 +642,36 @@ impl<'a> HistoryReader<'a> {
         store: &mut Store,
         points: Vec<TrendPoint>,
         members: &[StoredSeries],
-        is_whole: bool,
+        is_complete: bool,
     ) -> Result<SearchedTrend> {
-        let same_work = self.request.ignores_benchmark_changes;
+        let ignores_benchmark_changes = self.request.ignores_benchmark_changes;
         if self.request.relative.is_some() {
-            return Ok(search_trend(points, &[], same_work));
+            return Ok(search_trend(points, &[], ignores_benchmark_changes));
         }
-        let mut known: Vec<RecordedChange> = Vec::new();
+        let mut known_changes: Vec<RecordedChange> = Vec::new();
         for series in members {
-            known.extend(store.list_changes(series.number, &self.line)?);
+            known_changes.extend(store.list_changes(series.number, &self.line)?);
         }
         let newest = members.iter().map(|series| series.number).max();
-        let Some(number) = newest.filter(|_| is_whole) else {
-            return Ok(search_trend(points, &known, same_work));
+        let Some(number) = newest.filter(|_| is_complete) else {
+            return Ok(search_trend(
+                points,
+                &known_changes,
+                ignores_benchmark_changes,
+            ));
         };
-        let before = store.load_detector_states(number, &self.line)?;
-        let mut walks = before.clone();
-        let mut trend = resume_trend(points, &known, same_work, &mut walks);
-        if walks != before {
-            (self.searched).add_detector_states(number, trend.points.len(), walks);
+        let old_states = store.load_detector_states(number, &self.line)?;
+        let mut states = old_states.clone();
+        let mut trend = resume_trend(
+            points,
+            &known_changes,
+            ignores_benchmark_changes,
+            &mut states,
+        );
+        if states != old_states {
+            (self.cache).add_detector_states(number, trend.points.len(), states);
         }
-        if trend.changes != known {
+        if trend.changes != known_changes {
             for series in members.iter().filter(|series| series.number != number) {
                 store.replace_changes(series.number, &self.line, &[])?;
             }
@@ -666,19 +680,20 @@ impl<'a> HistoryReader<'a> {
         Ok(trend)
     }
 
-    /// What else changed near a change: environment facts of consecutive sessions, and how busy the
-    /// machine was.
+    /// Finds out what else changed near a change: environment facts between consecutive sessions,
+    /// and how busy the machine was.
     fn find_causes(
         &mut self,
         store: &Store,
         trend: &SearchedTrend,
         change: &RecordedChange,
     ) -> Result<Vec<analysis::FactDifference>> {
-        let mut found: Vec<analysis::FactDifference> = Vec::new();
-        let near = self.session_differences(store, trend, trend.successions_near(change))?;
-        for difference in near.into_values().flatten() {
-            if !found.contains(&difference) {
-                found.push(difference);
+        let mut causes: Vec<analysis::FactDifference> = Vec::new();
+        let nearby_differences =
+            self.session_differences(store, trend, trend.successions_near(change))?;
+        for difference in nearby_differences.into_values().flatten() {
+            if !causes.contains(&difference) {
+                causes.push(difference);
             }
         }
         if let Some(sides) = trend.points_around(change) {
@@ -690,20 +705,21 @@ impl<'a> HistoryReader<'a> {
                     .map(|point| self.session_facts(store, point.session));
                 facts.collect::<Result<Vec<EnvironmentFacts>>>()
             });
-            found.extend(analysis::activity_shifts(&before?, &after?));
+            causes.extend(analysis::activity_shifts(&before?, &after?));
         }
-        Ok(found)
+        Ok(causes)
     }
 
-    /// Sessions of the line in which the case failed and that have no point of it.
+    /// Finds the sessions of the line in which the case failed and for which the series has no
+    /// point.
     fn find_failures(
         &mut self,
         store: &Store,
         series: &SeriesTrend,
         members: &[StoredSeries],
     ) -> Result<Vec<RevisionMarker>> {
-        let all = match self.failures.take() {
-            Some(known) => known,
+        let line_failures = match self.failures.take() {
+            Some(loaded) => loaded,
             None => store.line_failures(&self.line)?,
         };
         let points = series.trend.points.iter();
@@ -711,34 +727,34 @@ impl<'a> HistoryReader<'a> {
         let mut failures = Vec::new();
         for member in members {
             let SeriesKey { case, variant, .. } = &member.key;
-            let own = all.of_case(case, variant).into_iter();
-            failures.extend(own.filter(|failure| {
+            let case_failures = line_failures.of_case(case, variant).into_iter();
+            failures.extend(case_failures.filter(|failure| {
                 failure
                     .session
                     .is_none_or(|session| !measured.contains(&session))
             }));
         }
-        self.failures = Some(all);
+        self.failures = Some(line_failures);
         Ok(failures)
     }
 
     fn read_points(&mut self, store: &Store, members: &[StoredSeries]) -> Result<Vec<TrendPoint>> {
         let mut points = Vec::new();
         for series in members {
-            let most = self.request.max_points.unwrap_or(usize::MAX);
-            let stored = store.load_newest_points(series.number, most)?;
-            if stored.points.len() == most {
-                self.cut += 1;
+            let max_points = self.request.max_points.unwrap_or(usize::MAX);
+            let stored = store.load_newest_points(series.number, max_points)?;
+            if stored.points.len() == max_points {
+                self.truncated_series += 1;
             } else {
-                self.searched.pack_points(&stored);
+                self.cache.pack_points(&stored);
             }
             self.look_up_revisions(store, &stored.points)?;
             for stored in stored.points {
-                let place = stored
+                let placed = stored
                     .revision
                     .and_then(|number| self.revisions.get(&number));
-                let Some((position, revision)) = place.cloned().flatten() else {
-                    self.gone += 1;
+                let Some((position, revision)) = placed.cloned().flatten() else {
+                    self.unplaced_points += 1;
                     continue;
                 };
                 points.push(TrendPoint {
@@ -754,15 +770,18 @@ impl<'a> HistoryReader<'a> {
         Ok(points)
     }
 
-    /// A note if not all points were read.
+    /// Returns a note if not all points were read.
     fn truncation_note(&self) -> Option<String> {
-        let most = self.request.max_points.filter(|_| self.cut > 0)?;
-        let series = match self.cut {
+        let max_points = self
+            .request
+            .max_points
+            .filter(|_| self.truncated_series > 0)?;
+        let series = match self.truncated_series {
             1 => "one series".to_owned(),
-            some => format!("{some} series"),
+            count => format!("{count} series"),
         };
         Some(format!(
-            "Only the newest {most} points of {series} are used here; 'speedwell history trend' \
+            "Only the newest {max_points} points of {series} are used here; 'speedwell history trend' \
              uses all."
         ))
     }
@@ -770,68 +789,74 @@ impl<'a> HistoryReader<'a> {
     /// Looks up the revisions of points and their positions on the line.
     fn look_up_revisions(&mut self, store: &Store, points: &[StoredPoint]) -> Result<()> {
         let numbers = points.iter().filter_map(|stored| stored.revision);
-        let unknown: BTreeSet<i64> = numbers
+        let missing: BTreeSet<i64> = numbers
             .filter(|number| !self.revisions.contains_key(number))
             .collect();
-        if unknown.is_empty() {
+        if missing.is_empty() {
             return Ok(());
         }
-        let unknown: Vec<i64> = unknown.into_iter().collect();
-        let found = store.place_revisions(&self.line, &unknown)?;
-        self.revisions.extend(found.into_iter().map(
+        let missing: Vec<i64> = missing.into_iter().collect();
+        let placed = store.place_revisions(&self.line, &missing)?;
+        self.revisions.extend(placed.into_iter().map(
             |(number, PlacedRevision { revision, position })| {
-                (number, position.map(|at| (at, Arc::new(revision))))
+                (
+                    number,
+                    position.map(|position| (position, Arc::new(revision))),
+                )
             },
         ));
         Ok(())
     }
 
-    /// Differences between the sessions of consecutive points, by the index of the later one.
+    /// Returns differences between the sessions of consecutive points, by the index of the later
+    /// point.
     fn session_differences(
         &mut self,
         store: &Store,
         trend: &SearchedTrend,
         successions: Vec<(usize, usize)>,
     ) -> Result<BTreeMap<usize, Vec<analysis::FactDifference>>> {
-        let sessions = successions.iter().flat_map(|(one, other)| [*one, *other]);
-        self.load_facts(store, sessions.map(|at| trend.points[at].session))?;
-        let mut found = BTreeMap::new();
-        for (one, other) in successions {
-            let before = self.session_facts(store, trend.points[one].session)?;
-            let after = self.session_facts(store, trend.points[other].session)?;
+        let sessions = successions
+            .iter()
+            .flat_map(|(earlier, later)| [*earlier, *later]);
+        self.load_facts(store, sessions.map(|index| trend.points[index].session))?;
+        let mut by_later_index = BTreeMap::new();
+        for (earlier, later) in successions {
+            let before = self.session_facts(store, trend.points[earlier].session)?;
+            let after = self.session_facts(store, trend.points[later].session)?;
             if Arc::ptr_eq(&before, &after) {
                 continue;
             }
             let differences = analysis::fact_differences(&before, &after);
             if !differences.is_empty() {
-                found.insert(other, differences);
+                by_later_index.insert(later, differences);
             }
         }
-        Ok(found)
+        Ok(by_later_index)
     }
 
     /// Loads the facts of all sessions that are not loaded yet, in one query.
     fn load_facts(&mut self, store: &Store, sessions: impl Iterator<Item = i64>) -> Result<()> {
-        let is_unknown = |session: &i64| !self.circumstances.contains_key(session);
-        let unknown: BTreeSet<i64> = sessions.filter(is_unknown).collect();
-        if unknown.is_empty() {
+        let is_missing = |session: &i64| !self.environment_facts.contains_key(session);
+        let missing: BTreeSet<i64> = sessions.filter(is_missing).collect();
+        if missing.is_empty() {
             return Ok(());
         }
-        let unknown: Vec<i64> = unknown.into_iter().collect();
-        for (facts, sessions) in store.facts_by_sessions(&unknown)? {
+        let missing: Vec<i64> = missing.into_iter().collect();
+        for (facts, sessions) in store.facts_by_sessions(&missing)? {
             let facts = Arc::new(facts);
-            let of_sessions = sessions.into_iter().map(|session| (session, facts.clone()));
-            self.circumstances.extend(of_sessions);
+            let facts_of_sessions = sessions.into_iter().map(|session| (session, facts.clone()));
+            self.environment_facts.extend(facts_of_sessions);
         }
         Ok(())
     }
 
     fn session_facts(&mut self, store: &Store, session: i64) -> Result<EnvironmentFacts> {
-        if let Some(known) = self.circumstances.get(&session) {
-            return Ok(known.clone());
+        if let Some(loaded) = self.environment_facts.get(&session) {
+            return Ok(loaded.clone());
         }
         let facts = Arc::new(store.environment_facts(session)?);
-        self.circumstances.insert(session, facts.clone());
+        self.environment_facts.insert(session, facts.clone());
         Ok(facts)
     }
 }

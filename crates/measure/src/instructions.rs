@@ -44,12 +44,15 @@ pub fn prepare_counting(plan: &mut SessionPlan) -> anyhow::Result<()> {
     let mut native = plan.clone();
     native.design.counting = None;
     native.sampling.samples = TRIAL_SAMPLES;
-    let tried = run_trials(&native)?;
-    reject_waiting(&tried, &format!("waiting executes no instructions\n{HINT}"))?;
+    let trials = run_trials(&native)?;
+    reject_waiting(
+        &trials,
+        &format!("waiting executes no instructions\n{HINT}"),
+    )?;
     for job in &mut plan.jobs {
-        let own = tried.iter().find(|tried| tried.run.case.id() == job.label);
-        let iterations = own
-            .and_then(|own| fitting_iterations(&own.run))
+        let trial = trials.iter().find(|trial| trial.run.case.id() == job.label);
+        let iterations = trial
+            .and_then(|trial| iterations_that_fit(&trial.run))
             .unwrap_or(1);
         job.samples = Some(one_sample(iterations));
     }
@@ -100,11 +103,11 @@ fn valgrind_version() -> anyhow::Result<String> {
     const MISSING: &str = "instructions are counted by valgrind, which is not installed\nhint: apt install valgrind, dnf \
                            install valgrind";
     let program = resolve_program(Path::new("valgrind")).context(MISSING)?;
-    let answer = Command::new(program)
+    let output = Command::new(program)
         .arg("--version")
         .output()
         .context(MISSING)?;
-    let text = String::from_utf8_lossy(&answer.stdout).trim().to_owned();
+    let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     ensure!(
         text.starts_with("valgrind-"),
         "unexpected output of 'valgrind --version': '{text}'"
@@ -113,15 +116,15 @@ fn valgrind_version() -> anyhow::Result<String> {
 }
 
 /// The largest power of ten of iterations that fits into the target duration.
-fn fitting_iterations(tried: &Run) -> Option<u64> {
-    let time_ns = match tried.value_of(Metric::TIME) {
+fn iterations_that_fit(run: &Run) -> Option<u64> {
+    let time_ns = match run.value_of(Metric::TIME) {
         Some(time_ns) => time_ns,
-        None => 1e9 / tried.value_of(Metric::THROUGHPUT)?,
+        None => 1e9 / run.value_of(Metric::THROUGHPUT)?,
     };
-    let fitting = (TARGET_RUN_NS / time_ns).max(1.0);
-    fitting
+    let iterations = (TARGET_RUN_NS / time_ns).max(1.0);
+    iterations
         .is_finite()
-        .then(|| 10u64.pow(fitting.log10() as u32))
+        .then(|| 10u64.pow(iterations.log10() as u32))
 }
 
 #[cfg(test)]
@@ -135,7 +138,7 @@ mod tests {
             let session = FakeSession::with_fixed_blocks(&["a"], 1)
                 .add_case("b", |_, _| per_s)
                 .build();
-            fitting_iterations(&session.runs[0])
+            iterations_that_fit(&session.runs[0])
         };
         assert_eq!(of(2e9), Some(10_000_000));
         assert_eq!(of(199_999.0), Some(100), "5 ms are not quite a thousand");

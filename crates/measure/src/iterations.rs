@@ -101,27 +101,27 @@ impl SearchRounds<'_, '_> {
                 .or_default()
                 .extend(case);
         }
-        let has = |cases: &[Case]| {
+        let has_parameter = |cases: &[Case]| {
             // A file that does not list its cases may have it.
             cases.is_empty()
                 || cases
                     .iter()
                     .any(|case| case.value(&self.request.parameter).is_some())
         };
-        let without: Vec<String> = files
+        let messages: Vec<String> = files
             .iter()
-            .filter(|(_, cases)| !has(cases))
+            .filter(|(_, cases)| !has_parameter(cases))
             .map(|(name, cases)| self.missing_parameter_message(name, cases))
             .collect();
-        files.retain(|_, cases| has(cases));
-        if files.is_empty() && !without.is_empty() {
+        files.retain(|_, cases| has_parameter(cases));
+        if files.is_empty() && !messages.is_empty() {
             bail!(
                 "{}\nhint: --parameter names the parameter that counts iterations; if the harness \
                  counts them (C++, Python), 'run --time' sets the length of a sample",
-                without.join("; ")
+                messages.join("; ")
             );
         }
-        for sentence in without {
+        for sentence in messages {
             emit_warning(self.listener, &format!("{sentence}; it is left out."))?;
         }
         for warning in &plans.suite.warnings {
@@ -161,25 +161,30 @@ impl SearchRounds<'_, '_> {
     /// Measures round after round until every search has ended.
     fn run_rounds(&mut self, files: &mut [FileSearch]) -> anyhow::Result<SessionEnd> {
         loop {
-            let is_open =
+            let is_unfinished =
                 |file: &&mut FileSearch| !file.failed && file.search.next_number().is_some();
-            let mut open: Vec<&mut FileSearch> = files.iter_mut().filter(is_open).collect();
+            let mut unfinished: Vec<&mut FileSearch> =
+                files.iter_mut().filter(is_unfinished).collect();
             // Lengthen short samples first, which takes single runs.
-            let some_short = open.iter().any(|file| !file.is_long);
-            open.retain(|file| file.is_long != some_short);
-            if open.is_empty() {
+            let has_short_samples = unfinished.iter().any(|file| !file.is_long);
+            unfinished.retain(|file| file.is_long != has_short_samples);
+            if unfinished.is_empty() {
                 return Ok(SessionEnd::Complete);
             }
-            let runs = if some_short { 1 } else { self.request.runs };
-            let (plan, session, ended) = self.measure_round(&open, runs)?;
-            if ended != SessionEnd::Complete {
-                return Ok(ended);
+            let runs = if has_short_samples {
+                1
+            } else {
+                self.request.runs
+            };
+            let (plan, session, session_end) = self.measure_round(&unfinished, runs)?;
+            if session_end != SessionEnd::Complete {
+                return Ok(session_end);
             }
-            let mut levels = group_by_file(&plan, &session, &open, &self.request.parameter);
-            for file in open {
+            let mut levels = group_by_file(&plan, &session, &unfinished, &self.request.parameter);
+            for file in unfinished {
                 match levels.swap_remove(&file.name) {
                     None => file.failed = true,
-                    Some(level) if some_short => match level.shortest_ns {
+                    Some(level) if has_short_samples => match level.shortest_ns {
                         Some(shortest_ns) if !file.search.is_long_enough(level.shortest_ns) => {
                             file.search.skip_too_small(shortest_ns);
                         }
@@ -196,30 +201,33 @@ impl SearchRounds<'_, '_> {
     /// Measures the files, each with its own number.
     fn measure_round(
         &mut self,
-        open: &[&mut FileSearch],
+        unfinished: &[&mut FileSearch],
         runs: u32,
     ) -> anyhow::Result<(SessionPlan, Session, SessionEnd)> {
         let parameter = &self.request.parameter;
-        let own = |file: &&mut FileSearch| {
+        let values_of_file = |file: &&mut FileSearch| {
             let n = file.search.next_number().unwrap_or_default();
             (file.name.clone(), (parameter.clone(), n.to_string()))
         };
-        let own: Vec<_> = open.iter().map(own).collect();
+        let values_of_file: Vec<_> = unfinished.iter().map(values_of_file).collect();
         if runs > 1 {
-            let tried = |(name, (parameter, n)): &(_, (_, _))| format!("{name} {parameter}={n}");
-            let tried: Vec<String> = own.iter().map(tried).collect();
-            let doing = format!("measuring {}", tried.join(", "));
-            self.listener.observe(&SessionEvent::Note(&doing))?;
+            let settings = |(name, (parameter, n)): &(_, (_, _))| format!("{name} {parameter}={n}");
+            let settings: Vec<String> = values_of_file.iter().map(settings).collect();
+            let note = format!("measuring {}", settings.join(", "));
+            self.listener.observe(&SessionEvent::Note(&note))?;
         }
         let mut request = self.request.measuring.clone();
         request.plan.sampling.runs = Some(runs);
-        request.selection.of_benchmarks.extend(own);
+        request.selection.of_benchmarks.extend(values_of_file);
         let mut plans = PreparedPlan::read(&request, self.listener)?;
-        let is_open = |name: &str| open.iter().any(|file| file.name == name);
-        plans.plan.jobs.retain(|job| is_open(&job.source.name));
-        let broken = std::mem::take(&mut plans.suite.failures).into_iter();
+        let is_unfinished = |name: &str| unfinished.iter().any(|file| file.name == name);
+        plans
+            .plan
+            .jobs
+            .retain(|job| is_unfinished(&job.source.name));
+        let failures = std::mem::take(&mut plans.suite.failures).into_iter();
         self.failures
-            .extend(broken.filter(|failure| is_open(&failure.benchmark)));
+            .extend(failures.filter(|failure| is_unfinished(&failure.benchmark)));
         let plan = plans.plan.clone();
         let (session, mut store) = (SessionRequest::default(), Store::in_memory()?);
         let measured = execute_session(plans, &session, &mut store, self.listener)?;
@@ -233,7 +241,7 @@ impl SearchRounds<'_, '_> {
 fn group_by_file(
     plan: &SessionPlan,
     session: &Session,
-    open: &[&mut FileSearch],
+    unfinished: &[&mut FileSearch],
     parameter: &str,
 ) -> IndexMap<String, IterationLevel> {
     let slots = plan.slots();
@@ -272,7 +280,7 @@ fn group_by_file(
         }
     }
     let level = |(name, cases): (String, IndexMap<String, CaseSamples>)| {
-        let n = open
+        let n = unfinished
             .iter()
             .find(|file| file.name == name)?
             .search

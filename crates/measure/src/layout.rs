@@ -13,13 +13,13 @@ use speedwell_results::store::Store;
 
 /// The looks of a comparison whose runs share builds, in runs: each is after a whole number of
 /// builds, the last after all of them.
-pub fn build_looks(usual: &[u32], builds: u32) -> Vec<u32> {
-    let most = usual.iter().copied().max().unwrap_or(0);
-    if builds == 0 || builds >= most {
-        return usual.to_vec();
+pub fn build_looks(default_looks: &[u32], builds: u32) -> Vec<u32> {
+    let max_runs = default_looks.iter().copied().max().unwrap_or(0);
+    if builds == 0 || builds >= max_runs {
+        return default_looks.to_vec();
     }
-    let runs_per_build = most.div_ceil(builds);
-    let earlier = usual.iter().copied().filter(|look| *look < builds);
+    let runs_per_build = max_runs.div_ceil(builds);
+    let earlier = default_looks.iter().copied().filter(|look| *look < builds);
     let looks = earlier.chain([builds]);
     looks.map(|builds| builds * runs_per_build).collect()
 }
@@ -103,8 +103,8 @@ pub fn store_spreads(session: &Session, store: &mut Store) -> anyhow::Result<()>
         Ok(spreads)
     })?;
     for spread in spreads {
-        let found = (spread.components.groups, spread.components.between);
-        store.store_layout_spread(number, (&spread.case, &spread.metric), found)?;
+        let values = (spread.components.groups, spread.components.between);
+        store.store_layout_spread(number, (&spread.case, &spread.metric), values)?;
     }
     Ok(())
 }
@@ -117,9 +117,9 @@ pub fn suggest_runs_per_build(session: &Session) -> Option<String> {
     let run_s = runs_s.sum::<f64>() / session.runs.len().max(1) as f64;
     let metric = session.metrics.first()?;
     let spreads = layout_spreads(session, &[metric]);
-    let best = |spread: &LayoutSpread| spread.runs_per_build(build_s / run_s);
-    // Across cases, the largest number.
-    let runs = spreads.iter().filter_map(best).max()?;
+    let best_number = |spread: &LayoutSpread| spread.runs_per_build(build_s / run_s);
+    // Of the best numbers of all cases, take the largest.
+    let runs = spreads.iter().filter_map(best_number).max()?;
     let runs = if runs == 1 {
         "1 run".to_owned()
     } else {

@@ -49,12 +49,12 @@ pub fn build_filter(store: &Store, request: &ListRequest) -> Result<SessionFilte
             let name = current_name(case, &renames);
             request.filters.iter().any(|filter| filter.is_match(&name))
         };
-        let with_case = store.numbers_with_case(is_wanted)?;
+        let sessions_with_case = store.numbers_with_case(is_wanted)?;
         filter.numbers = Some(match filter.numbers {
             Some(later) => (later.into_iter())
-                .filter(|number| with_case.binary_search(number).is_ok())
+                .filter(|number| sessions_with_case.binary_search(number).is_ok())
                 .collect(),
-            None => with_case,
+            None => sessions_with_case,
         });
     }
     Ok(filter)

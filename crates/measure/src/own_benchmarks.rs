@@ -33,12 +33,12 @@ pub fn record_benchmarks(
     variants: &mut [Variant],
     suite: &mut DiscoveredBenchmarks,
     selection: &BenchmarkSelection,
-    tell: ProgressReporter<'_>,
+    reporter: ProgressReporter<'_>,
 ) -> Result<()> {
     for variant in variants.iter_mut() {
         variant.work = fingerprint_benchmarks(&suite.jobs, variant);
-        if let Some(own) = variant.worktree.clone() {
-            variant.strays = find_strays(variant, &own, &suite.jobs, selection, tell)?;
+        if let Some(worktree) = variant.worktree.clone() {
+            variant.strays = find_strays(variant, &worktree, &suite.jobs, selection, reporter)?;
         }
     }
     suite.warnings.extend(strays_warning(variants));
@@ -50,10 +50,10 @@ pub fn record_benchmarks(
 /// measuring.
 fn find_strays(
     variant: &Variant,
-    own: &VariantWorktree,
+    worktree: &VariantWorktree,
     jobs: &[BenchmarkJob],
     selection: &BenchmarkSelection,
-    tell: ProgressReporter<'_>,
+    reporter: ProgressReporter<'_>,
 ) -> Result<Vec<String>> {
     let mut sources: Vec<BenchmarkSource> = Vec::new();
     let mut loaded: BTreeSet<PathBuf> = BTreeSet::new();
@@ -61,26 +61,26 @@ fn find_strays(
         let source = job.source.under(variant).into_owned();
         if !sources.contains(&source) {
             let program = resolve_program_for(&job.source, variant);
-            let named = code_files(job, variant, &program).into_iter();
-            loaded.extend(named.filter(|file| is_javascript(file)));
+            let code = code_files(job, variant, &program).into_iter();
+            loaded.extend(code.filter(|file| is_javascript(file)));
             sources.push(source);
         }
     }
     let is_script =
         |source: &BenchmarkSource| is_javascript(&source.file) || is_python(&source.file);
-    let (of_frameworks, mut sources): (Vec<BenchmarkSource>, Vec<BenchmarkSource>) = (sources
+    let (suite_sources, mut sources): (Vec<BenchmarkSource>, Vec<BenchmarkSource>) = (sources
         .into_iter())
     .partition(|source| source.kind == SourceKind::Suite && is_script(source));
-    if let Some(missing) = of_frameworks
+    if let Some(missing) = suite_sources
         .iter()
         .filter(|source| is_javascript(&source.file))
-        .find_map(|source| missing_packages(source, own))
+        .find_map(|source| missing_packages(source, worktree))
     {
         bail!(missing);
     }
-    if !of_frameworks.is_empty() {
-        let log = ModuleLog::new(own)?;
-        discover::describe_sources(&of_frameworks, selection, &log.observed(variant), tell);
+    if !suite_sources.is_empty() {
+        let log = ModuleLog::new(worktree)?;
+        discover::describe_sources(&suite_sources, selection, &log.observed(variant), reporter);
         loaded.extend(log.files());
     }
     sources.retain(|source| {
@@ -89,44 +89,49 @@ fn find_strays(
             SourceKind::Node | SourceKind::NodeCore | SourceKind::Python
         )
     });
-    let described = discover::describe_sources(&sources, selection, variant, tell);
+    let described = discover::describe_sources(&sources, selection, variant, reporter);
     for (source, description) in sources.iter().zip(described) {
         let missing = description
             .failure
             .as_ref()
-            .and_then(|_| missing_packages(source, own));
+            .and_then(|_| missing_packages(source, worktree));
         if let Some(missing) = missing {
             bail!(missing);
         }
         loaded.extend(description.loaded);
     }
-    let folder = own
+    let folder = worktree
         .folder
         .canonicalize()
-        .unwrap_or_else(|_| own.folder.clone());
-    let is_stray = |path: &PathBuf| path.starts_with(&own.checkout) && !path.starts_with(&folder);
+        .unwrap_or_else(|_| worktree.folder.clone());
+    let is_stray =
+        |path: &PathBuf| path.starts_with(&worktree.checkout) && !path.starts_with(&folder);
     let loaded: Vec<PathBuf> = loaded.into_iter().filter(is_stray).collect();
-    let tracked = worktree::find_tracked(&own.checkout, &loaded).into_iter();
-    let inside = |path: PathBuf| {
-        let inside = path.strip_prefix(&own.checkout).ok()?;
-        Some(inside.to_string_lossy().into_owned())
+    let tracked = worktree::find_tracked(&worktree.checkout, &loaded).into_iter();
+    let relative = |path: PathBuf| {
+        let relative = path.strip_prefix(&worktree.checkout).ok()?;
+        Some(relative.to_string_lossy().into_owned())
     };
-    Ok(tracked.filter_map(inside).collect())
+    Ok(tracked.filter_map(relative).collect())
 }
 
-/// Explains that JavaScript packages are installed in the checkout but not in the worktree, if so.
-fn missing_packages(source: &BenchmarkSource, own: &VariantWorktree) -> Option<String> {
-    let inside = source.file.strip_prefix(&own.folder).ok()?;
+/// Returns an explanation if JavaScript packages are installed in the checkout but not in the
+/// worktree.
+fn missing_packages(source: &BenchmarkSource, worktree: &VariantWorktree) -> Option<String> {
+    let inside = source.file.strip_prefix(&worktree.folder).ok()?;
     let is_missing = |folder: &&Path| {
-        let [here, there] = [own.checkout.join(folder), own.folder.join(folder)];
-        let has_list = there.join("package.json").is_file();
-        has_list && here.join("node_modules").is_dir() && !there.join("node_modules").exists()
+        let [checkout_folder, worktree_folder] =
+            [worktree.checkout.join(folder), worktree.folder.join(folder)];
+        let has_package_list = worktree_folder.join("package.json").is_file();
+        has_package_list
+            && checkout_folder.join("node_modules").is_dir()
+            && !worktree_folder.join("node_modules").exists()
     };
     let folder = inside.ancestors().skip(1).find(is_missing)?;
-    let there = own.folder.join(folder);
+    let worktree_folder = worktree.folder.join(folder);
     let (_, command) = INSTALLERS
         .iter()
-        .find(|(list, _)| there.join(list).is_file())?;
+        .find(|(list, _)| worktree_folder.join(list).is_file())?;
     let command = if folder.as_os_str().is_empty() {
         (*command).to_owned()
     } else {
@@ -135,20 +140,23 @@ fn missing_packages(source: &BenchmarkSource, own: &VariantWorktree) -> Option<S
     Some(format!(
         "the packages of revision '{}' ({}) are not installed: no '{}'\nhint: --build '{command}' \
          installs them in every revision",
-        own.typed,
-        own.short_revision(),
+        worktree.typed,
+        worktree.short_revision(),
         folder.join("node_modules").display()
     ))
 }
 
 /// Warns that results do not belong to their revisions.
 fn strays_warning(variants: &[Variant]) -> Option<String> {
-    let named: Vec<&Variant> = variants
+    let affected: Vec<&Variant> = variants
         .iter()
-        .filter(|own| !own.strays.is_empty())
+        .filter(|variant| !variant.strays.is_empty())
         .collect();
-    let files = named.first()?.strays.join(", ");
-    let names: Vec<String> = named.iter().map(|own| format!("'{}'", own.name)).collect();
+    let files = affected.first()?.strays.join(", ");
+    let names: Vec<String> = affected
+        .iter()
+        .map(|variant| format!("'{}'", variant.name))
+        .collect();
     let verb = if names.len() == 1 { "loads" } else { "load" };
     Some(format!(
         "{} {verb} {files} from the checkout instead of its revision, so there is no verdict: a \

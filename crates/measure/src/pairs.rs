@@ -1,4 +1,4 @@
-//! Checks whether a plan can be measured in pairs that share one processor.
+//! Checks whether a plan can be measured in pairs of runs that share one processor.
 //!
 //! Pairs are compared by processor time, which says nothing about work that waits, and less about
 //! work that uses several processors. A trial of the baseline alone, which favors no side, decides
@@ -29,7 +29,7 @@ const SAMPLE_INTERVAL: Duration = Duration::from_millis(10);
 
 const HINT: &str = "hint: --order blocks";
 
-/// Advice for a busy machine, if pairs may answer the question of `plan`.
+/// Returns advice for a busy machine, if `plan` could be measured in pairs.
 pub fn suggest_pairs(plan: &SessionPlan) -> Option<&'static str> {
     let is_series = plan.design.steady.is_some();
     let is_timed = plan.design.counting.is_none() && !is_series;
@@ -45,10 +45,10 @@ pub fn suggest_pairs(plan: &SessionPlan) -> Option<&'static str> {
 ///
 /// # Errors
 /// Fails at the first such target.
-pub fn check_targets(targets: &[String], here: &Path) -> anyhow::Result<()> {
-    let known = KnownAdapters::new(targets, here)?;
+pub fn check_targets(targets: &[String], directory: &Path) -> anyhow::Result<()> {
+    let adapters = KnownAdapters::new(targets, directory)?;
     let sources =
-        |target: &String| discover::find_sources(target, here, &known).unwrap_or_default();
+        |target: &String| discover::find_sources(target, directory, &adapters).unwrap_or_default();
     for source in targets.iter().flat_map(sources) {
         check_source(&source)?;
     }
@@ -73,16 +73,16 @@ fn check_source(source: &BenchmarkSource) -> anyhow::Result<()> {
 /// Explains the reason: there is nothing to pair, processor time is missing, or the work waits.
 pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
     check_kinds(plan)?;
-    let tried = run_trials(plan)?;
-    let silent = |tried: &&PairTrial| tried.run.value_of(Metric::CPU_TIME).is_none();
-    if let Some(tried) = tried.iter().find(silent) {
+    let trials = run_trials(plan)?;
+    let lacks_cpu_time = |trials: &&PairTrial| trials.run.value_of(Metric::CPU_TIME).is_none();
+    if let Some(trials) = trials.iter().find(lacks_cpu_time) {
         bail!(
             "'{}' reports no processor time, which '--order paired' compares\n{HINT}",
-            tried.run.case
+            trials.run.case
         );
     }
     reject_waiting(
-        &tried,
+        &trials,
         &format!("'--order paired' compares processor time\n{HINT}"),
     )
 }
@@ -91,8 +91,8 @@ pub fn check_paired(plan: &SessionPlan) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// Fails if a case did not use the processor enough.
-pub fn reject_waiting(tried: &[PairTrial], consequence: &str) -> anyhow::Result<()> {
-    let mut waiting = tried.iter().filter(|tried| tried.is_waiting());
+pub fn reject_waiting(trials: &[PairTrial], consequence: &str) -> anyhow::Result<()> {
+    let mut waiting = trials.iter().filter(|trial| trial.is_waiting());
     let Some(first) = waiting.next() else {
         return Ok(());
     };
@@ -138,7 +138,7 @@ fn check_kinds(plan: &SessionPlan) -> anyhow::Result<()> {
 pub struct PairTrial {
     /// The run.
     pub run: Run,
-    /// Share of its lifetime in which it wanted the processor.
+    /// Share of its lifetime in which it was running or waiting for a processor.
     busy: f64,
 }
 
@@ -154,14 +154,14 @@ pub fn run_trials(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
     compile_snippets(plan)?;
     // A first run reads its files from disk, and on a busy machine a short run is sampled too
     // rarely.
-    let mut tried = run_once(plan)?;
+    let mut trials = run_once(plan)?;
     for _ in 1..MAX_TRIALS {
-        if !tried.iter().any(PairTrial::is_waiting) {
+        if !trials.iter().any(PairTrial::is_waiting) {
             break;
         }
-        tried = run_once(plan)?;
+        trials = run_once(plan)?;
     }
-    Ok(tried)
+    Ok(trials)
 }
 
 /// Compiles by a short run, so that compilation does not count as part of the snippets.
@@ -182,59 +182,62 @@ fn compile_snippets(plan: &SessionPlan) -> anyhow::Result<()> {
 
 /// Runs the baseline of every case once.
 fn run_once(plan: &SessionPlan) -> anyhow::Result<Vec<PairTrial>> {
-    let (looks, is_over) = (BusySamples::default(), AtomicBool::new(false));
-    let mut tries = TrialCollector {
-        looks: &looks,
+    let (samples, has_ended) = (BusySamples::default(), AtomicBool::new(false));
+    let mut collector = TrialCollector {
+        samples: &samples,
         slot: 0,
-        tried: Vec::new(),
+        trials: Vec::new(),
     };
     std::thread::scope(|scope| {
         scope.spawn(|| {
-            while !is_over.load(Ordering::Relaxed) {
-                looks.add_sample(wants_processor());
+            while !has_ended.load(Ordering::Relaxed) {
+                samples.add_sample(wants_processor());
                 std::thread::sleep(SAMPLE_INTERVAL);
             }
         });
-        let ended = runner::try_all(plan, 1, false, &mut [&mut tries]);
-        is_over.store(true, Ordering::Relaxed);
-        ended
+        let result = runner::try_all(plan, 1, false, &mut [&mut collector]);
+        has_ended.store(true, Ordering::Relaxed);
+        result
     })?;
-    let mut seen = BTreeSet::new();
-    tries.tried.retain(|tried| seen.insert(tried.run.case.id()));
-    Ok(tries.tried)
+    let mut known_cases = BTreeSet::new();
+    collector
+        .trials
+        .retain(|tried| known_cases.insert(tried.run.case.id()));
+    Ok(collector.trials)
 }
 
-/// How often the process was sampled, and how often it wanted the processor. Processor usage alone
-/// does not distinguish work that waits from work that other programs preempt.
+/// How often the process was sampled, and how often it was running or waiting for a processor.
+/// Processor usage alone does not distinguish work that waits from work that other programs
+/// preempt.
 #[derive(Default)]
 struct BusySamples {
-    all: AtomicU32,
+    total: AtomicU32,
     busy: AtomicU32,
 }
 
 impl BusySamples {
-    fn add_sample(&self, wants: Option<bool>) {
-        self.all
-            .fetch_add(u32::from(wants.is_some()), Ordering::Relaxed);
+    fn add_sample(&self, is_busy: Option<bool>) {
+        self.total
+            .fetch_add(u32::from(is_busy.is_some()), Ordering::Relaxed);
         self.busy
-            .fetch_add(u32::from(wants == Some(true)), Ordering::Relaxed);
+            .fetch_add(u32::from(is_busy == Some(true)), Ordering::Relaxed);
     }
 
-    /// The share of busy samples since the last call; `None` without samples.
+    /// Returns the share of busy samples since the last call; `None` if there were no samples.
     fn take_share(&self) -> Option<f64> {
-        let (all, busy) = (
-            self.all.swap(0, Ordering::Relaxed),
+        let (total, busy) = (
+            self.total.swap(0, Ordering::Relaxed),
             self.busy.swap(0, Ordering::Relaxed),
         );
-        (all > 0).then(|| f64::from(busy) / f64::from(all))
+        (total > 0).then(|| f64::from(busy) / f64::from(total))
     }
 }
 
 /// Collects runs that did not fail.
 struct TrialCollector<'a> {
-    looks: &'a BusySamples,
+    samples: &'a BusySamples,
     slot: u32,
-    tried: Vec<PairTrial>,
+    trials: Vec<PairTrial>,
 }
 
 impl SessionObserver for TrialCollector<'_> {
@@ -243,29 +246,30 @@ impl SessionObserver for TrialCollector<'_> {
             SessionEvent::RunStarted { slot, .. } => self.slot = *slot,
             SessionEvent::RunFinished(run) => {
                 // One process may report several runs.
-                let same = self.tried.last().filter(|last| last.run.slot == run.slot);
-                let busy = same.map_or_else(
-                    || busy_share(run.usage.as_ref(), run.wall_ns, self.looks.take_share()),
+                let same_process = self.trials.last().filter(|last| last.run.slot == run.slot);
+                let share = same_process.map_or_else(
+                    || busy_share(run.usage.as_ref(), run.wall_ns, self.samples.take_share()),
                     |last| last.busy,
                 );
                 let run = (*run).clone();
-                self.tried.push(PairTrial { run, busy });
+                self.trials.push(PairTrial { run, busy: share });
             }
-            // Its results before the failure are not representative; measuring will report the
+            // The results before the failure are not representative; measuring will report the
             // failure.
-            SessionEvent::Failed(_) => self.tried.retain(|tried| tried.run.slot != self.slot),
+            SessionEvent::Failed(_) => self.trials.retain(|tried| tried.run.slot != self.slot),
             _ => {}
         }
         Ok(())
     }
 }
 
-/// The share of a process's lifetime in which it used the processor or was `seen` wanting it.
-fn busy_share(usage: Option<&ResourceUsage>, wall_ns: u64, seen: Option<f64>) -> f64 {
-    let used = usage.map(|usage| usage.cpu_ns() as f64 / wall_ns.max(1) as f64);
-    match (used, seen) {
-        (Some(used), Some(seen)) => used.max(seen),
-        (used, seen) => used.or(seen).unwrap_or(1.0),
+/// The share of a process's lifetime in which it used the processor or, according to the samples,
+/// was running or waiting for one.
+fn busy_share(usage: Option<&ResourceUsage>, wall_ns: u64, sampled_share: Option<f64>) -> f64 {
+    let cpu_share = usage.map(|usage| usage.cpu_ns() as f64 / wall_ns.max(1) as f64);
+    match (cpu_share, sampled_share) {
+        (Some(cpu_share), Some(sampled_share)) => cpu_share.max(sampled_share),
+        (cpu_share, sampled_share) => cpu_share.or(sampled_share).unwrap_or(1.0),
     }
 }
 

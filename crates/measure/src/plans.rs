@@ -19,27 +19,27 @@ impl PreparedPlan {
     ) -> anyhow::Result<PreparedPlan> {
         process::adopt_orphans();
         process::install_handlers()?;
-        let here = std::env::current_dir()?;
-        if let Some(file) = discover::find_experiment(&request.targets, &here)? {
+        let directory = std::env::current_dir()?;
+        if let Some(file) = discover::find_experiment(&request.targets, &directory)? {
             return experiment::plan_experiment(&file, request, listener);
         }
         if request.plan.order == RunOrder::Paired {
-            pairs::check_targets(&request.targets, &here)?;
+            pairs::check_targets(&request.targets, &directory)?;
         }
-        let wanted = revisions::check_out_revisions(&request.variants, listener)?;
-        let sources = revisions::find_sources(&request.targets, &here, &wanted.given)?;
-        let declared = if wanted.given.is_empty() {
+        let resolved = revisions::check_out_revisions(&request.variants, listener)?;
+        let sources = revisions::find_sources(&request.targets, &directory, &resolved.given)?;
+        let declared = if resolved.given.is_empty() {
             discover::declared_variants(&sources)?
         } else {
             Vec::new()
         };
-        let mut variants = wanted.build_variants(declared)?;
+        let mut variants = resolved.build_variants(declared)?;
         revisions::place_benchmark_files(&variants, sources.iter())?;
-        let tell = shared_emitter(listener);
+        let emit = shared_emitter(listener);
         let mut suite =
-            discover::discover_benchmarks(sources, &request.selection, &variants[0], &tell)?;
-        revisions::keep_common(&mut suite, &variants, &request.selection, &tell)?;
-        own_benchmarks::record_benchmarks(&mut variants, &mut suite, &request.selection, &tell)?;
+            discover::discover_benchmarks(sources, &request.selection, &variants[0], &emit)?;
+        revisions::keep_common(&mut suite, &variants, &request.selection, &emit)?;
+        own_benchmarks::record_benchmarks(&mut variants, &mut suite, &request.selection, &emit)?;
         suite
             .warnings
             .extend(revisions::identical_warnings(&variants, &suite.jobs));

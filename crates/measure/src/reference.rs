@@ -20,7 +20,7 @@ pub struct ResolvedSession {
     pub note: Option<String>,
 }
 
-/// Finds the session that `word` means.
+/// Finds the session to which `word` refers.
 ///
 /// # Errors
 /// Fails if there is none, or git cannot tell.
@@ -55,8 +55,8 @@ pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyho
     Ok(origin.revision)
 }
 
-/// The position on a line of what `word` names: a revision, or a session such as `@base`. If it is
-/// not on the line, the position of its fork from the line.
+/// Returns the position on a line of what `word` names: a revision, or a session such as `@base`.
+/// If the revision is not on the line, returns the position where its branch forked from the line.
 ///
 /// # Errors
 /// Fails if it names neither, or has no fork on the line.
@@ -67,11 +67,11 @@ pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u3
         return Ok(position);
     }
     let fork = branch_tip(&git, line).and_then(|tip| git.merge_base(&tip, &revision));
-    let place = match &fork {
+    let position = match &fork {
         Some(fork) => store.line_position(line, fork)?,
         None => None,
     };
-    place.with_context(|| format!("'{word}' is not a revision on the line of '{line}'"))
+    position.with_context(|| format!("'{word}' is not a revision on the line of '{line}'"))
 }
 
 /// Where `HEAD` forked from the branch that it will be merged into.
@@ -89,8 +89,8 @@ pub struct BranchFork {
 /// Fails if there is no such branch or no common commit, as in a shallow clone.
 pub fn find_fork(git: &GitRepository, branch: Option<&str>) -> anyhow::Result<BranchFork> {
     let word = branch.map_or_else(|| "@base".to_owned(), |branch| format!("@base:{branch}"));
-    let of_job = ci_target_branch();
-    let name = branch.or(of_job.as_deref());
+    let ci_branch = ci_target_branch();
+    let name = branch.or(ci_branch.as_deref());
     let target = git.target_branch(name).with_context(|| match name {
         Some(name) => missing_branch_message(git, name),
         None => format!(
@@ -128,11 +128,14 @@ fn find_base(
     let BranchFork { target, id: fork } = find_fork(git, branch)?;
     let measured = store.measured_revisions()?;
     let line = git.first_parents_of(&fork);
-    let found = line.iter().enumerate().find_map(|(behind, revision)| {
-        let number = *measured.get(revision)?;
-        Some((behind, revision, number))
-    });
-    let (behind, revision, number) = found.with_context(|| {
+    let newest_measured = line
+        .iter()
+        .enumerate()
+        .find_map(|(commits_behind, revision)| {
+            let number = *measured.get(revision)?;
+            Some((commits_behind, revision, number))
+        });
+    let (commits_behind, revision, number) = newest_measured.with_context(|| {
         format!(
             "no measured revision at or before the merge base with '{target}', {}\nhint: measure it, for example after \
              'git checkout {}'",
@@ -140,7 +143,7 @@ fn find_base(
             short_revision(&fork)
         )
     })?;
-    let place = match behind {
+    let distance = match commits_behind {
         0 => "the merge base".to_owned(),
         1 => "1 commit before the merge base".to_owned(),
         count => format!("{count} commits before the merge base"),
@@ -148,7 +151,7 @@ fn find_base(
     Ok(ResolvedSession {
         number,
         note: Some(format!(
-            "{} is @{number}, {}, {place} with '{target}'",
+            "{} is @{number}, {}, {distance} with '{target}'",
             SessionReference::Base(branch.map(str::to_owned)),
             short_revision(revision)
         )),

@@ -1,9 +1,9 @@
 //! Rehearses a plan before the first run: checks that every variant starts and that the requested
 //! metrics exist.
 //!
-//! Decides what to start for that. Benchmark files were listed under the first variant, so the
-//! other variants list one, too; snippets run once under every variant. Nothing is kept. Start at
-//! [`rehearse_plan`].
+//! Decides what to start for these checks. Benchmark files were listed under the first variant, so
+//! the other variants list one file each; snippets run once under every variant. No result is kept.
+//! Start at [`rehearse_plan`].
 
 use anyhow::{Context, Result, anyhow};
 use speedwell_analysis::{AnalysisSettings, check_metrics};
@@ -44,12 +44,12 @@ pub fn rehearse_plan(
     failures: &[StepFailure],
     settings: &AnalysisSettings,
 ) -> Result<()> {
-    let broken: Vec<&StepFailure> = failures
+    let serious_failures: Vec<&StepFailure> = failures
         .iter()
         .filter(|failure| !failure.cause.is_skip())
         .collect();
-    if plan.jobs.is_empty() && !broken.is_empty() {
-        return Err(describe_failures(&broken, None));
+    if plan.jobs.is_empty() && !serious_failures.is_empty() {
+        return Err(describe_failures(&serious_failures, None));
     }
     // Backfills and bisections record revisions that cannot be measured.
     let is_rehearsed = matches!(
@@ -60,15 +60,15 @@ pub fn rehearse_plan(
         return Ok(());
     }
     if let Some(experiment) = plan.experiment()? {
-        // Its requirements were checked when it was planned.
+        // The requirements of the experiment were checked when it was planned.
         return check_defined_metrics(&[&experiment], settings);
     }
     rehearse_snippets(plan)?;
-    for (at, variant) in plan.variants.iter().enumerate() {
-        let is_listed = plan.variants[..at]
+    for (index, variant) in plan.variants.iter().enumerate() {
+        let is_listed = plan.variants[..index]
             .iter()
             .any(|earlier| is_started_alike(earlier, variant));
-        if at > 0 && !is_listed {
+        if index > 0 && !is_listed {
             list_files(plan, variant)?;
         }
     }
@@ -77,47 +77,56 @@ pub fn rehearse_plan(
 }
 
 /// Whether two variants start the same program in the same way.
-fn is_started_alike(one: &Variant, other: &Variant) -> bool {
-    let of = |own: &Variant| {
-        let folder = own.worktree.as_ref().map(|own| own.folder.clone());
+fn is_started_alike(left: &Variant, right: &Variant) -> bool {
+    let start_options = |variant: &Variant| {
+        let folder = variant
+            .worktree
+            .as_ref()
+            .map(|worktree| worktree.folder.clone());
         (
-            own.program.clone(),
-            own.arguments.clone(),
-            own.environment.clone(),
+            variant.program.clone(),
+            variant.arguments.clone(),
+            variant.environment.clone(),
             folder,
         )
     };
-    of(one) == of(other)
+    start_options(left) == start_options(right)
 }
 
 fn list_files(plan: &SessionPlan, variant: &Variant) -> Result<()> {
     let mut sources: Vec<&BenchmarkSource> = Vec::new();
     for job in plan.jobs.iter().filter(|job| starts_program(job)) {
         let source = &job.source;
-        if sources.iter().all(|known| known.file != source.file) {
+        if sources.iter().all(|listed| listed.file != source.file) {
             sources.push(source);
         }
     }
-    let mut failed = Vec::new();
+    let mut failures = Vec::new();
     for source in sources.into_iter().take(MAX_LISTED_FILES) {
-        let own = [source.under(variant).into_owned()];
-        let described =
-            discover::describe_sources(&own, &BenchmarkSelection::default(), variant, &|_| ());
+        let variant_source = [source.under(variant).into_owned()];
+        let described = discover::describe_sources(
+            &variant_source,
+            &BenchmarkSelection::default(),
+            variant,
+            &|_| (),
+        );
         check_interrupted()?;
-        let failure = described.into_iter().find_map(|own| own.failure);
+        let failure = described
+            .into_iter()
+            .find_map(|description| description.failure);
         match failure.filter(|failure| !failure.cause.is_skip()) {
             None => return Ok(()),
             Some(failure) if is_not_started(&failure) => {
                 return Err(describe_failures(&[&failure], Some(variant)));
             }
-            Some(failure) => failed.push(failure),
+            Some(failure) => failures.push(failure),
         }
     }
-    if failed.is_empty() {
+    if failures.is_empty() {
         return Ok(());
     }
     Err(describe_failures(
-        &failed.iter().collect::<Vec<_>>(),
+        &failures.iter().collect::<Vec<_>>(),
         Some(variant),
     ))
 }
@@ -135,15 +144,15 @@ fn starts_program(job: &BenchmarkJob) -> bool {
 /// measured, so nothing is disturbed.
 fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
     let mut jobs: Vec<usize> = Vec::new();
-    for (at, job) in plan.jobs.iter().enumerate() {
+    for (index, job) in plan.jobs.iter().enumerate() {
         let is_snippet = matches!(job.source.kind, SourceKind::Snippet(_));
         let is_new = || {
             jobs.iter()
-                .all(|known| plan.jobs[*known].snippet != job.snippet)
+                .all(|earlier| plan.jobs[*earlier].snippet != job.snippet)
         };
-        let is_in_vain = plan.variants.len() == 1 && is_known_command(job, &plan.variants[0]);
-        if is_snippet && is_new() && !is_in_vain {
-            jobs.push(at);
+        let is_needless = plan.variants.len() == 1 && is_known_command(job, &plan.variants[0]);
+        if is_snippet && is_new() && !is_needless {
+            jobs.push(index);
         }
     }
     // The baseline of pairs has been tried already, to find out whether it waits.
@@ -163,35 +172,37 @@ fn rehearse_snippets(plan: &SessionPlan) -> Result<()> {
     } else {
         thread::available_parallelism().map_or(1, |count| count.get())
     };
-    let mut failed: Vec<(usize, StepFailure)> = Vec::new();
-    for together in pairs.chunks(workers) {
-        let seen: Vec<RehearsalResult> = thread::scope(|scope| {
-            let running: Vec<_> = together
+    let mut failures: Vec<(usize, StepFailure)> = Vec::new();
+    for batch in pairs.chunks(workers) {
+        let results: Vec<RehearsalResult> = thread::scope(|scope| {
+            let threads: Vec<_> = batch
                 .iter()
                 .map(|(job, variant)| scope.spawn(|| perform(plan, *job, *variant)))
                 .collect();
-            let ended = running.into_iter().map(|thread| match thread.join() {
+            let results_of_threads = threads.into_iter().map(|thread| match thread.join() {
                 Ok(rehearsal) => rehearsal,
                 Err(panic) => std::panic::resume_unwind(panic),
             });
-            ended.collect()
+            results_of_threads.collect()
         });
         check_interrupted()?;
-        let own = together.iter().zip(seen);
-        failed.extend(own.filter_map(|((_, variant), seen)| Some((*variant, seen.failure?))));
+        let outcomes = batch.iter().zip(results);
+        failures.extend(
+            outcomes.filter_map(|((_, variant), result)| Some((*variant, result.failure?))),
+        );
     }
-    failed.retain(|(_, failure)| !failure.cause.is_skip());
-    if let Some((variant, failure)) = failed.iter().find(|(_, failure)| is_not_started(failure)) {
+    failures.retain(|(_, failure)| !failure.cause.is_skip());
+    if let Some((variant, failure)) = failures.iter().find(|(_, failure)| is_not_started(failure)) {
         return Err(describe_failures(
             &[failure],
             Some(&plan.variants[*variant]),
         ));
     }
     // A snippet that fails while running has started; its runs report the failure.
-    let is_never = |(_, failure): &(usize, StepFailure)| failure.cause.is_compile_error();
-    if !failed.is_empty() && failed.len() == pairs.len() && failed.iter().all(is_never) {
-        let all: Vec<&StepFailure> = failed.iter().map(|(_, failure)| failure).collect();
-        return Err(describe_failures(&all, Some(&plan.variants[failed[0].0])));
+    let is_permanent = |(_, failure): &(usize, StepFailure)| failure.cause.is_compile_error();
+    if !failures.is_empty() && failures.len() == pairs.len() && failures.iter().all(is_permanent) {
+        let all: Vec<&StepFailure> = failures.iter().map(|(_, failure)| failure).collect();
+        return Err(describe_failures(&all, Some(&plan.variants[failures[0].0])));
     }
     Ok(())
 }
@@ -210,8 +221,8 @@ fn is_known_command(job: &BenchmarkJob, variant: &Variant) -> bool {
 
 /// Runs jobs until all requested metrics have been reported.
 fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<()> {
-    let is_asked = !settings.metrics.is_empty() && !settings.wants_all_metrics();
-    if !is_asked || plan.design.counting.is_some() {
+    let names_metrics = !settings.metrics.is_empty() && !settings.wants_all_metrics();
+    if !names_metrics || plan.design.counting.is_some() {
         return Ok(());
     }
     let definitions: Vec<&Experiment> = plan
@@ -232,7 +243,7 @@ fn rehearse_metrics(plan: &SessionPlan, settings: &AnalysisSettings) -> Result<(
         }
     }
     if reported.is_empty() {
-        // Nothing works; the runs report that better.
+        // Every trial failed; the runs will report why.
         return Ok(());
     }
     check_metrics(settings, reported.iter().map(String::as_str)).context("in --metric")
@@ -266,23 +277,24 @@ fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> an
     let Some(first) = failures.first() else {
         return anyhow!("nothing can be measured");
     };
-    let of_variant = variant
-        .map(|own| format!(" of '{}'", own.name))
+    let variant_clause = variant
+        .map(|variant| format!(" of '{}'", variant.name))
         .unwrap_or_default();
-    let line =
-        |own: &StepFailure, reason: &str| format!("'{}'{of_variant} {reason}", own.benchmark);
-    let is_line = is_not_started(first) || first.cause.is_compile_error();
-    let (reason, said) = if is_line {
+    let describe = |failure: &StepFailure, reason: &str| {
+        format!("'{}'{variant_clause} {reason}", failure.benchmark)
+    };
+    let is_one_line = is_not_started(first) || first.cause.is_compile_error();
+    let (reason, output) = if is_one_line {
         (failure_reason(first), String::new())
     } else {
         (first.cause.to_string(), indented_output(first))
     };
     let mut reasons = vec![failure_reason(first)];
     let mut different = String::new();
-    for own in &failures[1..] {
-        let reason = failure_reason(own);
+    for failure in &failures[1..] {
+        let reason = failure_reason(failure);
         if reasons.len() < MAX_REPORTED_FAILURES && !reasons.contains(&reason) {
-            different += &format!("\n{}", line(own, &reason));
+            different += &format!("\n{}", describe(failure, &reason));
             reasons.push(reason);
         }
     }
@@ -290,9 +302,9 @@ fn describe_failures(failures: &[&StepFailure], variant: Option<&Variant>) -> an
         0 => String::new(),
         others => format!(", and {others} more failed"),
     };
-    let first_line = line(first, &reason);
+    let first_line = describe(first, &reason);
     anyhow!(
-        "{first_line}{others}{said}{different}{}",
+        "{first_line}{others}{output}{different}{}",
         replay_hint(first)
     )
 }
@@ -333,13 +345,13 @@ fn failure_reason(failure: &StepFailure) -> String {
     let cause = failure.cause.to_string();
     let mut lines = failure.stderr_tail.lines().map(str::trim);
     match cause.strip_prefix(NOT_COMPILED) {
-        Some(complaint) => {
-            let place = lines.find(|line| line.ends_with(complaint));
-            format!("{NOT_COMPILED}{}", place.unwrap_or(complaint))
+        Some(message) => {
+            let located_message = lines.find(|line| line.ends_with(message));
+            format!("{NOT_COMPILED}{}", located_message.unwrap_or(message))
         }
         None if matches!(failure.cause, FailureCause::Invalid { .. }) => cause,
         None => match lines.rfind(|line| !line.is_empty()) {
-            Some(words) => format!("{cause}: {words}"),
+            Some(last_line) => format!("{cause}: {last_line}"),
             None => cause,
         },
     }

@@ -25,8 +25,8 @@ use std::time::Duration;
 /// 95 % interval of the median (1 - 2 / 2^6 = 96.9 %).
 const RUNS_OF_ONE_VARIANT: u32 = 6;
 
-/// Numbers of pairs at which the sequential test looks. Eight are too few: their smallest p-value,
-/// 2/2^8, is above the first limit.
+/// Numbers of pairs after which the sequential test looks at the results. Eight are too few: their
+/// smallest p-value, 2/2^8, is above the first limit.
 const LOOKS_AT_PAIRS: [u32; 5] = [10, 14, 20, 26, 32];
 
 /// Minimum number of runs per side to decide a comparison: the first default look.
@@ -43,7 +43,7 @@ const RUNS_FOR_PRECISION: u32 = 40;
 pub struct MeasureRequest {
     /// Files, folders, group names.
     pub targets: Vec<String>,
-    /// Which of their benchmarks, with which values.
+    /// Which of the targets' benchmarks to measure, with which parameter values.
     pub selection: BenchmarkSelection,
     /// What to compare.
     pub variants: VariantRequest,
@@ -179,7 +179,7 @@ pub struct SessionRequest {
     pub fail_fast: bool,
     /// Whether options divide runs into samples.
     pub divides_runs: bool,
-    /// The machines that measure it, if not this one.
+    /// The machines that measure the session, if not this one.
     pub fleet: Option<FleetRequest>,
 }
 
@@ -204,15 +204,15 @@ impl SessionRequest {
 impl SearchRequest {
     /// The rules of the search, from level `first` up to `limit` by default.
     pub fn search_rules(&self, first: u32, limit: u32) -> SaturationRules {
-        let usual = SaturationRules::default();
-        let visits = self.visits.unwrap_or(usual.visits);
+        let defaults = SaturationRules::default();
+        let visits = self.visits.unwrap_or(defaults.visits);
         SaturationRules {
             first,
             step: self.step,
             limit: self.limit.unwrap_or(limit),
-            patience: self.patience.unwrap_or(usual.patience),
+            patience: self.patience.unwrap_or(defaults.patience),
             visits,
-            most_visits: usual.most_visits.max(visits),
+            most_visits: defaults.most_visits.max(visits),
         }
     }
 }
@@ -365,11 +365,11 @@ impl SamplingRequest {
                 RunCount::Fixed(self.max_runs.unwrap_or(RUNS_FOR_PRECISION))
             }
             (None, _) if variants == 1 => {
-                let most = self.max_runs.unwrap_or(u32::MAX);
+                let max_runs = self.max_runs.unwrap_or(u32::MAX);
                 RunCount::Fixed(
                     RUNS_OF_ONE_VARIANT
                         .max(self.min_runs.unwrap_or(0))
-                        .min(most),
+                        .min(max_runs),
                 )
             }
             (None, _) => RunCount::Sequential,
@@ -390,13 +390,13 @@ impl SamplingRequest {
     }
 
     /// The looks within the bounds on runs; the last is at the maximum.
-    fn bounded_looks(&self, usual: &[u32]) -> Vec<u32> {
-        let fewest = self.min_runs.unwrap_or(0);
-        let last = usual.last().copied().unwrap_or(0);
-        let most = self.max_runs.unwrap_or(last.max(fewest));
-        let within = |look: &u32| *look >= fewest && *look < most;
-        let looks = usual.iter().copied().filter(within);
-        looks.chain([most]).collect()
+    fn bounded_looks(&self, default_looks: &[u32]) -> Vec<u32> {
+        let min_runs = self.min_runs.unwrap_or(0);
+        let last = default_looks.last().copied().unwrap_or(0);
+        let max_runs = self.max_runs.unwrap_or(last.max(min_runs));
+        let is_within_bounds = |look: &u32| *look >= min_runs && *look < max_runs;
+        let looks = default_looks.iter().copied().filter(is_within_bounds);
+        looks.chain([max_runs]).collect()
     }
 
     /// Rejects bounds on runs between which no comparison of this many variants can be decided.
@@ -404,27 +404,27 @@ impl SamplingRequest {
     /// # Errors
     /// Fails if the minimum is above the maximum, or the maximum is below what a test needs.
     pub fn check_bounds(&self, variants: usize) -> anyhow::Result<()> {
-        if let (Some(fewest), Some(most)) = (self.min_runs, self.max_runs)
-            && fewest > most
+        if let (Some(min_runs), Some(max_runs)) = (self.min_runs, self.max_runs)
+            && min_runs > max_runs
         {
-            bail!("--min-runs {fewest} is more than --max-runs {most}");
+            bail!("--min-runs {min_runs} is more than --max-runs {max_runs}");
         }
         match self.max_runs {
-            Some(most) if variants > 1 && most < MIN_TEST_RUNS => bail!(
-                "--max-runs {most} is too few: a comparison needs at least {MIN_TEST_RUNS} runs of \
-                 each variant\nhint: --runs {most} measures exactly that many, but the verdict may \
+            Some(max_runs) if variants > 1 && max_runs < MIN_TEST_RUNS => bail!(
+                "--max-runs {max_runs} is too few: a comparison needs at least {MIN_TEST_RUNS} runs of \
+                 each variant\nhint: --runs {max_runs} measures exactly that many, but the verdict may \
                  be 'unclear'"
             ),
             _ => Ok(()),
         }
     }
 
-    /// How to divide a run; `usual` provides the defaults.
-    pub fn sample_division(&self, usual: SampleDivision) -> SampleDivision {
+    /// How to divide a run; `defaults` provides what the request leaves open.
+    pub fn sample_division(&self, defaults: SampleDivision) -> SampleDivision {
         SampleDivision {
-            count: self.samples.unwrap_or(usual.count),
-            length: self.length.unwrap_or(usual.length),
-            warmup_ns: self.warmup_ns.unwrap_or(usual.warmup_ns),
+            count: self.samples.unwrap_or(defaults.count),
+            length: self.length.unwrap_or(defaults.length),
+            warmup_ns: self.warmup_ns.unwrap_or(defaults.warmup_ns),
         }
     }
 

@@ -19,11 +19,15 @@ fn explain_no_plan(store: &Store, number: i64) -> anyhow::Result<anyhow::Error> 
     if session.state == SessionState::Imported {
         return Ok(anyhow!("session @{number} was imported: nothing to resume"));
     }
-    let words: Vec<String> = session.command.iter().map(|word| quote(word)).collect();
+    let arguments: Vec<String> = session
+        .command
+        .iter()
+        .map(|argument| quote(argument))
+        .collect();
     Ok(anyhow!(
         "session @{number} cannot be resumed: it was not measured in separate runs, since a load is \
          sent in one go\nhint: measure it again: {}",
-        words.join(" ")
+        arguments.join(" ")
     ))
 }
 
@@ -66,9 +70,12 @@ pub fn load_interrupted_plan(
         let mut files = plan
             .variants
             .iter()
-            .map(|own| own.path_of(&job.source.file));
-        if let Some(gone) = files.find(|file| !file.exists()) {
-            bail!("'{}' of session @{number} no longer exists", gone.display());
+            .map(|variant| variant.path_of(&job.source.file));
+        if let Some(missing) = files.find(|file| !file.exists()) {
+            bail!(
+                "'{}' of session @{number} no longer exists",
+                missing.display()
+            );
         }
     }
     let resumed = Some(finished_work(store, number, &plan, LARGE_SESSION)?);
@@ -80,43 +87,49 @@ pub fn load_interrupted_plan(
     })
 }
 
-/// The finished work of a session. If it has more than `most` runs, omits those no longer needed.
+/// The finished work of a session. If it has more than `max_runs` runs, omits those no longer
+/// needed.
 fn finished_work(
     store: &Store,
     number: i64,
     plan: &SessionPlan,
-    most: usize,
+    max_runs: usize,
 ) -> anyhow::Result<ResumedSession> {
-    let done = store.finished_slots(number)?;
+    let finished = store.finished_slots(number)?;
     // The workers of a distributed session know which of their cases are settled.
     let is_elsewhere = !store.list_parcels(number)?.is_empty();
-    let is_large = store.count_runs(number)? > most && !needs_earlier_runs(plan);
+    let is_large = store.count_runs(number)? > max_runs && !needs_earlier_runs(plan);
     let session = if is_elsewhere || is_large {
         store.load_session_without_runs(number)?
     } else {
         store.load_session(number)?
     };
-    let (mut runs, mut silent) = (session.runs, None);
+    let (mut runs, mut empty_slots) = (session.runs, None);
     if is_large && !is_elsewhere {
-        runs = store.load_slot_runs(number, &plan.begun_slots(&done))?;
-        silent = Some(store.empty_slots(number)?);
+        runs = store.load_slot_runs(number, &plan.begun_slots(&finished))?;
+        empty_slots = Some(store.empty_slots(number)?);
     }
     let failures = session.failures.iter();
     Ok(ResumedSession {
         number,
-        completed_slots: done,
+        completed_slots: finished,
         failed_slots: failures.filter_map(|failure| failure.slot).collect(),
         runs,
-        empty_slots: silent,
+        empty_slots,
     })
 }
 
 /// Gives jobs the text of their definition file as of the start of the session. Plans of earlier
 /// versions do not contain it, so the file is read, once.
 pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
-    let keep = |source: DefinitionFile| Arc::new(suite::LazyDefinition::new(source));
-    let mut definitions: Vec<Arc<suite::LazyDefinition>> =
-        plan.design.definitions.iter().cloned().map(keep).collect();
+    let to_definition = |source: DefinitionFile| Arc::new(suite::LazyDefinition::new(source));
+    let mut definitions: Vec<Arc<suite::LazyDefinition>> = plan
+        .design
+        .definitions
+        .iter()
+        .cloned()
+        .map(to_definition)
+        .collect();
     let loads = plan.jobs.iter_mut().map(|job| &mut job.source);
     for source in loads.filter(|source| source.kind == SourceKind::Load) {
         let stored = definitions
@@ -126,7 +139,7 @@ pub(crate) fn attach_definitions(plan: &mut SessionPlan) -> anyhow::Result<()> {
         let definition = match stored {
             Some(definition) => definition,
             None => {
-                definitions.push(keep(suite::read_source(&source.file, &[])?));
+                definitions.push(to_definition(suite::read_source(&source.file, &[])?));
                 definitions[definitions.len() - 1].clone()
             }
         };

@@ -23,7 +23,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 use std::time::Duration;
 
-/// Longest part of a typed name to repeat in the name of a variant.
+/// Maximum length of the part of a typed revision name that is repeated in the name of a variant.
 const MAX_TYPED_NAME: usize = 60;
 
 /// Timeout for git to find a merge base.
@@ -37,54 +37,56 @@ pub fn check_out_revisions(
     request: &VariantRequest,
     listener: &mut EventListener<'_>,
 ) -> Result<VariantRequest> {
-    let mut settled = request.clone();
-    if std::mem::take(&mut settled.revisions).is_empty() {
-        return Ok(settled);
+    let mut resolved = request.clone();
+    if std::mem::take(&mut resolved.revisions).is_empty() {
+        return Ok(resolved);
     }
     adopt_orphans();
     install_handlers()?;
-    let here = std::env::current_dir()?;
+    let directory = std::env::current_dir()?;
     let first = &request.revisions[0].revision;
     let checkout =
-        Checkout::find(&here).with_context(|| format!("cannot look up revision '{first}'"))?;
+        Checkout::find(&directory).with_context(|| format!("cannot look up revision '{first}'"))?;
     let build = build_command(request, &checkout)?;
     let commits: Vec<ResolvedCommit> = request
         .revisions
         .iter()
-        .map(|wanted| resolve_commit(&checkout, &wanted.revision))
+        .map(|revision_request| resolve_commit(&checkout, &revision_request.revision))
         .collect::<Result<_>>()?;
     warn_of_changes(&checkout, &request.revisions, &commits, listener)?;
-    for (wanted, commit) in request.revisions.iter().zip(&commits) {
-        let own = checkout.describe_worktree(&wanted.revision, commit, build.as_ref());
-        worktree::prepare_worktree(&own, &mut |sentence| {
+    for (revision_request, commit) in request.revisions.iter().zip(&commits) {
+        let worktree =
+            checkout.describe_worktree(&revision_request.revision, commit, build.as_ref());
+        worktree::prepare_worktree(&worktree, &mut |sentence| {
             listener.observe(&SessionEvent::Note(sentence))
         })?;
-        let variant = &mut settled.given[wanted.variant];
-        if let Some(program) = &wanted.program {
-            variant.program = Some(built_program(program, &own, &checkout)?);
+        let variant = &mut resolved.given[revision_request.variant];
+        if let Some(program) = &revision_request.program {
+            variant.program = Some(built_program(program, &worktree, &checkout)?);
         }
-        redirect_search_paths(&mut variant.environment, &own);
+        redirect_search_paths(&mut variant.environment, &worktree);
         variant
             .environment
-            .extend(worktree::worktree_variables(&own));
-        variant.worktree = Some(own);
+            .extend(worktree::worktree_variables(&worktree));
+        variant.worktree = Some(worktree);
     }
-    name_variants(&mut settled.given, &request.revisions);
-    fill_placeholders(&mut settled, &checkout);
-    for (at, commit) in commits.iter().enumerate().skip(1) {
-        let is_one = commit.tree == commits[0].tree && differ_only_in_revision(request, at);
-        let names = [0, at].map(|at| &*settled.given[request.revisions[at].variant].name);
-        if is_one {
+    name_variants(&mut resolved.given, &request.revisions);
+    fill_placeholders(&mut resolved, &checkout);
+    for (index, commit) in commits.iter().enumerate().skip(1) {
+        let is_identical =
+            commit.tree == commits[0].tree && differ_only_in_revision(request, index);
+        let names = [0, index].map(|index| &*resolved.given[request.revisions[index].variant].name);
+        if is_identical {
             emit_warning(
                 listener,
                 &identical_warning(names, "have the same files and the same build", ""),
             )?;
         }
     }
-    Ok(settled)
+    Ok(resolved)
 }
 
-/// The commit that was typed: a name that git knows, or the merge base with a branch.
+/// Resolves a typed revision: a name that git knows, or the merge base with a branch.
 pub(crate) fn resolve_commit(checkout: &Checkout, typed: &str) -> Result<ResolvedCommit> {
     match typed.parse() {
         Ok(SessionReference::Base(branch)) => {
@@ -95,26 +97,26 @@ pub(crate) fn resolve_commit(checkout: &Checkout, typed: &str) -> Result<Resolve
     }
 }
 
-/// Whether the first and another revision were typed alike, except for the revision.
-fn differ_only_in_revision(request: &VariantRequest, at: usize) -> bool {
-    let parts = |at: usize| {
+/// Whether the first and another revision request differ only in the revision.
+fn differ_only_in_revision(request: &VariantRequest, index: usize) -> bool {
+    let parts = |index: usize| {
         let (wanted, variant) = (
-            &request.revisions[at],
-            &request.given[request.revisions[at].variant],
+            &request.revisions[index],
+            &request.given[request.revisions[index].variant],
         );
         (&wanted.program, &variant.arguments, &variant.environment)
     };
-    parts(0) == parts(at)
+    parts(0) == parts(index)
 }
 
-/// How to build revisions: in their counterpart of the current folder, or of the project file's
-/// folder.
+/// Returns how to build revisions: in the folder of the worktree that corresponds to the current
+/// folder, or to the project file's folder.
 fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option<BuildCommand>> {
     let (command, directory) = match &request.build.command {
         Some(command) => (command.clone(), checkout.inside.clone()),
         None => {
-            let here = checkout.root.join(&checkout.inside);
-            let project = ProjectFile::find_file(&here)?.unwrap_or_default();
+            let directory = checkout.root.join(&checkout.inside);
+            let project = ProjectFile::find_file(&directory)?.unwrap_or_default();
             let Some(command) = project.history.build else {
                 return Ok(None);
             };
@@ -131,44 +133,44 @@ fn build_command(request: &VariantRequest, checkout: &Checkout) -> Result<Option
     }))
 }
 
-/// Warns that uncommitted changes are not measured, if the user might expect it.
+/// Warns that uncommitted changes are not measured, if the user might expect them to be.
 fn warn_of_changes(
     checkout: &Checkout,
-    wanted: &[RevisionRequest],
+    revisions: &[RevisionRequest],
     commits: &[ResolvedCommit],
     listener: &mut EventListener<'_>,
 ) -> Result<()> {
     let head = checkout.resolve_commit("HEAD")?;
-    let at_head = wanted
+    let revision_at_head = revisions
         .iter()
         .zip(commits)
         .find(|(_, commit)| **commit == head);
-    match at_head {
-        Some((wanted, _)) if checkout.has_changes() => emit_warning(
+    match revision_at_head {
+        Some((request, _)) if checkout.has_changes() => emit_warning(
             listener,
             &format!(
                 "Uncommitted changes are ignored, except in benchmark files given as targets: '{}' \
                  is the last commit.",
-                wanted.revision
+                request.revision
             ),
         ),
         _ => Ok(()),
     }
 }
 
-/// Path of a revision's program, given relative to the current folder. A program outside the
-/// checkout is the same for all revisions.
-fn built_program(typed: &Path, own: &VariantWorktree, checkout: &Checkout) -> Result<PathBuf> {
-    let here = checkout.root.join(&checkout.inside).join(typed);
-    let mut plain = PathBuf::new();
-    for part in here.components() {
+/// Returns the path of a revision's program, which was typed relative to the current folder. A
+/// program outside the checkout is the same for all revisions.
+fn built_program(typed: &Path, worktree: &VariantWorktree, checkout: &Checkout) -> Result<PathBuf> {
+    let path = checkout.root.join(&checkout.inside).join(typed);
+    let mut normalized = PathBuf::new();
+    for part in path.components() {
         match part {
-            Component::ParentDir => drop(plain.pop()),
-            part => plain.push(part),
+            Component::ParentDir => drop(normalized.pop()),
+            part => normalized.push(part),
         }
     }
-    let program = own.path_of(&plain).unwrap_or(plain);
-    resolve_program(&program).map_err(|_| anyhow!(missing_program_message(typed, own)))
+    let program = worktree.path_of(&normalized).unwrap_or(normalized);
+    resolve_program(&program).map_err(|_| anyhow!(missing_program_message(typed, worktree)))
 }
 
 /// Variables with lists of folders that are searched for code.
@@ -181,68 +183,69 @@ const SEARCH_PATHS: [&str; 6] = [
     "LD_LIBRARY_PATH",
 ];
 
-/// Redirects search paths from the checkout to the worktree, if it has such a folder, so that the
-/// revision's code is found.
-fn redirect_search_paths(environment: &mut Vec<(String, String)>, own: &VariantWorktree) {
+/// Redirects search paths from the checkout to the worktree, where the worktree has the folder, so
+/// that the revision's code is found.
+fn redirect_search_paths(environment: &mut Vec<(String, String)>, worktree: &VariantWorktree) {
     for name in SEARCH_PATHS {
-        let typed = environment.iter().position(|(known, _)| known == name);
+        let typed = environment.iter().position(|(key, _)| key == name);
         let inherited = || std::env::var(name).ok();
-        let Some(value) = typed.map_or_else(inherited, |at| Some(environment[at].1.clone())) else {
+        let Some(value) = typed.map_or_else(inherited, |index| Some(environment[index].1.clone()))
+        else {
             continue;
         };
-        let other = |folder: &str| {
-            let there = own
+        let redirect = |folder: &str| {
+            let in_worktree = worktree
                 .path_of(Path::new(folder))
-                .filter(|there| there.exists());
-            there.map_or_else(
+                .filter(|in_worktree| in_worktree.exists());
+            in_worktree.map_or_else(
                 || folder.to_owned(),
-                |there| there.to_string_lossy().into_owned(),
+                |in_worktree| in_worktree.to_string_lossy().into_owned(),
             )
         };
         let redirected = value
             .split(':')
-            .map(other)
+            .map(redirect)
             .collect::<Vec<String>>()
             .join(":");
         if redirected != value {
-            environment.retain(|(known, _)| known != name);
+            environment.retain(|(key, _)| key != name);
             environment.push((name.to_owned(), redirected));
         }
     }
 }
 
-fn missing_program_message(typed: &Path, own: &VariantWorktree) -> String {
-    let hint = match &own.build {
+fn missing_program_message(typed: &Path, worktree: &VariantWorktree) -> String {
+    let hint = match &worktree.build {
         Some(build) => format!("'{}' succeeded, but did not build it", build.command),
         None => "--build COMMAND builds it".to_owned(),
     };
     format!(
         "revision '{}' ({}) has no program '{}'\nhint: {hint}; looked in '{}'",
-        own.typed,
-        own.short_revision(),
+        worktree.typed,
+        worktree.short_revision(),
         typed.display(),
-        own.folder.display()
+        worktree.folder.display()
     )
 }
 
 /// Names variants without a name of their own after the typed revision and its commit.
 fn name_variants(variants: &mut [Variant], revisions: &[RevisionRequest]) {
     for wanted in revisions.iter().filter(|wanted| wanted.names_variant) {
-        let Some(own) = &variants[wanted.variant].worktree else {
+        let Some(worktree) = &variants[wanted.variant].worktree else {
             continue;
         };
-        let short = own.short_revision();
+        let short = worktree.short_revision();
         let typed: String = wanted.revision.chars().take(MAX_TYPED_NAME).collect();
-        let usual = if typed.len() >= 7 && own.revision.starts_with(&typed) {
+        let default_name = if typed.len() >= 7 && worktree.revision.starts_with(&typed) {
             short.to_owned()
         } else {
             format!("{typed} ({short})")
         };
         let is_taken = |name: &str| variants.iter().any(|other| other.name == name);
-        let mut names =
-            std::iter::once(usual.clone()).chain((2..).map(|n| format!("{usual} #{n}")));
+        let mut names = std::iter::once(default_name.clone())
+            .chain((2..).map(|n| format!("{default_name} #{n}")));
         // The iterator is infinite.
-        variants[wanted.variant].name = names.find(|name| !is_taken(name)).unwrap_or(usual);
+        variants[wanted.variant].name = names.find(|name| !is_taken(name)).unwrap_or(default_name);
     }
 }
 
@@ -261,8 +264,8 @@ fn fill_placeholders(request: &mut VariantRequest, checkout: &Checkout) {
             .to_owned();
         variant.arguments.splice(0..0, shared.iter().cloned());
         let values = variant.environment.iter_mut().map(|(_, value)| value);
-        for text in variant.arguments.iter_mut().chain(values) {
-            *text = text
+        for string in variant.arguments.iter_mut().chain(values) {
+            *string = string
                 .replace("{worktree}", &folder)
                 .replace("{revision}", &revision);
         }
@@ -275,21 +278,22 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     let Some(from) = &variant.worktree else {
         return variant.clone();
     };
-    let folders = [from, to].map(|own| own.folder.to_string_lossy());
-    let with_other = |text: &String| {
-        text.replace(&*folders[0], &folders[1])
+    let folders = [from, to].map(|worktree| worktree.folder.to_string_lossy());
+    let redirect = |string: &String| {
+        string
+            .replace(&*folders[0], &folders[1])
             .replace(&from.revision, &to.revision)
     };
-    let inside = |program: &PathBuf| match program.strip_prefix(&from.folder) {
+    let relocate = |program: &PathBuf| match program.strip_prefix(&from.folder) {
         Ok(inside) => to.folder.join(inside),
         Err(_) => program.clone(),
     };
     let variables = variant.environment.iter();
     Variant {
-        program: variant.program.as_ref().map(inside),
-        arguments: variant.arguments.iter().map(with_other).collect(),
+        program: variant.program.as_ref().map(relocate),
+        arguments: variant.arguments.iter().map(redirect).collect(),
         environment: variables
-            .map(|(name, value)| (name.clone(), with_other(value)))
+            .map(|(name, value)| (name.clone(), redirect(value)))
             .collect(),
         worktree: Some(to.clone()),
         work: BTreeMap::new(),
@@ -298,42 +302,46 @@ pub fn move_variant(variant: &Variant, to: &VariantWorktree) -> Variant {
     }
 }
 
-/// All benchmark files of the targets. A program that exists only where a revision was built is
-/// found there.
+/// Finds all benchmark files of the targets. A program that exists only where a revision was built
+/// is found there.
 ///
 /// # Errors
-/// Fails if there is nothing of that name, or it cannot belong to a revision.
+/// Fails if nothing has the name of a target, or a target cannot belong to a revision.
 pub fn find_sources(
     targets: &[String],
     here: &Path,
     variants: &[Variant],
 ) -> Result<Vec<BenchmarkSource>> {
-    let revision = variants.iter().find_map(|own| own.worktree.as_ref());
-    let known = KnownAdapters::new(targets, here)?;
-    let mut found = Vec::new();
+    let revision = variants
+        .iter()
+        .find_map(|variant| variant.worktree.as_ref());
+    let adapters = KnownAdapters::new(targets, here)?;
+    let mut all_sources = Vec::new();
     for target in targets {
-        let here_first = discover::find_sources(target, here, &known);
-        let built = || {
+        let in_checkout = discover::find_sources(target, here, &adapters);
+        let find_built = || {
             variants
                 .iter()
-                .find_map(|own| built_source(target, here, own, &known))
+                .find_map(|variant| built_source(target, here, variant, &adapters))
         };
-        match here_first {
-            Ok(sources) => found.extend(sources),
-            Err(error) => found.extend(built().ok_or_else(|| match revision {
-                Some(own) => error.context(missing_program_message(Path::new(target), own)),
+        match in_checkout {
+            Ok(sources) => all_sources.extend(sources),
+            Err(error) => all_sources.extend(find_built().ok_or_else(|| match revision {
+                Some(worktree) => {
+                    error.context(missing_program_message(Path::new(target), worktree))
+                }
                 None => error,
             })?),
         }
     }
-    let Some(own) = revision else {
-        return Ok(found);
+    let Some(worktree) = revision else {
+        return Ok(all_sources);
     };
-    mark_artifacts(&mut found, variants);
+    mark_artifacts(&mut all_sources, variants);
     let takes_target = variants
         .iter()
-        .find(|own| own.worktree.is_some() && own.program.is_none());
-    for source in &found {
+        .find(|variant| variant.worktree.is_some() && variant.program.is_none());
+    for source in &all_sources {
         let file = source.file.display();
         ensure!(
             !matches!(source.kind, SourceKind::Load | SourceKind::Experiment),
@@ -341,41 +349,41 @@ pub fn find_sources(
              variants can name programs"
         );
         ensure!(
-            takes_target.is_none() || own.path_of(&source.file).is_some(),
+            takes_target.is_none() || worktree.path_of(&source.file).is_some(),
             "'{file}' is outside the repository '{}', so revision '{}' does not affect it\nhint: \
              'rev:{}:PROGRAM' names a program built from the revision",
-            own.checkout.display(),
-            own.typed,
-            own.typed
+            worktree.checkout.display(),
+            worktree.typed,
+            worktree.typed
         );
     }
-    Ok(found)
+    Ok(all_sources)
 }
 
-/// The program of a revision, with the paths that it would have in the checkout.
+/// Finds the program of a revision and gives it the paths that it would have in the checkout.
 fn built_source(
     target: &str,
     here: &Path,
     variant: &Variant,
-    known: &KnownAdapters,
+    adapters: &KnownAdapters,
 ) -> Option<Vec<BenchmarkSource>> {
-    let own = variant.worktree.as_ref()?;
-    let there = own.path_of(here)?;
-    let in_worktree = own.path_of(Path::new(target));
+    let worktree = variant.worktree.as_ref()?;
+    let directory = worktree.path_of(here)?;
+    let in_worktree = worktree.path_of(Path::new(target));
     let target = in_worktree
         .as_ref()
         .and_then(|path| path.to_str())
         .unwrap_or(target);
-    let mut sources = discover::find_sources(target, &there, known).ok()?;
+    let mut sources = discover::find_sources(target, &directory, adapters).ok()?;
     for source in &mut sources {
-        let in_checkout = |path: &Path| match path.strip_prefix(&own.folder) {
-            Ok(inside) => own.checkout.join(inside),
+        let in_checkout = |path: &Path| match path.strip_prefix(&worktree.folder) {
+            Ok(inside) => worktree.checkout.join(inside),
             Err(_) => path.to_owned(),
         };
         source.file = in_checkout(&source.file);
         source.root = in_checkout(&source.root);
         source.directory = in_checkout(&source.directory);
-        // The checkout has no version of it that all revisions could share.
+        // The checkout has no version of the file that all revisions could share.
         source.is_artifact |= source.file.is_absolute() && !source.file.is_dir();
     }
     Some(sources)
@@ -384,13 +392,13 @@ fn built_source(
 /// Marks artifacts: files that are in no commit and that a build has made, or that git ignores.
 fn mark_artifacts(sources: &mut [BenchmarkSource], variants: &[Variant]) {
     let files: Vec<PathBuf> = sources.iter().map(|source| source.file.clone()).collect();
-    for own in variants
+    for worktree in variants
         .iter()
         .filter_map(|variant| variant.worktree.as_ref())
     {
-        let made = worktree::find_artifacts(own, &files);
+        let artifacts = worktree::find_artifacts(worktree, &files);
         for source in sources.iter_mut() {
-            source.is_artifact |= made.contains(&source.file);
+            source.is_artifact |= artifacts.contains(&source.file);
         }
     }
 }
@@ -408,20 +416,20 @@ pub fn place_benchmark_files<'a>(
         .filter(|source| !source.is_program() && source.file.is_file())
         .map(|source| &source.file)
         .collect();
-    for checkout in variants
+    for worktree in variants
         .iter()
         .filter_map(|variant| variant.worktree.as_ref())
     {
-        let mut wanted = Vec::new();
+        let mut copies = Vec::new();
         for file in &files {
-            let Some(there) = checkout.path_of(file) else {
+            let Some(target) = worktree.path_of(file) else {
                 continue;
             };
-            let text =
+            let content =
                 fs::read(file).with_context(|| format!("cannot read '{}'", file.display()))?;
-            wanted.push((there, text));
+            copies.push((target, content));
         }
-        worktree::replace_files(checkout, &wanted)?;
+        worktree::replace_files(worktree, &copies)?;
     }
     Ok(())
 }
@@ -430,36 +438,36 @@ pub fn place_benchmark_files<'a>(
 /// others.
 ///
 /// # Errors
-/// Fails if a revision lacks a program, a program cannot be queried, or they have nothing in
-/// common.
+/// Fails if a revision lacks a program, a program cannot be queried, or the programs have no
+/// benchmark in common.
 pub fn keep_common(
     suite: &mut DiscoveredBenchmarks,
     variants: &[Variant],
     selection: &BenchmarkSelection,
-    tell: ProgressReporter<'_>,
+    reporter: ProgressReporter<'_>,
 ) -> Result<()> {
     let mut programs: Vec<BenchmarkSource> = Vec::new();
     for job in suite.jobs.iter().filter(|job| job.source.is_program()) {
-        if programs.iter().all(|known| known.file != job.source.file) {
+        if programs.iter().all(|other| other.file != job.source.file) {
             programs.push(job.source.clone());
         }
     }
     for variant in variants {
-        let Some(own) = &variant.worktree else {
+        let Some(worktree) = &variant.worktree else {
             continue;
         };
         for source in &programs {
             ensure!(
                 has_source(variant, source),
-                missing_program_message(Path::new(&source.name), own)
+                missing_program_message(Path::new(&source.name), worktree)
             );
         }
         if variant.name == variants[0].name || programs.is_empty() {
             continue;
         }
-        let described = discover::describe_sources(&programs, selection, variant, tell);
+        let described = discover::describe_sources(&programs, selection, variant, reporter);
         check_interrupted()?;
-        if let Some(failure) = described.iter().find_map(|own| own.failure.as_ref()) {
+        if let Some(failure) = described.iter().find_map(|side| side.failure.as_ref()) {
             bail!(
                 "'{}' of '{}' {}",
                 failure.benchmark,
@@ -467,18 +475,18 @@ pub fn keep_common(
                 failure.cause
             );
         }
-        let known: BTreeSet<&str> = described
+        let labels: BTreeSet<&str> = described
             .iter()
-            .flat_map(|own| &own.jobs)
+            .flat_map(|side| &side.jobs)
             .map(|job| &*job.label)
             .collect();
         let is_common =
-            |job: &BenchmarkJob| !job.source.is_program() || known.contains(&*job.label);
-        let (common, lonely): (Vec<BenchmarkJob>, Vec<BenchmarkJob>) =
+            |job: &BenchmarkJob| !job.source.is_program() || labels.contains(&*job.label);
+        let (common, unmatched): (Vec<BenchmarkJob>, Vec<BenchmarkJob>) =
             suite.jobs.drain(..).partition(is_common);
         suite.jobs = common;
-        if !lonely.is_empty() {
-            let names: Vec<String> = lonely
+        if !unmatched.is_empty() {
+            let names: Vec<String> = unmatched
                 .iter()
                 .map(|job| format!("'{}'", job.label))
                 .collect();
@@ -499,11 +507,11 @@ pub fn keep_common(
 /// Whether a variant's revision has the program, package or other built file.
 fn has_source(variant: &Variant, source: &BenchmarkSource) -> bool {
     let file = &source.under(variant).file;
-    let usual = Variant {
+    let without_program = Variant {
         program: None,
         ..variant.clone()
     };
-    if resolve_program_for(source, &usual) == *file {
+    if resolve_program_for(source, &without_program) == *file {
         variant.program.is_some() || resolve_program(file).is_ok()
     } else {
         file.exists()
@@ -518,19 +526,20 @@ pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<St
     };
     let is_copy = |job: &BenchmarkJob, candidate: &Variant| {
         let sides = [baseline, candidate];
-        let [one, other] = sides.map(|own| measured_files(&job.source, own));
-        one != other
-            && one
+        let [baseline_files, candidate_files] =
+            sides.map(|variant| measured_files(&job.source, variant));
+        baseline_files != candidate_files
+            && baseline_files
                 .iter()
-                .zip(&other)
-                .all(|(one, other)| have_same_bytes(one, other))
+                .zip(&candidate_files)
+                .all(|(left, right)| have_same_bytes(left, right))
     };
     let is_same = |candidate: &&Variant| {
-        have_same_words(baseline, candidate) && jobs.iter().all(|job| is_copy(job, candidate))
+        are_typed_alike(baseline, candidate) && jobs.iter().all(|job| is_copy(job, candidate))
     };
-    let sentence = |own: &Variant| {
-        let names = [&*baseline.name, &own.name];
-        let is_revision = own.worktree.is_some();
+    let sentence = |variant: &Variant| {
+        let names = [&*baseline.name, &variant.name];
+        let is_revision = variant.worktree.is_some();
         let unless = if is_revision {
             "unless it reads other files of its revision, "
         } else {
@@ -544,18 +553,18 @@ pub fn identical_warnings(variants: &[Variant], jobs: &[BenchmarkJob]) -> Vec<St
 /// The known files that determine the measured code: the program and the build artifact.
 fn measured_files(source: &BenchmarkSource, variant: &Variant) -> Vec<PathBuf> {
     let program = resolve_program_for(source, variant);
-    let own = source.under(variant).file.clone();
-    let has_artifact = source.is_artifact && own != program;
-    [Some(program), has_artifact.then_some(own)]
+    let file = source.under(variant).file.clone();
+    let has_artifact = source.is_artifact && file != program;
+    [Some(program), has_artifact.then_some(file)]
         .into_iter()
         .flatten()
         .collect()
 }
 
 /// Whether two variants were typed alike, except for the paths of their programs.
-fn have_same_words(one: &Variant, other: &Variant) -> bool {
-    let is_alike = typed_variables(one).eq(typed_variables(other));
-    is_alike && one.arguments == other.arguments && one.snippet == other.snippet
+fn are_typed_alike(left: &Variant, right: &Variant) -> bool {
+    let is_alike = typed_variables(left).eq(typed_variables(right));
+    is_alike && left.arguments == right.arguments && left.snippet == right.snippet
 }
 
 /// Whether all variants run all cases with the same program, byte for byte, on the same files.
@@ -565,14 +574,15 @@ pub fn are_identical(plan: &SessionPlan) -> bool {
     };
     let is_same = |job: &BenchmarkJob, other: &Variant| {
         let source = &job.source;
-        let files = [first, other].map(|own| own.path_of(&source.file));
-        let [one, two] = [first, other].map(|own| measured_files(source, own));
-        have_same_words(first, other)
+        let files = [first, other].map(|variant| variant.path_of(&source.file));
+        let [first_files, other_files] =
+            [first, other].map(|variant| measured_files(source, variant));
+        are_typed_alike(first, other)
             && (source.is_program() || files[0] == files[1])
-            && one
+            && first_files
                 .iter()
-                .zip(&two)
-                .all(|(one, two)| have_same_bytes(one, two))
+                .zip(&other_files)
+                .all(|(left, right)| have_same_bytes(left, right))
     };
     !others.is_empty()
         && !plan.jobs.is_empty()
@@ -582,23 +592,27 @@ pub fn are_identical(plan: &SessionPlan) -> bool {
 /// The variables of a variant, except the ones that every revision gets, with its folder replaced
 /// by a placeholder.
 fn typed_variables(variant: &Variant) -> impl Iterator<Item = (String, String)> + use<'_> {
-    let own = variant.worktree.as_ref();
-    let given = own.map(worktree::worktree_variables).unwrap_or_default();
-    let folder = own.map(|own| own.folder.to_string_lossy().into_owned());
+    let worktree = variant.worktree.as_ref();
+    let automatic = worktree
+        .map(worktree::worktree_variables)
+        .unwrap_or_default();
+    let folder = worktree.map(|worktree| worktree.folder.to_string_lossy().into_owned());
     let variables = variant.environment.iter();
     variables
-        .filter(move |variable| !given.contains(variable))
+        .filter(move |variable| !automatic.contains(variable))
         .map(move |(name, value)| match &folder {
             Some(folder) => (name.clone(), value.replace(folder.as_str(), "{worktree}")),
             None => (name.clone(), value.clone()),
         })
 }
 
-fn have_same_bytes(one: &Path, other: &Path) -> bool {
+fn have_same_bytes(left: &Path, right: &Path) -> bool {
     let length = |path: &Path| fs::metadata(path).map(|data| data.len()).ok();
-    length(one).is_some()
-        && length(one) == length(other)
-        && fs::read(one).is_ok_and(|bytes| fs::read(other).is_ok_and(|others| bytes == others))
+    length(left).is_some()
+        && length(left) == length(right)
+        && fs::read(left).is_ok_and(|left_bytes| {
+            fs::read(right).is_ok_and(|right_bytes| left_bytes == right_bytes)
+        })
 }
 
 fn identical_warning([baseline, candidate]: [&str; 2], how: &str, unless: &str) -> String {
@@ -612,12 +626,12 @@ fn identical_warning([baseline, candidate]: [&str; 2], how: &str, unless: &str) 
 /// # Errors
 /// See [`check_out_revisions`].
 pub fn restore_worktrees(plan: &SessionPlan, listener: &mut EventListener<'_>) -> Result<()> {
-    for own in plan
+    for worktree in plan
         .variants
         .iter()
         .filter_map(|variant| variant.worktree.as_ref())
     {
-        worktree::prepare_worktree(own, &mut |sentence| {
+        worktree::prepare_worktree(worktree, &mut |sentence| {
             listener.observe(&SessionEvent::Note(sentence))
         })?;
     }

@@ -1,7 +1,7 @@
 //! Measures benchmark scripts like the drivers that come with Node.js: file after file, reporting
 //! as it goes.
 //!
-//! Decides how a request becomes plans. Independent of how results are printed. Start at
+//! Decides how a request becomes plans. Knows nothing about how results are printed. Start at
 //! [`execute_scripts`].
 
 use super::{PlanRequest, SamplingRequest};
@@ -36,7 +36,8 @@ pub struct ScriptsRequest {
     pub folder: Option<PathBuf>,
     /// The scripts in order. A script listed twice is measured twice.
     pub scripts: Vec<BenchmarkScript>,
-    /// `--set`: parameters and texts, in the order given. A repeated name has several values.
+    /// `--set`: parameters and their values as strings, in the order given. A repeated name has
+    /// several values.
     pub sets: Vec<(String, String)>,
     /// Runs of each case under each variant.
     pub runs: u32,
@@ -106,24 +107,24 @@ fn execute_files(
         cases,
         done: 0,
     })?;
-    let mut ended = SessionEnd::Complete;
+    let mut session_end = SessionEnd::Complete;
     for (description, plan) in plans {
         if let Some(failure) = &description.failure {
             observer.observe(&SessionEvent::Failed(failure))?;
         }
         let mut inner = InnerEvents(observer);
-        ended = runner::execute(
+        session_end = runner::execute(
             plan,
             ExecuteOptions::default(),
             &mut NeverSettled,
             &mut [&mut inner],
         )?;
-        if ended != SessionEnd::Complete {
+        if session_end != SessionEnd::Complete {
             break;
         }
     }
     observer.observe(&SessionEvent::Finished {
-        interrupted: ended == SessionEnd::Interrupted,
+        interrupted: session_end == SessionEnd::Interrupted,
     })
 }
 
@@ -139,13 +140,13 @@ fn script_source(
         };
         return Ok(discover::core_source(&script.path, file, folder));
     }
-    let here = std::env::current_dir()?;
-    let found = discover::find_sources(
+    let directory = std::env::current_dir()?;
+    let sources = discover::find_sources(
         &script.path.to_string_lossy(),
-        &here,
+        &directory,
         &KnownAdapters::default(),
     )?;
-    let source = found.into_iter().next().context("no benchmark in it")?;
+    let source = sources.into_iter().next().context("no benchmark in it")?;
     Ok(BenchmarkSource {
         name: script.name.clone(),
         ..source
@@ -157,7 +158,7 @@ fn plan_script(
     request: &ScriptsRequest,
 ) -> anyhow::Result<SessionPlan> {
     let compares = request.variants.len() > 1;
-    let planned = PlanRequest {
+    let plan_request = PlanRequest {
         sampling: SamplingRequest {
             runs: Some(request.runs),
             timeout: Some(RUN_TIMEOUT),
@@ -175,7 +176,7 @@ fn plan_script(
         jobs: description.jobs.clone(),
         ..DiscoveredBenchmarks::default()
     };
-    Ok(planned.build_plan(request.variants.clone(), &suite))
+    Ok(plan_request.build_plan(request.variants.clone(), &suite))
 }
 
 /// Forwards the events of one file; start and end belong to the whole request.

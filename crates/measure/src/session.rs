@@ -88,20 +88,20 @@ pub fn execute_session(
         mut plan,
         suite,
         resumed,
-        mut held,
+        held: mut lease,
     } = plans;
     let is_resumed = resumed.is_some();
-    let mut orders = ExecuteOptions {
+    let mut options = ExecuteOptions {
         fail_fast: request.fail_fast,
         time_budget: plan.sampling.budget_ms.map(Duration::from_millis),
         ..ExecuteOptions::default()
     };
     let mut recorder = match resumed {
         Some(earlier) => {
-            (orders.completed_slots, orders.previous_runs) =
+            (options.completed_slots, options.previous_runs) =
                 (earlier.completed_slots, earlier.runs);
-            orders.empty_slots = earlier.empty_slots;
-            orders.failed_slots = earlier.failed_slots;
+            options.empty_slots = earlier.empty_slots;
+            options.failed_slots = earlier.failed_slots;
             store.resume_recording(earlier.number)?
         }
         None => store.begin_recording(
@@ -113,17 +113,23 @@ pub fn execute_session(
     if let Some(url) = &request.push {
         recorder.queue_upload(url, process::unix_time_ms())?;
     }
-    let mut judge = AnalysisStoppingRule::new(&plan, &request.settings);
+    let mut stopping_rule = AnalysisStoppingRule::new(&plan, &request.settings);
     let mut reacquired = Ok(());
     let placement = (plan.design.experiment.as_mut()).and_then(|file| file.placement.as_mut());
     if let Some(placement) = placement.filter(|_| is_resumed) {
         // Only now is it certain that no other process measures this session.
-        let own = roles::reacquire_machines(placement, listener);
-        reacquired = own.map(|own| held = Some(own));
+        let lease = roles::reacquire_machines(placement, listener);
+        reacquired = lease.map(|lease| lease = Some(lease));
     }
-    let ended = reacquired
-        .and_then(|()| runner::execute(&plan, orders, &mut judge, &mut [&mut recorder, listener]));
-    drop(held);
+    let ended = reacquired.and_then(|()| {
+        runner::execute(
+            &plan,
+            options,
+            &mut stopping_rule,
+            &mut [&mut recorder, listener],
+        )
+    });
+    drop(lease);
     if ended.is_err() {
         // Keep the results from before an error such as a full disk. If even this cannot be
         // written, the end of the process has the same effect.
@@ -142,7 +148,7 @@ pub fn execute_session(
     })
 }
 
-/// Reads back a session that ended like this, whose plan has `planned` runs. Omits the runs if
+/// Reads back a session that has ended, whose plan has `planned` runs. Omits the runs if
 /// there are too many to hold in memory.
 pub(super) fn read_back(
     store: &Store,
@@ -171,13 +177,13 @@ pub(super) fn build_packages(
     plan: &SessionPlan,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let tell = shared_emitter(listener);
+    let emit = shared_emitter(listener);
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let built = harness::build_if_package(&job.source, variant, &tell);
-            // If the user interrupted, that is why the build failed.
+            let result = harness::build_if_package(&job.source, variant, &emit);
+            // If the user interrupted, the interrupt is why the build failed.
             process::check_interrupted()?;
-            built?;
+            result?;
         }
     }
     Ok(())
@@ -212,7 +218,7 @@ fn check_rules(plan: &SessionPlan) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Warns about what would distort the results, before spending time on them.
+/// Warns about anything that would distort the results before time is spent on measuring.
 fn warn_before(
     plans: &PreparedPlan,
     request: &SessionRequest,
@@ -228,8 +234,8 @@ fn warn_before(
         .divides_runs
         .then(|| undivided_warning(&plans.plan))
         .flatten();
-    for sentence in warnings.chain(undivided) {
-        emit_warning(listener, &sentence)?;
+    for warning in warnings.chain(undivided) {
+        emit_warning(listener, &warning)?;
     }
     let counting = plans.plan.design.counting.as_ref();
     if counting.is_some_and(|counting| !counting.times) {
@@ -260,9 +266,9 @@ pub fn warn_if_busy(listener: &mut EventListener<'_>) -> anyhow::Result<()> {
     }
 }
 
-/// A warning if a fixed number of runs cannot give a verdict. Files that measure several cases per
-/// run, and `--metric all`, make more comparisons than are counted here. Experiments have their own
-/// rules.
+/// Returns a warning if the fixed number of runs is too small for any verdict. Files that measure
+/// several cases per run, and `--metric all`, make more comparisons than are counted here.
+/// Experiments have their own rules.
 pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<String> {
     if plan.design.experiment.is_some() || plan.design.counting.is_some() {
         return None;
@@ -277,19 +283,18 @@ pub fn reach_warning(plan: &SessionPlan, settings: &AnalysisSettings) -> Option<
     analysis::explain_out_of_reach(&plan.design, settings, comparisons)
 }
 
-/// A warning that options for dividing a run into samples do not affect files that measure once per
-/// process.
+/// Returns a warning if options for dividing a run into samples do not affect some of the files.
 fn undivided_warning(plan: &SessionPlan) -> Option<String> {
     let undivided =
         |job: &&harness::BenchmarkJob| !harness::harness_for(job.source.kind).divides_runs();
-    let meaningless = |job: &harness::BenchmarkJob| {
+    let unsupported_option_warning = |job: &harness::BenchmarkJob| {
         let option = harness::unsupported_option(&job.source, plan.sampling.asked)?;
         let name = &job.source.name;
         Some(format!(
             "The suite of '{name}' has no option for {option}: it uses its default."
         ))
     };
-    if let Some(sentence) = plan.jobs.iter().find_map(meaningless) {
+    if let Some(sentence) = plan.jobs.iter().find_map(unsupported_option_warning) {
         return Some(sentence);
     }
     let job = plan.jobs.iter().find(undivided)?;
@@ -334,7 +339,7 @@ pub fn session_header(
         failures: suite.failures,
         profiles: Vec::new(),
         calibration: None,
-        machines: placement.map_or(Vec::new(), |own| own.session_machines()),
+        machines: placement.map_or(Vec::new(), |placement| placement.session_machines()),
     }
 }
 
@@ -344,12 +349,12 @@ fn benchmark_digests(plan: &SessionPlan) -> BTreeMap<String, String> {
     let is_benchmark = |source: &BenchmarkSource| {
         !source.is_program() && !matches!(source.kind, SourceKind::Snippet(_) | SourceKind::Fake)
     };
-    let mut of_files: HashMap<&Path, Option<String>> = HashMap::new();
+    let mut digest_by_file: HashMap<&Path, Option<String>> = HashMap::new();
     let jobs = plan.jobs.iter().filter(|job| is_benchmark(&job.source));
     let digests = jobs.filter_map(|job| {
         let file = job.source.file.as_path();
         let read = || Some(Uuid::new_v5(&Uuid::NAMESPACE_OID, &fs::read(file).ok()?).to_string());
-        let digest = of_files.entry(file).or_insert_with(read).clone()?;
+        let digest = digest_by_file.entry(file).or_insert_with(read).clone()?;
         let benchmark = (job.case.as_ref()).map_or(&job.source.name, |case| &case.benchmark);
         Some((benchmark.clone(), digest))
     });
@@ -368,8 +373,8 @@ fn capture_environment(
         Some(job) => Some(harness::resolve_program_for(&job.source, variant)),
         None => variant.program.clone(),
     };
-    let described = program_of(&plan.variants[0]);
-    let known = &suite.versions;
+    let described_program = program_of(&plan.variants[0]);
+    let described_versions = &suite.versions;
     let has_version = |job: &harness::BenchmarkJob| {
         harness::harness_for(job.source.kind).has_version(&job.source)
     };
@@ -380,11 +385,11 @@ fn capture_environment(
         let Some(program) = program_of(variant) else {
             continue;
         };
-        let is_known = described.as_ref() == Some(&program);
+        let is_known = described_program.as_ref() == Some(&program);
         let path = process::resolve_program(&program).unwrap_or(program);
         let version = match asks_version {
-            true if is_known && known.contains_key("node") => {
-                environment::ProgramVersion::from_version_table(known.clone())
+            true if is_known && described_versions.contains_key("node") => {
+                environment::ProgramVersion::from_version_table(described_versions.clone())
             }
             true => environment::program_version(&path),
             false => environment::ProgramVersion::default(),
@@ -428,7 +433,9 @@ impl AnalysisStoppingRule {
     pub fn new(plan: &SessionPlan, settings: &AnalysisSettings) -> AnalysisStoppingRule {
         AnalysisStoppingRule {
             rule: match plan.sampling.precision {
-                Some(share) => analysis::StopRule::for_precision(share, &plan.design, settings),
+                Some(precision) => {
+                    analysis::StopRule::for_precision(precision, &plan.design, settings)
+                }
                 None => analysis::StopRule::new(&plan.design, settings),
             },
             decides_by_runs: decides_by_runs(plan),
@@ -446,13 +453,15 @@ impl StoppingRule for AnalysisStoppingRule {
         self.decides_by_runs
     }
 
-    fn derive_metrics(&self, seen: &mut RunResult) {
+    fn derive_metrics(&self, result: &mut RunResult) {
         let Some(rule) = &self.steady else { return };
         let [steady_time, ..] = analysis::warmup::warmup_metrics();
-        seen.metrics.insert(0, steady_time);
-        match analysis::warmup::steady_time(&seen.samples, rule) {
-            Ok(sample) => seen.samples.insert(0, sample),
-            Err(class) => seen.notes.push(format!("It has no steady part: {class}.")),
+        result.metrics.insert(0, steady_time);
+        match analysis::warmup::steady_time(&result.samples, rule) {
+            Ok(sample) => result.samples.insert(0, sample),
+            Err(class) => result
+                .notes
+                .push(format!("It has no steady part: {class}.")),
         }
     }
 }

@@ -15,7 +15,7 @@ pub struct TrialResult {
     pub failures: Vec<StepFailure>,
     /// Lifetime of each slot's process.
     pub lived_ns: Vec<Option<u64>>,
-    /// How it ended.
+    /// How the trial ended.
     pub ended: SessionEnd,
     file_of_slot: Vec<String>,
 }
@@ -29,21 +29,21 @@ pub fn try_cases(
     fail_fast: bool,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<TrialResult> {
-    let mut tried = TrialResult::new(plans);
+    let mut result = TrialResult::new(plans);
     for failure in &plans.suite.failures {
-        tried.add_failure(failure);
+        result.add_failure(failure);
     }
     let processors = std::thread::available_parallelism().map_or(1, |processors| processors.get());
-    tried.ended = runner::try_all(
+    result.ended = runner::try_all(
         &plans.plan,
         processors,
         fail_fast,
-        &mut [&mut tried, listener],
+        &mut [&mut result, listener],
     )?;
     for job in &plans.plan.jobs {
-        tried.files.entry(job.source.name.clone()).or_default();
+        result.files.entry(job.source.name.clone()).or_default();
     }
-    Ok(tried)
+    Ok(result)
 }
 
 impl TrialResult {

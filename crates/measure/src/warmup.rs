@@ -33,7 +33,7 @@ const DEFAULT_POINTS: u64 = 2000;
 const MAX_DEFAULT_TIME: Duration = Duration::from_secs(30);
 /// Maximum number of points; longer series get longer points.
 const MAX_POINTS: u64 = 100_000;
-/// Minimum number of points in which a change of level can be found.
+/// Minimum number of points that are needed to find a change of level.
 const MIN_POINTS: u64 = 50;
 /// Minimum duration of a point, so that occasional interrupts do not dominate it.
 const MIN_POINT_NS: f64 = 1e6;
@@ -67,10 +67,10 @@ pub fn plan_series(
     let runs = measure_iteration_times(&plans, listener)?;
     for job in &mut plans.plan.jobs {
         let name = job.label.clone();
-        let of_job = runs.iter().filter(|run| run.case.id() == name);
+        let job_runs = runs.iter().filter(|run| run.case.id() == name);
         // A busy machine makes a sample longer, never shorter.
-        let every = of_job.flat_map(|run| &run.samples);
-        let rates = every.filter(|sample| *sample.metric == *Metric::THROUGHPUT);
+        let samples = job_runs.flat_map(|run| &run.samples);
+        let rates = samples.filter(|sample| *sample.metric == *Metric::THROUGHPUT);
         let times = rates.map(|sample| 1e9 / sample.value);
         let time_ns = times.fold(f64::INFINITY, f64::min);
         if time_ns.is_finite() {
@@ -157,33 +157,33 @@ impl speedwell_model::SessionObserver for SilentObserver {
 
 /// Divides a process whose iterations take this long.
 fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDivision> {
-    let lasting = |ns: f64| (ns / time_ns).ceil().max(1.0) as u64;
+    let iterations_lasting = |ns: f64| (ns / time_ns).ceil().max(1.0) as u64;
     let (iterations, count) = match length {
         SeriesLength::Usual => {
-            let iterations = lasting(MIN_POINT_NS);
-            let fitting = MAX_DEFAULT_TIME.as_nanos() as f64 / (iterations as f64 * time_ns);
+            let iterations = iterations_lasting(MIN_POINT_NS);
+            let max_points = MAX_DEFAULT_TIME.as_nanos() as f64 / (iterations as f64 * time_ns);
             (
                 iterations,
-                DEFAULT_POINTS.min(fitting as u64).max(MIN_POINTS),
+                DEFAULT_POINTS.min(max_points as u64).max(MIN_POINTS),
             )
         }
         SeriesLength::Time(time) => {
-            let whole_ns = time.as_nanos() as f64;
-            let iterations = lasting(MIN_POINT_NS.max(whole_ns / MAX_POINTS as f64));
-            let count = (whole_ns / (iterations as f64 * time_ns)) as u64;
+            let total_ns = time.as_nanos() as f64;
+            let iterations = iterations_lasting(MIN_POINT_NS.max(total_ns / MAX_POINTS as f64));
+            let count = (total_ns / (iterations as f64 * time_ns)) as u64;
             (iterations, count.min(MAX_POINTS))
         }
-        SeriesLength::Iterations(all) => {
-            let least = if time_ns < SINGLE_POINT_NS {
-                lasting(MIN_SHORT_POINT_NS)
+        SeriesLength::Iterations(total) => {
+            let min_iterations = if time_ns < SINGLE_POINT_NS {
+                iterations_lasting(MIN_SHORT_POINT_NS)
             } else {
                 1
             };
-            let iterations = lasting(MIN_POINT_NS)
-                .min(all / DEFAULT_POINTS)
-                .max(least)
-                .max(all.div_ceil(MAX_POINTS));
-            (iterations, all / iterations)
+            let iterations = iterations_lasting(MIN_POINT_NS)
+                .min(total / DEFAULT_POINTS)
+                .max(min_iterations)
+                .max(total.div_ceil(MAX_POINTS));
+            (iterations, total / iterations)
         }
     };
     ensure!(

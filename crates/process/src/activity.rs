@@ -1,4 +1,4 @@
-//! Announces work besides measuring for the status line, such as compiling for half a minute.
+//! Announces work other than measuring, such as a long compilation, for the status line.
 //!
 //! Code announces its work whether or not it is shown. Start at [`begin_activity`].
 
@@ -6,21 +6,23 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static RUNNING: Mutex<Vec<(u64, String)>> = Mutex::new(Vec::new());
 
-/// Announced work, until this is dropped.
+/// Announces work until it is dropped.
 #[derive(Debug)]
 pub struct ActivityGuard(u64);
 
 /// Announces work in a few words, such as `compiling x.cpp with c++`.
-pub fn begin_activity(words: impl Into<String>) -> ActivityGuard {
+pub fn begin_activity(description: impl Into<String>) -> ActivityGuard {
     let mut running = lock_running();
     let number = running.last().map_or(0, |(number, _)| number + 1);
-    running.push((number, words.into()));
+    running.push((number, description.into()));
     ActivityGuard(number)
 }
 
 /// Returns the most recently started work that has not ended.
 pub fn current_activity() -> Option<String> {
-    lock_running().last().map(|(_, words)| words.clone())
+    lock_running()
+        .last()
+        .map(|(_, description)| description.clone())
 }
 
 impl Drop for ActivityGuard {
@@ -40,7 +42,11 @@ mod tests {
     #[test]
     fn work_is_shown_until_it_ends() {
         // Other tests may compile at the same time, so only look for our own work.
-        let is_running = |words: &str| lock_running().iter().any(|(_, own)| own == words);
+        let is_running = |description: &str| {
+            lock_running()
+                .iter()
+                .any(|(_, running)| running == description)
+        };
         let first = begin_activity("first of two");
         let second = begin_activity("second of two");
         assert!(is_running("first of two") && is_running("second of two"));

@@ -55,12 +55,12 @@ pub fn run_attached<S: AsRef<OsStr>>(
 
 fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd> {
     let pid = Pid::from_child(child);
-    let end = pidfd_open(pid, PidfdFlags::empty())?;
-    let mut asked: Option<Instant> = None;
+    let pidfd = pidfd_open(pid, PidfdFlags::empty())?;
+    let mut terminated_at: Option<Instant> = None;
     loop {
-        // Whatever poll returns, check the child.
+        // Check the child whatever poll returns.
         let _ = poll(
-            &mut [PollFd::new(&end, PollFlags::IN)],
+            &mut [PollFd::new(&pidfd, PollFlags::IN)],
             Some(&POLL_INTERVAL),
         );
         if let Some(status) = child.try_wait()? {
@@ -70,14 +70,14 @@ fn wait_with_grace(child: &mut Child, grace: Duration) -> io::Result<ProcessEnd>
                 status.into()
             });
         }
-        match asked {
-            // Sent once: the child would take a second signal for a second interrupt and end at
-            // once.
+        match terminated_at {
+            // Sent only once: the child would take a second signal for a second interrupt and end
+            // immediately.
             None if is_interrupt_requested() => {
-                asked = Some(Instant::now());
+                terminated_at = Some(Instant::now());
                 let _ = kill_process(pid, Signal::TERM);
             }
-            Some(since) if since.elapsed() >= grace => {
+            Some(instant) if instant.elapsed() >= grace => {
                 let _ = kill_process(pid, Signal::KILL);
             }
             _ => {}
@@ -107,9 +107,9 @@ pub fn spawn_detached(command: &mut Command) -> io::Result<ChildStdout> {
             }
         });
     }
-    let mut between = command.spawn()?;
-    between.wait()?;
-    between
+    let mut intermediate = command.spawn()?;
+    intermediate.wait()?;
+    intermediate
         .stdout
         .take()
         .ok_or_else(|| io::Error::other("the command has no output"))
@@ -143,14 +143,17 @@ mod tests {
         use std::io::Read;
         let mut command = Command::new("/bin/sh");
         command.args(["-c", "cut -d ' ' -f 1,4,6 /proc/$$/stat"]);
-        let mut said = String::new();
+        let mut text = String::new();
         let mut output = spawn_detached(&mut command).unwrap();
-        output.read_to_string(&mut said).unwrap();
-        let numbers: Vec<i32> = said.split(' ').map(|n| n.trim().parse().unwrap()).collect();
+        output.read_to_string(&mut text).unwrap();
+        let numbers: Vec<i32> = text.split(' ').map(|n| n.trim().parse().unwrap()).collect();
         let [pid, parent, session] = numbers[..] else {
-            panic!("{said}")
+            panic!("{text}")
         };
-        let ours = std::process::id() as i32;
-        assert!(parent != ours && session != pid && session != 0, "{said}");
+        let own_pid = std::process::id() as i32;
+        assert!(
+            parent != own_pid && session != pid && session != 0,
+            "{text}"
+        );
     }
 }

@@ -30,7 +30,7 @@ pub enum NextStep {
     Wait,
     /// Sends these bytes, then continues listening.
     Send(Vec<u8>),
-    /// Expects nothing more: the child has this long to end by itself.
+    /// Expects no more data; the child has this long to end by itself.
     Linger(std::time::Duration),
 }
 
@@ -43,7 +43,7 @@ pub enum OutputStream {
     Stderr,
 }
 
-/// Protocol spoken over the private channel.
+/// Our side of the protocol spoken over the private channel.
 pub trait ChildConversation {
     /// Returns bytes to send as soon as the child has started.
     fn opening_bytes(&mut self) -> Vec<u8> {

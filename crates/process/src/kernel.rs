@@ -71,14 +71,14 @@ pub struct ThreadScheduling {
 }
 
 /// Argument of sched_setscheduler(2). The system calls are made directly: musl's functions of these
-/// names only return ENOSYS, because POSIX means processes and Linux means threads.
+/// names only return ENOSYS, because POSIX defines them for processes and Linux for threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(C)]
 struct SchedulingParameters {
     priority: libc::c_int,
 }
 
-/// Stands for the calling thread in these system calls.
+/// Denotes the calling thread in these system calls.
 const CALLING_THREAD: libc::c_long = 0;
 
 impl ThreadScheduling {
@@ -94,7 +94,7 @@ impl ThreadScheduling {
     pub fn current_scheduling() -> io::Result<ThreadScheduling> {
         let mut parameters = SchedulingParameters { priority: 0 };
         // SAFETY: the calls write to the given structure, which outlives them.
-        let (policy, read) = unsafe {
+        let (policy, result) = unsafe {
             (
                 libc::syscall(libc::SYS_sched_getscheduler, CALLING_THREAD),
                 libc::syscall(
@@ -104,7 +104,7 @@ impl ThreadScheduling {
                 ),
             )
         };
-        if policy < 0 || read != 0 {
+        if policy < 0 || result != 0 {
             return Err(io::Error::last_os_error());
         }
         Ok(ThreadScheduling { policy, parameters })
@@ -113,7 +113,7 @@ impl ThreadScheduling {
     /// Applies it to the calling thread.
     pub fn apply(self) -> io::Result<()> {
         // SAFETY: the call reads the given structure, which outlives it.
-        let done = unsafe {
+        let result = unsafe {
             libc::syscall(
                 libc::SYS_sched_setscheduler,
                 CALLING_THREAD,
@@ -121,7 +121,7 @@ impl ThreadScheduling {
                 &raw const self.parameters,
             )
         };
-        match done {
+        match result {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),
         }

@@ -1,9 +1,9 @@
 //! Runs child processes: own process group, time limit, bounded capture, and termination of the
 //! whole process tree.
 //!
-//! Independent of benchmarks. Starts one program, listens to it until it ends or its time is up,
-//! and leaves no process behind. Start with [`run_child`]; [`ProcessSpec`] describes what to start
-//! and [`ProcessOutcome`] how it ended.
+//! Knows nothing about benchmarks. Starts one program, listens to it until it ends or its time is
+//! up, and leaves no process behind. Start with [`run_child`]; [`ProcessSpec`] describes what to
+//! start and [`ProcessOutcome`] how it ended.
 
 mod activity;
 mod attached;

@@ -57,29 +57,29 @@ pub(super) fn run_until(
         Some(pipe) => StopSource::Pipe(pipe),
         None => StopSource::User,
     };
-    let ended = listener.listen();
+    let forced_end = listener.listen();
     let wall_ns = begin.elapsed().as_nanos() as u64;
     // The last moment at which an ended process still has entries in /proc.
     let migrations = process_tree::migrations_of(group);
     let (status, usage) = reap_child(group)?;
     process_tree::unregister(group);
-    let by_itself = ProcessEnd::from(status);
-    let shutdown = listener.end_requested.map(|requested| ShutdownOutcome {
-        manner: by_itself,
+    let own_end = ProcessEnd::from(status);
+    let shutdown = listener.end_requested_at.map(|requested| ShutdownOutcome {
+        manner: own_end,
         took_ns: requested.elapsed().as_nanos() as u64,
         was_killed: listener.was_killed,
     });
     listener.read_remaining();
-    // Only for held children: scanning all processes takes time that would distort runs of
-    // microseconds.
-    let left = if is_held {
+    // Only for children held by a pipe: scanning all processes takes time that would distort runs
+    // of microseconds.
+    let held_tree = if is_held {
         tree_of(group.as_raw_pid())
     } else {
         Vec::new()
     };
-    let strays = process_tree::kill_leftovers(group, &left);
+    let strays = process_tree::kill_leftovers(group, &held_tree);
     Ok(ProcessOutcome {
-        ended: ended.unwrap_or(by_itself),
+        ended: forced_end.unwrap_or(own_end),
         wall_ns,
         started_unix_ms,
         usage: ResourceUsage {
@@ -104,9 +104,9 @@ pub fn unix_time_ms() -> i64 {
 enum StopSource {
     /// The user, by an interrupt.
     User,
-    /// The holder of the other end of this pipe.
+    /// The holder of the other end of this pipe, by closing it.
     Pipe(OwnedFd),
-    /// Already decided; the child has until the deadline.
+    /// Nobody any more: the end is decided, and the child has until the deadline.
     Decided,
 }
 
@@ -119,13 +119,13 @@ struct ChildListener<'a> {
     stop_source: StopSource,
     shutdown: ShutdownPolicy,
     /// When the shutdown was requested, in real time.
-    end_requested: Option<Instant>,
+    end_requested_at: Option<Instant>,
     was_killed: bool,
-    stopped: Option<ProcessEnd>,
-    lingering: bool,
-    /// Whether a cancel request was sent to the held child.
-    notified: bool,
-    line: Vec<u8>,
+    stop_reason: Option<ProcessEnd>,
+    is_lingering: bool,
+    /// Whether a cancel request was sent to a child that is held by a pipe.
+    was_notified: bool,
+    partial_line: Vec<u8>,
     unsent: Vec<u8>,
     stdout: CapturedStream,
     stderr: CapturedStream,
@@ -145,12 +145,12 @@ impl<'a> ChildListener<'a> {
             deadline: spec.clock.now() + spec.limit,
             stop_source: StopSource::User,
             shutdown: spec.shutdown,
-            end_requested: None,
+            end_requested_at: None,
             was_killed: false,
-            stopped: None,
-            lingering: false,
-            notified: false,
-            line: Vec::new(),
+            stop_reason: None,
+            is_lingering: false,
+            was_notified: false,
+            partial_line: Vec::new(),
             unsent,
             stdout: CapturedStream::default(),
             stderr: CapturedStream::default(),
@@ -169,9 +169,9 @@ impl<'a> ChildListener<'a> {
                 self.wait_for_events(Duration::from_secs(10));
                 return Some(reason);
             }
-            let left = self.clock.time_until(self.deadline);
-            if self.wait_for_events(self.clock.max_wait(left.min(POLL_INTERVAL))) {
-                return self.stopped;
+            let remaining = self.clock.time_until(self.deadline);
+            if self.wait_for_events(self.clock.max_wait(remaining.min(POLL_INTERVAL))) {
+                return self.stop_reason;
             }
         }
     }
@@ -183,23 +183,24 @@ impl<'a> ChildListener<'a> {
             StopSource::User if is_interrupt_requested() => {
                 match self.conversation.stop_request() {
                     None => return Some(ProcessEnd::Interrupted),
-                    Some((words, grace)) => {
-                        self.unsent.extend(words);
+                    Some((request, grace)) => {
+                        self.unsent.extend(request);
                         Some(grace)
                     }
                 }
             }
             StopSource::Pipe(pipe) if is_closed(pipe) => {
                 let _ = kill_process_group(self.child.pid, self.shutdown.signal);
-                self.end_requested = Some(Instant::now());
+                self.end_requested_at = Some(Instant::now());
                 Some(self.shutdown.grace)
             }
-            // The holder decides what follows; the child only has to finish its current answer.
-            StopSource::Pipe(_) if is_interrupt_requested() && !self.notified => {
-                self.notified = true;
-                let words = self.conversation.stop_request();
+            // The holder of the pipe decides what happens next; the child only has to finish its
+            // current response.
+            StopSource::Pipe(_) if is_interrupt_requested() && !self.was_notified => {
+                self.was_notified = true;
+                let request = self.conversation.stop_request();
                 self.unsent
-                    .extend(words.into_iter().flat_map(|(words, _)| words));
+                    .extend(request.into_iter().flat_map(|(request, _)| request));
                 self.send_pending();
                 None
             }
@@ -207,12 +208,12 @@ impl<'a> ChildListener<'a> {
         };
         if let Some(grace) = grace {
             self.stop_source = StopSource::Decided;
-            self.stopped = Some(ProcessEnd::Interrupted);
+            self.stop_reason = Some(ProcessEnd::Interrupted);
             self.deadline = self.clock.now() + grace;
             self.send_pending();
         }
-        let late = self.clock.now() >= self.deadline;
-        late.then_some(match (self.stopped, self.lingering) {
+        let is_overdue = self.clock.now() >= self.deadline;
+        is_overdue.then_some(match (self.stop_reason, self.is_lingering) {
             (Some(reason), _) => reason,
             (None, true) => ProcessEnd::Lingered,
             (None, false) => ProcessEnd::Timeout,
@@ -220,7 +221,7 @@ impl<'a> ChildListener<'a> {
     }
 
     /// Waits for something to read and reads it. Returns whether the process has ended.
-    fn wait_for_events(&mut self, longest: Duration) -> bool {
+    fn wait_for_events(&mut self, max_wait: Duration) -> bool {
         let writing = self
             .child
             .write
@@ -239,17 +240,17 @@ impl<'a> ChildListener<'a> {
             .filter_map(|(fd, flags)| Some(PollFd::new(*fd.as_ref()?, *flags)));
         let mut polled: Vec<PollFd<'_>> = open.collect();
         if !matches!(
-            poll(&mut polled, Timespec::try_from(longest).ok().as_ref()),
+            poll(&mut polled, Timespec::try_from(max_wait).ok().as_ref()),
             Ok(1..)
         ) {
             return false;
         }
-        let mut happened = polled.iter().map(|one| !one.revents().is_empty());
-        let ready = watched.map(|(fd, _)| fd.is_some() && happened.next() == Some(true));
+        let mut readiness = polled.iter().map(|entry| !entry.revents().is_empty());
+        let ready = watched.map(|(fd, _)| fd.is_some() && readiness.next() == Some(true));
         let mut any_output = false;
-        for (at, ready) in ready[1..=3].iter().enumerate() {
+        for (stream, ready) in ready[1..=3].iter().enumerate() {
             if *ready {
-                any_output |= self.read_stream(at);
+                any_output |= self.read_stream(stream);
             }
         }
         ready[0] && !any_output
@@ -257,9 +258,9 @@ impl<'a> ChildListener<'a> {
 
     /// Reads available data from stdout (0), stderr (1) or the channel (2). Returns whether there
     /// was any.
-    fn read_stream(&mut self, which: usize) -> bool {
+    fn read_stream(&mut self, stream_index: usize) -> bool {
         let mut buffer = [0u8; 16 * 1024];
-        let stream = match which {
+        let stream = match stream_index {
             0 => &mut self.child.stdout,
             1 => &mut self.child.stderr,
             _ => &mut self.child.read,
@@ -275,7 +276,7 @@ impl<'a> ChildListener<'a> {
             Err(_) => return false,
         };
         let bytes = &buffer[..count];
-        match which {
+        match stream_index {
             0 => {
                 self.conversation
                     .observe_output(OutputStream::Stdout, bytes);
@@ -295,16 +296,16 @@ impl<'a> ChildListener<'a> {
     fn handle_channel_bytes(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte != b'\n' {
-                self.line.push(byte);
+                self.partial_line.push(byte);
                 continue;
             }
-            let line = std::mem::take(&mut self.line);
+            let line = std::mem::take(&mut self.partial_line);
             match self.conversation.handle_line(&line) {
                 NextStep::Wait => {}
                 NextStep::Send(bytes) => self.unsent.extend(bytes),
-                NextStep::Linger(patience) => {
-                    self.lingering = true;
-                    self.deadline = self.deadline.min(self.clock.now() + patience);
+                NextStep::Linger(grace) => {
+                    self.is_lingering = true;
+                    self.deadline = self.deadline.min(self.clock.now() + grace);
                 }
             }
         }
@@ -323,7 +324,7 @@ impl<'a> ChildListener<'a> {
         match write(fd, &self.unsent) {
             Ok(count) => drop(self.unsent.drain(..count)),
             Err(Errno::AGAIN | Errno::INTR) => {}
-            // The child closed its end; its exit status will tell why.
+            // The child closed its end; its exit status will explain why.
             Err(_) => self.unsent.clear(),
         }
     }
@@ -331,11 +332,11 @@ impl<'a> ChildListener<'a> {
     /// Reads what the ended process left in the pipes. Surviving children may keep them open, so
     /// stop at "nothing available" instead of "closed".
     fn read_remaining(&mut self) {
-        for which in 0..3 {
-            while self.read_stream(which) {}
+        for stream_index in 0..3 {
+            while self.read_stream(stream_index) {}
         }
-        if !self.line.is_empty() {
-            let line = std::mem::take(&mut self.line);
+        if !self.partial_line.is_empty() {
+            let line = std::mem::take(&mut self.partial_line);
             self.conversation.handle_line(&line);
         }
     }
@@ -353,8 +354,8 @@ impl StopSource {
 /// Whether the other end of a pipe is closed.
 fn is_closed(pipe: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(pipe, PollFlags::IN)];
-    let now = Timespec::default();
-    poll(&mut polled, Some(&now)).is_ok() && polled[0].revents().contains(PollFlags::HUP)
+    let no_wait = Timespec::default();
+    poll(&mut polled, Some(&no_wait)).is_ok() && polled[0].revents().contains(PollFlags::HUP)
 }
 
 /// A running child and our ends of its streams.

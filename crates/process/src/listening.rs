@@ -13,7 +13,7 @@ use std::path::Path;
 const TCP_LISTEN: &str = "0A";
 
 /// Flag of a listening socket in /proc/net/unix (include/uapi/linux/net.h, `__SO_ACCEPTCON`).
-const UNIX_LISTENS: u32 = 1 << 16;
+const UNIX_LISTEN_FLAG: u32 = 1 << 16;
 
 /// Returns inodes of the listening sockets that connections to `address` can reach: bound to it, or
 /// to every address of the machine.
@@ -23,31 +23,31 @@ pub fn sockets_at(address: SocketAddr) -> BTreeSet<u64> {
     let reached = listening
         .into_iter()
         .filter(|(bound, _)| receives_connections(*bound, address.ip()));
-    reached.map(|(_, number)| number).collect()
+    reached.map(|(_, inode)| inode).collect()
 }
 
 /// Returns inodes of the listening sockets bound to a path.
 pub fn sockets_at_path(path: &Path) -> BTreeSet<u64> {
     let text = fs::read_to_string("/proc/net/unix").unwrap_or_default();
-    let wanted = path.to_string_lossy();
+    let wanted_path = path.to_string_lossy();
     text.lines()
         .filter_map(|line| {
             // Num RefCount Protocol Flags Type St Inode Path; a path may contain spaces.
             let flags = line.split_whitespace().nth(3)?;
             let flags = u32::from_str_radix(flags, 16).ok()?;
-            let (inode, bound) = inode_and_path(line)?;
-            (flags & UNIX_LISTENS != 0 && bound == wanted).then_some(inode)
+            let (inode, bound_path) = inode_and_path(line)?;
+            (flags & UNIX_LISTEN_FLAG != 0 && bound_path == wanted_path).then_some(inode)
         })
         .collect()
 }
 
-/// Returns inode and path of a line; the inode is padded with spaces.
+/// Parses the inode and path of a line; the inode is padded with spaces.
 fn inode_and_path(line: &str) -> Option<(u64, &str)> {
-    let mut rest = line;
+    let mut unparsed = line;
     for _ in 0..6 {
-        rest = rest.trim_start().split_once(' ')?.1;
+        unparsed = unparsed.trim_start().split_once(' ')?.1;
     }
-    let (inode, path) = rest.trim_start().split_once(' ')?;
+    let (inode, path) = unparsed.trim_start().split_once(' ')?;
     Some((inode.parse().ok()?, path))
 }
 
@@ -58,8 +58,7 @@ pub fn holders_of(sockets: &BTreeSet<u64>, among: impl IntoIterator<Item = i32>)
         entries.into_iter().flatten().flatten().any(|entry| {
             let link = fs::read_link(entry.path());
             link.is_ok_and(|link| {
-                socket_number(&link.to_string_lossy())
-                    .is_some_and(|number| sockets.contains(&number))
+                socket_inode(&link.to_string_lossy()).is_some_and(|inode| sockets.contains(&inode))
             })
         })
     };
@@ -73,27 +72,33 @@ pub fn all_holders_of(sockets: &BTreeSet<u64>) -> Vec<i32> {
     holders_of(sockets, pids)
 }
 
-fn socket_number(link: &str) -> Option<u64> {
+fn socket_inode(link: &str) -> Option<u64> {
     link.strip_prefix("socket:[")?
         .strip_suffix(']')?
         .parse()
         .ok()
 }
 
-/// Returns the bound address and inode of each listening socket of a port.
+/// Returns the bound address and inode of each socket listening on the port.
 fn sockets_in_tables(port: u16) -> Vec<(IpAddr, u64)> {
     let tables = ["/proc/net/tcp", "/proc/net/tcp6"];
     let texts = tables
         .iter()
         .filter_map(|table| fs::read_to_string(table).ok());
-    let of_line = |line: &str| {
+    let parse_line = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let (address, own_port) = fields.get(1)?.split_once(':')?;
-        let fits = u16::from_str_radix(own_port, 16).ok()? == port && *fields.get(3)? == TCP_LISTEN;
-        fits.then(|| Some((parse_table_address(address)?, fields.get(9)?.parse().ok()?)))?
+        let (address, local_port) = fields.get(1)?.split_once(':')?;
+        let is_listening =
+            u16::from_str_radix(local_port, 16).ok()? == port && *fields.get(3)? == TCP_LISTEN;
+        is_listening.then(|| Some((parse_table_address(address)?, fields.get(9)?.parse().ok()?)))?
     };
     texts
-        .flat_map(|text| text.lines().skip(1).filter_map(of_line).collect::<Vec<_>>())
+        .flat_map(|text| {
+            text.lines()
+                .skip(1)
+                .filter_map(parse_line)
+                .collect::<Vec<_>>()
+        })
         .collect()
 }
 
@@ -109,16 +114,16 @@ fn receives_connections(bound: IpAddr, wanted: IpAddr) -> bool {
 
 /// Parses an address of the table: hexadecimal 32-bit words in native byte order.
 fn parse_table_address(text: &str) -> Option<IpAddr> {
-    let word = |at: usize| {
-        let digits = text.get(at * 8..at * 8 + 8)?;
+    let bytes_of_word = |index: usize| {
+        let digits = text.get(index * 8..index * 8 + 8)?;
         Some(u32::from_str_radix(digits, 16).ok()?.to_ne_bytes())
     };
     match text.len() {
-        8 => Some(IpAddr::V4(Ipv4Addr::from(word(0)?))),
+        8 => Some(IpAddr::V4(Ipv4Addr::from(bytes_of_word(0)?))),
         32 => {
             let mut bytes = [0; 16];
-            for at in 0..4 {
-                bytes[at * 4..at * 4 + 4].copy_from_slice(&word(at)?);
+            for index in 0..4 {
+                bytes[index * 4..index * 4 + 4].copy_from_slice(&bytes_of_word(index)?);
             }
             Some(IpAddr::V6(Ipv6Addr::from(bytes)))
         }
@@ -134,7 +139,7 @@ mod tests {
 
     #[test]
     fn a_listening_socket_is_found_with_its_process() {
-        let own = std::process::id() as i32;
+        let own_pid = std::process::id() as i32;
         for bind in ["127.0.0.1:0", "0.0.0.0:0", "[::]:0"] {
             let Ok(listener) = TcpListener::bind(bind) else {
                 eprintln!("skipped: cannot listen on {bind}");
@@ -143,7 +148,7 @@ mod tests {
             let port = listener.local_addr().unwrap().port();
             let sockets = sockets_at(SocketAddr::from(([127, 0, 0, 1], port)));
             assert_eq!(sockets.len(), 1, "{bind}");
-            assert!(all_holders_of(&sockets).contains(&own), "{bind}");
+            assert!(all_holders_of(&sockets).contains(&own_pid), "{bind}");
             assert!(holders_of(&sockets, [1]).is_empty(), "{bind}");
             drop(listener);
             // A child that another test is starting holds a copy of the descriptor until exec.
@@ -170,14 +175,14 @@ mod tests {
                 continue;
             };
             let address = listener.local_addr().unwrap();
-            let own = |mut all: Vec<(IpAddr, u64)>| {
-                all.retain(|(bound, _)| *bound == address.ip());
-                all
+            let bound_to_address = |mut sockets: Vec<(IpAddr, u64)>| {
+                sockets.retain(|(bound, _)| *bound == address.ip());
+                sockets
             };
-            let told = own(sockets_in_tables(address.port()));
-            assert_eq!(told.len(), 1, "{bind}");
+            let in_tables = bound_to_address(sockets_in_tables(address.port()));
+            assert_eq!(in_tables.len(), 1, "{bind}");
             match sock_diag::query_listening(address.port()) {
-                Ok(answer) => assert_eq!(own(answer), told, "{bind}"),
+                Ok(queried) => assert_eq!(bound_to_address(queried), in_tables, "{bind}"),
                 Err(error) => eprintln!("skipped: the kernel does not answer: {error}"),
             }
         }

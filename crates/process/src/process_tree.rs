@@ -25,9 +25,10 @@ use std::{fs, io};
 struct ProcessStat {
     parent: i32,
     group: i32,
-    /// Own processor time; `waited_ticks` is the processor time of children it has waited for.
+    /// Processor time of the process itself.
     cpu_ticks: u64,
-    waited_ticks: u64,
+    /// Processor time of the ended children that it has waited for.
+    reaped_children_ticks: u64,
 }
 
 /// Returns the living processes of the tree of `root`, including it: its descendants and its
@@ -41,32 +42,32 @@ pub(super) fn trees_of(roots: &[i32]) -> BTreeSet<i32> {
     if roots.is_empty() {
         return BTreeSet::new();
     }
-    let all = read_processes();
+    let processes = read_processes();
     roots
         .iter()
-        .flat_map(|root| tree_members(&all, *root))
+        .flat_map(|root| tree_members(&processes, *root))
         .collect()
 }
 
-/// Returns the processor time of the tree in nanoseconds, without ended members whose parent has
-/// not waited for them. `None` if no process is left.
+/// Returns the processor time of the tree in nanoseconds, excluding zombies. `None` if no process
+/// is left.
 pub fn cpu_ns_of(root: i32) -> Option<u64> {
-    let all = read_processes();
-    let tree = tree_members(&all, root);
-    let spent = tree.iter().map(|pid| {
-        let stat = &all[pid];
-        own_cpu_ns(*pid, stat) + ns_of_ticks(stat.waited_ticks)
+    let processes = read_processes();
+    let tree = tree_members(&processes, root);
+    let cpu_times = tree.iter().map(|pid| {
+        let stat = &processes[pid];
+        own_cpu_ns(*pid, stat) + ns_of_ticks(stat.reaped_children_ticks)
     });
-    (!tree.is_empty()).then(|| spent.sum())
+    (!tree.is_empty()).then(|| cpu_times.sum())
 }
 
 /// Returns the processor time, in nanoseconds, of each process that does not descend from this one.
 pub fn cpu_ns_of_others() -> BTreeMap<i32, u64> {
-    let all = read_processes();
-    let own = ProcessIdentity::current_process().pid;
-    let others = all
+    let processes = read_processes();
+    let own_pid = ProcessIdentity::current_process().pid;
+    let others = processes
         .iter()
-        .filter(|(pid, _)| !is_descendant(&all, **pid, own));
+        .filter(|(pid, _)| !is_descendant(&processes, **pid, own_pid));
     others
         .map(|(pid, stat)| (*pid, own_cpu_ns(*pid, stat)))
         .collect()
@@ -111,14 +112,14 @@ pub(super) fn migrations_of(pid: Pid) -> Option<u64> {
 /// Whether a descendant of this process is running or waiting for a processor; `None` if there is
 /// no descendant. The state of a thread is `R` in both cases (proc_pid_stat(5)).
 pub fn wants_processor() -> Option<bool> {
-    let all = read_processes();
-    let own = ProcessIdentity::current_process().pid;
-    let descendants: Vec<i32> = all
+    let processes = read_processes();
+    let own_pid = ProcessIdentity::current_process().pid;
+    let descendants: Vec<i32> = processes
         .keys()
         .copied()
-        .filter(|pid| *pid != own && is_descendant(&all, *pid, own))
+        .filter(|pid| *pid != own_pid && is_descendant(&processes, *pid, own_pid))
         .collect();
-    let wants = |pid: &i32| {
+    let is_pid_runnable = |pid: &i32| {
         let threads = fs::read_dir(format!("/proc/{pid}/task")).into_iter();
         let mut stats = threads
             .flatten()
@@ -126,7 +127,7 @@ pub fn wants_processor() -> Option<bool> {
             .filter_map(|thread| fs::read_to_string(thread.path().join("stat")).ok());
         stats.any(|stat| is_runnable(&stat))
     };
-    (!descendants.is_empty()).then(|| descendants.iter().any(wants))
+    (!descendants.is_empty()).then(|| descendants.iter().any(is_pid_runnable))
 }
 
 /// Returns the command name of a process.
@@ -169,14 +170,14 @@ fn read_processes() -> BTreeMap<i32, ProcessStat> {
 /// Parses a stat line. The name is in parentheses and may contain anything, including parentheses.
 fn parse_stat(text: &str) -> Option<ProcessStat> {
     let fields: Vec<&str> = text.rsplit_once(')')?.1.split_whitespace().collect();
-    let number = |at: usize| fields.get(at)?.parse::<u64>().ok();
+    let number = |index: usize| fields.get(index)?.parse::<u64>().ok();
     let ended = matches!(fields.first(), Some(&"Z" | &"X"));
     (!ended).then_some(ProcessStat {
         parent: number(1)? as i32,
         group: number(2)? as i32,
-        // User mode plus kernel mode.
+        // Time in user mode plus time in kernel mode.
         cpu_ticks: number(11)? + number(12)?,
-        waited_ticks: number(13)? + number(14)?,
+        reaped_children_ticks: number(13)? + number(14)?,
     })
 }
 
@@ -185,26 +186,28 @@ fn is_runnable(stat: &str) -> bool {
     after_name.trim_start().starts_with('R')
 }
 
-fn is_descendant(all: &BTreeMap<i32, ProcessStat>, pid: i32, root: i32) -> bool {
-    let mut at = pid;
-    // Bounds the walk: no process has more ancestors than there are processes, whatever changes
-    // during the walk.
-    for _ in 0..all.len() {
-        if at == root {
+fn is_descendant(processes: &BTreeMap<i32, ProcessStat>, pid: i32, root: i32) -> bool {
+    let mut current = pid;
+    // Bounds the walk, even if the tree changes meanwhile: no process has more ancestors than there
+    // are processes.
+    for _ in 0..processes.len() {
+        if current == root {
             return true;
         }
-        match all.get(&at) {
-            Some(stat) => at = stat.parent,
+        match processes.get(&current) {
+            Some(stat) => current = stat.parent,
             None => return false,
         }
     }
     false
 }
 
-fn tree_members(all: &BTreeMap<i32, ProcessStat>, root: i32) -> Vec<i32> {
-    let belongs =
-        |(pid, stat): (&i32, &ProcessStat)| stat.group == root || is_descendant(all, *pid, root);
-    all.iter()
+fn tree_members(processes: &BTreeMap<i32, ProcessStat>, root: i32) -> Vec<i32> {
+    let belongs = |(pid, stat): (&i32, &ProcessStat)| {
+        stat.group == root || is_descendant(processes, *pid, root)
+    };
+    processes
+        .iter()
         .filter(|(pid, stat)| belongs((pid, stat)))
         .map(|(pid, _)| *pid)
         .collect()
@@ -214,7 +217,8 @@ static ADOPTING: AtomicBool = AtomicBool::new(false);
 
 /// Makes this process the parent of orphaned descendants (prctl(2), `PR_SET_CHILD_SUBREAPER`).
 ///
-/// The command calls this once before measuring; libraries that embed us may prefer not to.
+/// The command-line tool calls this once before measuring; programs that embed this library may
+/// prefer not to.
 pub fn adopt_orphans() {
     if set_child_subreaper(Some(getpid())).is_ok() {
         ADOPTING.store(true, Ordering::Relaxed);
@@ -222,17 +226,17 @@ pub fn adopt_orphans() {
 }
 
 /// Kills the process group `group` and every adopted orphan. Returns the names of the orphans and
-/// of the `known` group members.
-pub(super) fn kill_leftovers(group: Pid, known: &[i32]) -> BTreeSet<String> {
+/// of the given `members` of the group.
+pub(super) fn kill_leftovers(group: Pid, members: &[i32]) -> BTreeSet<String> {
     // Collected first: processes killed with the group can no longer be seen.
     let living: BTreeSet<i32> = if ADOPTING.load(Ordering::Relaxed) {
         trees_of(&unwatched_children())
     } else {
         BTreeSet::new()
     };
-    let left = living.iter().chain(known);
-    let mut names: BTreeSet<String> = left.map(|pid| name_or_number(*pid)).collect();
-    // Usually nothing of it is left.
+    let leftovers = living.iter().chain(members);
+    let mut names: BTreeSet<String> = leftovers.map(|pid| name_or_number(*pid)).collect();
+    // The group is usually already gone.
     let _ = kill_process_group(group, Signal::KILL);
     if ADOPTING.load(Ordering::Relaxed) {
         names.extend(kill_repeatedly(unwatched_children));
@@ -247,11 +251,11 @@ fn kill_repeatedly(find: impl Fn() -> Vec<i32>) -> BTreeSet<String> {
     let deadline = Instant::now() + Duration::from_secs(2);
     // Killing an orphan may hand us its children, so look again until none is left.
     while Instant::now() < deadline {
-        let found = find();
-        if found.is_empty() {
+        let pids = find();
+        if pids.is_empty() {
             break;
         }
-        for pid in found {
+        for pid in pids {
             let name = name_or_number(pid);
             if kill_and_reap(pid) {
                 names.insert(name);
@@ -265,15 +269,15 @@ fn name_or_number(pid: i32) -> String {
     name_of(pid).unwrap_or_else(|| format!("process {pid}"))
 }
 
-/// Tracks processes that commands without a listener leave behind, which become children of this
+/// Tracks processes left behind by commands that no thread waits on. They become children of this
 /// process.
 ///
-/// Ignores orphans that existed before; kept ones live until this value is dropped. No other thread
-/// may start processes during that time.
+/// Ignores orphans that predate the tracking. Those that [`OrphanTracker::keep_new`] spares are
+/// killed when this value is dropped. No other thread may start processes while it exists.
 #[derive(Debug)]
 pub struct OrphanTracker {
-    earlier: BTreeSet<i32>,
-    kept: BTreeSet<i32>,
+    preexisting: BTreeSet<i32>,
+    spared: BTreeSet<i32>,
 }
 
 impl OrphanTracker {
@@ -281,14 +285,14 @@ impl OrphanTracker {
     pub fn start_tracking() -> OrphanTracker {
         adopt_orphans();
         OrphanTracker {
-            earlier: unwatched_children().into_iter().collect(),
-            kept: BTreeSet::new(),
+            preexisting: unwatched_children().into_iter().collect(),
+            spared: BTreeSet::new(),
         }
     }
 
     /// Keeps what a command has left behind on purpose, such as a service for later commands.
     pub fn keep_new(&mut self) {
-        self.kept.extend(self.new_orphans());
+        self.spared.extend(self.new_orphans());
     }
 
     /// Kills what a command has left behind. Returns the names of the processes.
@@ -297,19 +301,19 @@ impl OrphanTracker {
     }
 
     fn new_orphans(&self) -> Vec<i32> {
-        let mut found = unwatched_children();
-        found.retain(|pid| !self.earlier.contains(pid) && !self.kept.contains(pid));
-        found
+        let mut orphans = unwatched_children();
+        orphans.retain(|pid| !self.preexisting.contains(pid) && !self.spared.contains(pid));
+        orphans
     }
 }
 
 impl Drop for OrphanTracker {
     fn drop(&mut self) {
-        let kept: Vec<i32> = std::mem::take(&mut self.kept).into_iter().collect();
+        let spared: Vec<i32> = std::mem::take(&mut self.spared).into_iter().collect();
         let services = || {
             unwatched_children()
                 .into_iter()
-                .filter(|pid| kept.contains(pid))
+                .filter(|pid| spared.contains(pid))
         };
         kill_repeatedly(|| {
             trees_of(&services().collect::<Vec<_>>())
@@ -336,9 +340,10 @@ fn kill_and_reap(pid: i32) -> bool {
     alive
 }
 
-/// Returns our children that no thread waits for, under the lock that is held while starting one.
+/// Returns our children that no thread waits on. Holds the lock that [`spawn_watched`] takes.
 ///
-/// While any child has a listener, an orphan may belong to it, so cleanup waits for the last child.
+/// While a thread waits on any child, an orphan may belong to that child, so this returns nothing
+/// until the last such child has been reaped.
 fn unwatched_children() -> Vec<i32> {
     let Ok(watched) = WATCHED.lock() else {
         return Vec::new();
@@ -367,11 +372,11 @@ fn without_companions(children: impl Iterator<Item = i32>) -> Vec<i32> {
     children.filter(|pid| !companions.contains(pid)).collect()
 }
 
-/// Children without a listener that must not count as orphans.
+/// Children that no thread waits on and that must not count as orphans.
 static COMPANIONS: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// A child that runs alongside the measured processes, such as a connection to another machine.
-/// While this value lives, the child does not count as their leftover.
+/// While this value lives, the child is not treated as left over by them.
 #[derive(Debug)]
 pub struct CompanionProcess {
     pid: i32,
@@ -391,12 +396,12 @@ impl CompanionProcess {
 impl Drop for CompanionProcess {
     fn drop(&mut self) {
         if let Ok(mut companions) = COMPANIONS.lock() {
-            companions.retain(|known| *known != self.pid);
+            companions.retain(|companion| *companion != self.pid);
         }
     }
 }
 
-/// Children that some thread is listening to.
+/// Children that some thread is waiting on.
 static WATCHED: Mutex<Vec<i32>> = Mutex::new(Vec::new());
 
 /// Starts and registers a child in one step, so that no other thread takes it for an orphan.
@@ -412,11 +417,12 @@ pub(super) fn spawn_watched(command: &mut Command) -> io::Result<Child> {
 /// Unregisters a child after it was reaped.
 pub(super) fn unregister(pid: Pid) {
     if let Ok(mut watched) = WATCHED.lock() {
-        watched.retain(|&known| known != pid.as_raw_pid());
+        watched.retain(|&watched_pid| watched_pid != pid.as_raw_pid());
     }
 }
 
-/// Identifies a process uniquely on its machine: pids are reused, but not with the same start time.
+/// Identifies a process uniquely on its machine: process ids are reused, but not with the same
+/// start time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessIdentity {
     /// Machine id, if there is one (machine-id(5)).
@@ -434,13 +440,13 @@ pub struct ProcessIdentity {
 impl ProcessIdentity {
     /// Identifies this process.
     pub fn current_process() -> ProcessIdentity {
-        let line = |file: &str| Some(fs::read_to_string(file).ok()?.trim().to_owned());
-        let numbering = fs::read_link("/proc/self/ns/pid").ok();
+        let read_line = |file: &str| Some(fs::read_to_string(file).ok()?.trim().to_owned());
+        let namespace = fs::read_link("/proc/self/ns/pid").ok();
         let pid = std::process::id() as i32;
         ProcessIdentity {
-            machine: line("/etc/machine-id").filter(|id| !id.is_empty()),
-            boot: line("/proc/sys/kernel/random/boot_id"),
-            numbering: numbering.map(|link| link.to_string_lossy().into_owned()),
+            machine: read_line("/etc/machine-id").filter(|id| !id.is_empty()),
+            boot: read_line("/proc/sys/kernel/random/boot_id"),
+            numbering: namespace.map(|link| link.to_string_lossy().into_owned()),
             pid,
             started_ticks: start_ticks(pid),
         }
@@ -449,10 +455,10 @@ impl ProcessIdentity {
     /// Whether the process has ended; `None` if that is unknown here, because it belongs to another
     /// machine or a container.
     pub fn has_ended(&self) -> Option<bool> {
-        self.has_ended_for(&ProcessIdentity::current_process())
+        self.has_ended_as_seen_from(&ProcessIdentity::current_process())
     }
 
-    /// Sends it SIGINT, as Ctrl-C would, if it lives on this machine.
+    /// Sends the process SIGINT, as Ctrl-C would, if it lives on this machine.
     ///
     /// # Errors
     /// Fails if it belongs to another user.
@@ -465,14 +471,14 @@ impl ProcessIdentity {
         }
     }
 
-    fn has_ended_for(&self, viewer: &ProcessIdentity) -> Option<bool> {
-        let same =
-            |one: &Option<String>, other: &Option<String>| Some(one.as_ref()? == other.as_ref()?);
-        if !same(&self.boot, &viewer.boot)? {
-            // A process does not outlive its kernel; of another machine nothing is known.
-            return same(&self.machine, &viewer.machine)?.then_some(true);
+    fn has_ended_as_seen_from(&self, observer: &ProcessIdentity) -> Option<bool> {
+        let are_equal =
+            |left: &Option<String>, right: &Option<String>| Some(left.as_ref()? == right.as_ref()?);
+        if !are_equal(&self.boot, &observer.boot)? {
+            // A process does not outlive its kernel; nothing is known about other machines.
+            return are_equal(&self.machine, &observer.machine)?.then_some(true);
         }
-        if !same(&self.numbering, &viewer.numbering)? {
+        if !are_equal(&self.numbering, &observer.numbering)? {
             return None;
         }
         Some(self.started_ticks.is_none() || start_ticks(self.pid) != self.started_ticks)
@@ -498,9 +504,9 @@ mod tests {
             parent,
             group,
             cpu_ticks: 0,
-            waited_ticks: 0,
+            reaped_children_ticks: 0,
         };
-        let all = BTreeMap::from([
+        let processes = BTreeMap::from([
             (1, stat(0, 1)),
             (10, stat(1, 10)),
             (11, stat(10, 10)),
@@ -509,8 +515,8 @@ mod tests {
             (13, stat(1, 10)),
             (20, stat(1, 20)),
         ]);
-        assert_eq!(tree_members(&all, 10), [10, 11, 12, 13]);
-        assert!(tree_members(&all, 99).is_empty());
+        assert_eq!(tree_members(&processes, 10), [10, 11, 12, 13]);
+        assert!(tree_members(&processes, 99).is_empty());
     }
 
     #[test]
@@ -520,7 +526,7 @@ mod tests {
             parent: 3,
             group: 5,
             cpu_ticks: 14,
-            waited_ticks: 3,
+            reaped_children_ticks: 3,
         };
         assert_eq!(super::parse_stat(text), Some(expected));
         assert_eq!(
@@ -547,9 +553,9 @@ mod tests {
 
     #[test]
     fn this_process_is_found_with_its_time() {
-        let own = std::process::id() as i32;
-        assert!(tree_of(own).contains(&own));
-        assert!(cpu_ns_of(own).is_some() && name_of(own).is_some());
+        let own_pid = std::process::id() as i32;
+        assert!(tree_of(own_pid).contains(&own_pid));
+        assert!(cpu_ns_of(own_pid).is_some() && name_of(own_pid).is_some());
     }
 
     #[test]
@@ -561,15 +567,15 @@ mod tests {
             .spawn()
             .unwrap();
         let pid = child.id() as i32;
-        let of_child = ProcessIdentity {
+        let child_identity = ProcessIdentity {
             pid,
             started_ticks: start_ticks(pid),
             ..own.clone()
         };
-        assert_eq!(of_child.has_ended(), Some(false));
+        assert_eq!(child_identity.has_ended(), Some(false));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert_eq!(of_child.has_ended(), Some(true));
+        assert_eq!(child_identity.has_ended(), Some(true));
         let reused = ProcessIdentity {
             started_ticks: own.started_ticks.map(|ticks| ticks - 1),
             ..own
@@ -586,7 +592,7 @@ mod tests {
         let other = |change: fn(&mut ProcessIdentity)| {
             let mut other = own.clone();
             change(&mut other);
-            other.has_ended_for(&own)
+            other.has_ended_as_seen_from(&own)
         };
         assert_eq!(other(|one| one.boot = Some("earlier".into())), Some(true));
         assert_eq!(

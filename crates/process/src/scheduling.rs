@@ -14,7 +14,7 @@ use std::time::Duration;
 #[serde(try_from = "String", into = "String")]
 pub struct CpuSet(Vec<usize>);
 
-/// A text that is not a set of processors.
+/// A string that is not a list of processors.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("cannot parse processor list '{0}': expected for example '0', '0-2' or '0,2-4'")]
 pub struct CpuSetError(String);
@@ -39,8 +39,8 @@ impl CpuSet {
     /// Fails if the system does not report them.
     pub fn usable_by_thread() -> io::Result<CpuSet> {
         let mask = thread::sched_getaffinity(None)?;
-        let all = 0..thread::CpuSet::MAX_CPU;
-        Ok(all.filter(|cpu| mask.is_set(*cpu)).collect())
+        let all_cpus = 0..thread::CpuSet::MAX_CPU;
+        Ok(all_cpus.filter(|cpu| mask.is_set(*cpu)).collect())
     }
 
     /// Checks that this thread may use all of them.
@@ -76,14 +76,14 @@ impl CpuSet {
                 _ => ranges.push((cpu, cpu)),
             }
         }
-        let words = ranges.iter().map(|(first, last)| {
+        let parts = ranges.iter().map(|(first, last)| {
             if first == last {
                 first.to_string()
             } else {
                 format!("{first}-{last}")
             }
         });
-        words.collect::<Vec<_>>().join(",")
+        parts.collect::<Vec<_>>().join(",")
     }
 
     /// Converts to the kernel's representation.
@@ -151,14 +151,14 @@ impl FromStr for CpuSet {
     type Err = CpuSetError;
 
     fn from_str(text: &str) -> Result<CpuSet, CpuSetError> {
-        let wrong = || CpuSetError(text.to_owned());
+        let error = || CpuSetError(text.to_owned());
         let mut cpus = Vec::new();
         for part in text.split(',') {
             let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let first: usize = first.parse().map_err(|_| wrong())?;
-            let last: usize = last.parse().map_err(|_| wrong())?;
+            let first: usize = first.parse().map_err(|_| error())?;
+            let last: usize = last.parse().map_err(|_| error())?;
             if first > last || last >= thread::CpuSet::MAX_CPU {
-                return Err(wrong());
+                return Err(error());
             }
             cpus.extend(first..=last);
         }
@@ -175,8 +175,8 @@ impl TryFrom<String> for CpuSet {
 
 impl From<CpuSet> for String {
     fn from(set: CpuSet) -> String {
-        let words: Vec<String> = set.0.iter().map(usize::to_string).collect();
-        words.join(",")
+        let cpus: Vec<String> = set.0.iter().map(usize::to_string).collect();
+        cpus.join(",")
     }
 }
 
@@ -187,7 +187,7 @@ const REAL_TIME_PRIORITY: i32 = 10;
 /// run ahead of every process without real-time priority (`SCHED_FIFO`, sched(7)).
 #[derive(Debug)]
 pub struct RealTimeGuard {
-    before: ThreadScheduling,
+    previous: ThreadScheduling,
 }
 
 impl RealTimeGuard {
@@ -196,16 +196,16 @@ impl RealTimeGuard {
     /// # Errors
     /// Fails if the operating system does not permit it.
     pub fn raise_priority() -> io::Result<RealTimeGuard> {
-        let before = ThreadScheduling::current_scheduling()?;
+        let previous = ThreadScheduling::current_scheduling()?;
         ThreadScheduling::real_time(REAL_TIME_PRIORITY).apply()?;
-        Ok(RealTimeGuard { before })
+        Ok(RealTimeGuard { previous })
     }
 }
 
 impl Drop for RealTimeGuard {
     fn drop(&mut self) {
         // A thread may always lower its priority.
-        let _ = self.before.apply();
+        let _ = self.previous.apply();
     }
 }
 
@@ -233,8 +233,8 @@ mod tests {
     #[test]
     fn lists_and_ranges_are_read_and_words_refused() {
         assert_eq!("0,2-4,3".parse::<CpuSet>().unwrap().cpus(), [0, 2, 3, 4]);
-        for wrong in ["", "a", "3-1", "1,", "-1", "99999"] {
-            assert!(wrong.parse::<CpuSet>().is_err(), "{wrong}");
+        for invalid in ["", "a", "3-1", "1,", "-1", "99999"] {
+            assert!(invalid.parse::<CpuSet>().is_err(), "{invalid}");
         }
     }
 

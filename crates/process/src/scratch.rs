@@ -30,20 +30,20 @@ impl ScratchFolder {
     /// # Errors
     /// Fails if it cannot be created.
     pub fn new() -> Result<ScratchFolder> {
-        let place = std::env::temp_dir();
-        remove_abandoned(&place, MIN_ABANDONED_AGE);
-        ScratchFolder::create_in(&place)
+        let parent = std::env::temp_dir();
+        remove_abandoned(&parent, MIN_ABANDONED_AGE);
+        ScratchFolder::create_in(&parent)
     }
 
-    fn create_in(place: &Path) -> Result<ScratchFolder> {
-        let folder = place.join(format!("{FOLDER_PREFIX}{}", uuid::Uuid::now_v7().simple()));
-        let cannot = || format!("cannot create the folder '{}'", folder.display());
+    fn create_in(parent: &Path) -> Result<ScratchFolder> {
+        let folder = parent.join(format!("{FOLDER_PREFIX}{}", uuid::Uuid::now_v7().simple()));
+        let error_context = || format!("cannot create the folder '{}'", folder.display());
         // Fails if anything of that name exists, including a dangling link (mkdir(2)).
         DirBuilder::new()
             .mode(0o700)
             .create(&folder)
-            .with_context(cannot)?;
-        let lock = File::open(&folder).with_context(cannot)?;
+            .with_context(error_context)?;
+        let lock = File::open(&folder).with_context(error_context)?;
         // Where locks are unsupported, only its young age protects the folder from others.
         let _ = lock.try_lock();
         Ok(ScratchFolder {
@@ -76,8 +76,8 @@ pub fn effective_user_id() -> u32 {
 }
 
 /// Removes folders of this user that no process has locked.
-fn remove_abandoned(place: &Path, settling: Duration) {
-    for entry in fs::read_dir(place).into_iter().flatten().flatten() {
+fn remove_abandoned(parent: &Path, min_age: Duration) {
+    for entry in fs::read_dir(parent).into_iter().flatten().flatten() {
         if !entry
             .file_name()
             .to_string_lossy()
@@ -85,13 +85,17 @@ fn remove_abandoned(place: &Path, settling: Duration) {
         {
             continue;
         }
-        let own = |data: &fs::Metadata| data.is_dir() && data.uid() == effective_user_id();
+        let is_own_folder =
+            |metadata: &fs::Metadata| metadata.is_dir() && metadata.uid() == effective_user_id();
         // This is the metadata of a link itself, not of its target.
-        let Some(data) = entry.metadata().ok().filter(own) else {
+        let Some(metadata) = entry.metadata().ok().filter(is_own_folder) else {
             continue;
         };
-        let age = data.modified().ok().and_then(|time| time.elapsed().ok());
-        if age.is_none_or(|age| age < settling) {
+        let age = metadata
+            .modified()
+            .ok()
+            .and_then(|time| time.elapsed().ok());
+        if age.is_none_or(|age| age < min_age) {
             continue;
         }
         let lock = File::open(entry.path()).ok();
@@ -119,18 +123,18 @@ mod tests {
 
     #[test]
     fn what_a_killed_process_left_is_removed_and_what_is_in_use_stays() {
-        let place = tempfile::tempdir().unwrap();
-        let used = ScratchFolder::create_in(place.path()).unwrap();
-        let left = place.path().join(format!("{FOLDER_PREFIX}0"));
-        fs::create_dir(&left).unwrap();
-        fs::write(left.join("body"), "x").unwrap();
-        let elsewhere = place.path().join("mine");
+        let parent = tempfile::tempdir().unwrap();
+        let used = ScratchFolder::create_in(parent.path()).unwrap();
+        let abandoned = parent.path().join(format!("{FOLDER_PREFIX}0"));
+        fs::create_dir(&abandoned).unwrap();
+        fs::write(abandoned.join("body"), "x").unwrap();
+        let elsewhere = parent.path().join("mine");
         fs::create_dir(&elsewhere).unwrap();
-        std::os::unix::fs::symlink(&elsewhere, place.path().join(format!("{FOLDER_PREFIX}1")))
+        std::os::unix::fs::symlink(&elsewhere, parent.path().join(format!("{FOLDER_PREFIX}1")))
             .unwrap();
-        remove_abandoned(place.path(), MIN_ABANDONED_AGE);
-        assert!(left.exists(), "it may have been made this moment");
-        remove_abandoned(place.path(), Duration::ZERO);
-        assert!(used.folder().exists() && !left.exists() && elsewhere.exists());
+        remove_abandoned(parent.path(), MIN_ABANDONED_AGE);
+        assert!(abandoned.exists(), "it may have been made this moment");
+        remove_abandoned(parent.path(), Duration::ZERO);
+        assert!(used.folder().exists() && !abandoned.exists() && elsewhere.exists());
     }
 }

@@ -12,8 +12,8 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-/// A process that lives this long after losing its connections is not dying. Large core dumps take
-/// a while.
+/// A process that is still alive this long after losing its connections is not dying. Writing a
+/// large core dump takes a while.
 const DEATH_TIMEOUT: Duration = Duration::from_secs(2);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
@@ -22,8 +22,8 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub struct ServiceProcess {
     pid: i32,
     clock: WaitClock,
-    /// Closing it tells the child's thread to end the child.
-    order: Option<OwnedFd>,
+    /// Closing this pipe makes the listener thread end the child.
+    end_pipe: Option<OwnedFd>,
     listener: Option<JoinHandle<io::Result<ProcessOutcome>>>,
 }
 
@@ -44,7 +44,7 @@ impl ServiceProcess {
         spec: ProcessSpec,
         mut conversation: impl ChildConversation + Send + 'static,
     ) -> io::Result<ServiceProcess> {
-        let (end, order) = channel::open_pipe()?;
+        let (end, end_pipe) = channel::open_pipe()?;
         let clock = spec.clock;
         let (sender, started) = mpsc::channel();
         // The thread that starts the child must outlive it: the kernel kills a child when the
@@ -61,7 +61,7 @@ impl ServiceProcess {
             Ok(pid) => Ok(ServiceProcess {
                 pid,
                 clock,
-                order: Some(order),
+                end_pipe: Some(end_pipe),
                 listener: Some(listener),
             }),
             Err(_) => match join_listener(listener) {
@@ -101,7 +101,7 @@ impl ServiceProcess {
     /// # Errors
     /// Fails if waiting for it to exit fails.
     pub fn stop_and_wait(mut self) -> io::Result<ProcessOutcome> {
-        self.order = None;
+        self.end_pipe = None;
         match self.listener.take() {
             Some(listener) => join_listener(listener),
             None => Err(io::Error::other("it was already stopped")),
@@ -111,7 +111,7 @@ impl ServiceProcess {
 
 impl Drop for ServiceProcess {
     fn drop(&mut self) {
-        self.order = None;
+        self.end_pipe = None;
         if let Some(listener) = self.listener.take() {
             // A caller that drops the service does not need its outcome.
             let _ = join_listener(listener);

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitStatus;
 use std::time::Duration;
 
-/// A program to start once.
+/// A program to start once, and how to run it.
 #[derive(Debug, Clone)]
 pub struct ProcessSpec {
     /// The program: a path, or a name to be found in `PATH`.
@@ -94,16 +94,16 @@ impl ProcessSpec {
 
 /// Returns a shell line equivalent to `spec`: folder, variables, program, arguments.
 pub fn shell_line(spec: &ProcessSpec) -> String {
-    let mut words = Vec::new();
+    let mut parts = Vec::new();
     if let Some(folder) = &spec.directory {
-        words.push(format!("cd {} &&", quote(&folder.to_string_lossy())));
+        parts.push(format!("cd {} &&", quote(&folder.to_string_lossy())));
     }
     for (name, value) in &spec.environment {
-        words.push(format!("{name}={}", quote(value)));
+        parts.push(format!("{name}={}", quote(value)));
     }
-    words.push(quote(&spec.program.to_string_lossy()));
-    words.extend(spec.arguments.iter().map(|argument| quote(argument)));
-    words.join(" ")
+    parts.push(quote(&spec.program.to_string_lossy()));
+    parts.extend(spec.arguments.iter().map(|argument| quote(argument)));
+    parts.join(" ")
 }
 
 /// How a process ended.
@@ -144,7 +144,7 @@ impl fmt::Display for ProcessEnd {
     }
 }
 
-/// Everything known of a process that has ended.
+/// Everything known about a process that has ended.
 #[derive(Debug, Clone)]
 pub struct ProcessOutcome {
     /// How it ended.
@@ -179,7 +179,7 @@ pub struct ShutdownOutcome {
 impl ProcessOutcome {
     /// Describes the processes it left behind, if any.
     pub fn describe_leftovers(&self) -> Option<String> {
-        // Without counts, so that the same sentence for several runs is reported once.
+        // The message has no counts, so that it is reported once if several runs cause it.
         let names: Vec<String> = self.strays.iter().map(|name| format!("'{name}'")).collect();
         (!names.is_empty()).then(|| {
             format!(
@@ -208,27 +208,28 @@ impl ProcessOutcome {
 /// # Errors
 /// Fails if there is no such program, or it is not executable.
 pub fn resolve_program(program: &Path) -> anyhow::Result<PathBuf> {
-    let found = if program.components().count() > 1 {
+    let candidate = if program.components().count() > 1 {
         program.exists().then(|| program.to_owned())
     } else {
         let path = std::env::var_os("PATH").unwrap_or_default();
         let in_path = std::env::split_paths(&path).map(|folder| folder.join(program));
         in_path
             .chain([program.to_owned()])
-            .find(|file| file.is_file())
+            .find(|candidate| candidate.is_file())
     };
-    let shown = program.display();
-    let found = found.with_context(|| format!("no program '{shown}' here or in PATH"))?;
-    let mode = found
+    let displayed = program.display();
+    let candidate =
+        candidate.with_context(|| format!("no program '{displayed}' here or in PATH"))?;
+    let mode = candidate
         .metadata()
-        .with_context(|| format!("cannot access '{shown}'"))?;
+        .with_context(|| format!("cannot access '{displayed}'"))?;
     if mode.is_dir() || mode.permissions().mode() & 0o111 == 0 {
-        bail!("'{shown}' cannot be executed\nhint: chmod +x '{shown}'");
+        bail!("'{displayed}' cannot be executed\nhint: chmod +x '{displayed}'");
     }
-    std::path::absolute(&found).with_context(|| format!("cannot resolve '{shown}'"))
+    std::path::absolute(&candidate).with_context(|| format!("cannot resolve '{displayed}'"))
 }
 
-/// Bytes kept from the beginning, and as many from the end.
+/// Maximum number of bytes kept from the beginning of a stream, and again from its end.
 const MAX_KEPT_BYTES: usize = 64 * 1024;
 
 /// Beginning and end of a captured stream. A child may write gigabytes; we keep 128 KiB.
@@ -244,13 +245,13 @@ impl CapturedStream {
     pub fn push(&mut self, bytes: &[u8]) {
         self.total_bytes += bytes.len() as u64;
         let space = MAX_KEPT_BYTES - self.head.len().min(MAX_KEPT_BYTES);
-        let (head, rest) = bytes.split_at(space.min(bytes.len()));
+        let (head, remainder) = bytes.split_at(space.min(bytes.len()));
         self.head.extend_from_slice(head);
-        // Only the last KEPT_BYTES can survive, however large the input.
-        let rest = &rest[rest.len().saturating_sub(MAX_KEPT_BYTES)..];
-        let excess = (self.tail.len() + rest.len()).saturating_sub(MAX_KEPT_BYTES);
+        // Only the last MAX_KEPT_BYTES can survive, however large the input.
+        let remainder = &remainder[remainder.len().saturating_sub(MAX_KEPT_BYTES)..];
+        let excess = (self.tail.len() + remainder.len()).saturating_sub(MAX_KEPT_BYTES);
         self.tail.drain(..excess);
-        self.tail.extend(rest);
+        self.tail.extend(remainder);
     }
 
     /// Total bytes that the child wrote.
@@ -273,8 +274,8 @@ impl CapturedStream {
     /// Returns the last `lines` lines, without trailing blank ones.
     pub fn last_lines(&self, lines: usize) -> String {
         let text = self.text();
-        let all: Vec<&str> = text.trim_end().lines().collect();
-        all[all.len().saturating_sub(lines)..].join("\n")
+        let all_lines: Vec<&str> = text.trim_end().lines().collect();
+        all_lines[all_lines.len().saturating_sub(lines)..].join("\n")
     }
 }
 

@@ -1,7 +1,8 @@
 //! Times one short process from start to end, including its resource usage.
 //!
-//! Nothing listens to the process and no other thread waits: the result is the time the operating
-//! system takes to start, execute and end it. Start at [`ProcessStopwatch::time_process`].
+//! Nothing reads the output of the process and no other thread waits on it: the result is the time
+//! the operating system takes to start, execute and end it. Start at
+//! [`ProcessStopwatch::time_process`].
 
 use crate::kernel::reap_child;
 use crate::spec::ProcessEnd;
@@ -48,10 +49,10 @@ impl ProcessStopwatch {
             kill(pid);
         }
         // Waits by pid: the process leads a group of its own only if the command says so.
-        let waited = reap_child(pid);
+        let reaped = reap_child(pid);
         let wall_ns = begin.elapsed().as_nanos() as u64;
         self.running.store(0, Ordering::SeqCst);
-        let (status, usage) = waited?;
+        let (status, usage) = reaped?;
         Ok(TimedExecution {
             wall_ns,
             user_ns: usage.user_ns,

@@ -1,7 +1,7 @@
 //! Executes the slots of a plan in order and decides after each block which cases are settled.
 //!
-//! Independent of the store and the terminal: everything leaves as a [`SessionEvent`]. Start
-//! reading at [`execute`].
+//! Knows nothing about the store and the terminal: all results are reported as [`SessionEvent`]s.
+//! Start at [`execute`].
 
 use crate::pairs;
 use crate::unchanged::CodeChangeGuard;
@@ -37,11 +37,11 @@ pub trait StoppingRule {
         true
     }
 
-    /// Adds metrics derived from those a run reported.
-    fn derive_metrics(&self, _seen: &mut RunResult) {}
+    /// Adds metrics that are derived from the ones that a run reported.
+    fn derive_metrics(&self, _result: &mut RunResult) {}
 }
 
-/// Options for [`execute`], mostly what a resumed session brings along.
+/// Options for [`execute`], most of which describe the state of a resumed session.
 #[derive(Default)]
 pub struct ExecuteOptions {
     /// Slots that are done already.
@@ -79,49 +79,53 @@ pub enum SessionEnd {
 /// are events, not errors.
 pub fn execute(
     plan: &SessionPlan,
-    mut orders: ExecuteOptions,
-    judge: &mut dyn StoppingRule,
+    mut options: ExecuteOptions,
+    stopping_rule: &mut dyn StoppingRule,
     observers: &mut [&mut dyn SessionObserver],
 ) -> anyhow::Result<SessionEnd> {
     let slots = plan.slots();
     let begin = Instant::now();
     let experiment = plan.experiment()?;
-    let mut execution = SessionExecution::new(plan, experiment.as_ref(), judge, observers);
-    let started = SessionEvent::Started {
+    let mut execution = SessionExecution::new(plan, experiment.as_ref(), stopping_rule, observers);
+    let event = SessionEvent::Started {
         runs: slots.len(),
         is_upper_bound: plan.may_need_fewer_runs(),
         cases: plan.jobs.len(),
-        done: orders.completed_slots.len(),
+        done: options.completed_slots.len(),
     };
-    execution.emit(&started)?;
-    let earlier = std::mem::take(&mut orders.previous_runs);
-    let mut ended = execution.resume(&orders, earlier, &slots)?;
-    let (mut end, mut has_news) = (0, false);
-    for together in slots.chunk_by(PlanSlot::is_paired_with) {
-        if ended == SessionEnd::Complete && is_interrupt_requested() {
-            ended = SessionEnd::Interrupted;
+    execution.emit(&event)?;
+    let earlier = std::mem::take(&mut options.previous_runs);
+    let mut session_end = execution.resume(&options, earlier, &slots)?;
+    let (mut started, mut has_news) = (0, false);
+    for group in slots.chunk_by(PlanSlot::is_paired_with) {
+        if session_end == SessionEnd::Complete && is_interrupt_requested() {
+            session_end = SessionEnd::Interrupted;
         }
-        if ended != SessionEnd::Complete {
+        if session_end != SessionEnd::Complete {
             break;
         }
-        end += together.len();
-        let [.., slot] = together else { continue };
-        let later = &slots[end..];
-        // Both sides of a pair run, or neither does.
-        if !orders.completed_slots.contains(&slot.index) {
-            let stepped =
-                execution.run_unsettled_slots(together, &slots[..end], later, orders.fail_fast)?;
-            has_news |= stepped.is_some();
-            ended = stepped.map_or(SessionEnd::Complete, |stepped| {
-                stepped.session_end(orders.fail_fast)
+        started += group.len();
+        let [.., slot] = group else { continue };
+        let later = &slots[started..];
+        // Either both sides of a pair run or neither does.
+        if !options.completed_slots.contains(&slot.index) {
+            let outcome = execution.run_unsettled_slots(
+                group,
+                &slots[..started],
+                later,
+                options.fail_fast,
+            )?;
+            has_news |= outcome.is_some();
+            session_end = outcome.map_or(SessionEnd::Complete, |outcome| {
+                outcome.session_end(options.fail_fast)
             });
         }
-        // The last case of a block may have been done before, unlike others.
-        let is_round = later.first().is_none_or(|next| next.block != slot.block);
-        if ended == SessionEnd::Complete && has_news && is_round {
+        // When a session is resumed, the last case of a block may be done while others are not.
+        let ends_round = later.first().is_none_or(|next| next.block != slot.block);
+        if session_end == SessionEnd::Complete && has_news && ends_round {
             has_news = false;
             execution.settle_cases(later)?;
-            if orders
+            if options
                 .time_budget
                 .is_some_and(|budget| begin.elapsed() > budget)
             {
@@ -129,21 +133,22 @@ pub fn execute(
             }
         }
     }
-    if let Some(last) = slots[..end].last() {
-        let kept = execution.kept.stop_all();
-        execution.record_service_end(last, kept)?;
+    if let Some(last) = slots[..started].last() {
+        let service_report = execution.shared_services.stop_all();
+        execution.record_service_end(last, service_report)?;
     }
     execution.emit(&SessionEvent::Finished {
-        interrupted: ended != SessionEnd::Complete,
+        interrupted: session_end != SessionEnd::Complete,
     })?;
-    Ok(ended)
+    Ok(session_end)
 }
 
 /// Consecutive failures after which a variant of a case is abandoned: a benchmark that always fails
 /// needs no more evidence, and one that hangs costs its full timeout on every attempt.
 const MAX_CONSECUTIVE_FAILURES: u32 = 2;
 
-/// Minimum runs to report a snippet alone when the others failed: the fewest with an interval.
+/// Minimum number of runs to report a snippet alone when the others failed: with fewer runs there
+/// is no interval.
 const MIN_RUNS_ALONE: usize = 6;
 
 /// Retries of a disturbed run, after which its block is lost: a machine that disturbs three runs in
@@ -171,7 +176,7 @@ impl SlotOutcome {
 
 pub(super) struct SessionExecution<'a, 'o> {
     plan: &'a SessionPlan,
-    judge: &'a mut dyn StoppingRule,
+    stopping_rule: &'a mut dyn StoppingRule,
     observers: &'a mut [&'o mut dyn SessionObserver],
     checksums: ChecksumLedger,
     unchanged: CodeChangeGuard,
@@ -180,11 +185,11 @@ pub(super) struct SessionExecution<'a, 'o> {
     /// Whether runs are kept after their block closes.
     keeps_closed_blocks: bool,
     settled: HashSet<usize>,
-    failed: HashMap<(usize, usize), u32>,
+    consecutive_failures: HashMap<(usize, usize), u32>,
     metrics: HashSet<String>,
     shared: Option<SharedProcesses<'a>>,
     experiment: Option<&'a Experiment>,
-    kept: SharedServicePool,
+    shared_services: SharedServicePool,
     sensors: RunSensors,
 }
 
@@ -192,22 +197,22 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     pub fn new(
         plan: &'a SessionPlan,
         experiment: Option<&'a Experiment>,
-        judge: &'a mut dyn StoppingRule,
+        stopping_rule: &'a mut dyn StoppingRule,
         observers: &'a mut [&'o mut dyn SessionObserver],
     ) -> SessionExecution<'a, 'o> {
         SessionExecution {
-            keeps_closed_blocks: judge.inspects_runs() || plan.has_snippets(),
+            keeps_closed_blocks: stopping_rule.inspects_runs() || plan.has_snippets(),
             plan,
             experiment,
-            judge,
+            stopping_rule,
             observers,
             checksums: ChecksumLedger::default(),
             unchanged: CodeChangeGuard::default(),
             runs: HashMap::new(),
             settled: HashSet::new(),
-            failed: HashMap::new(),
+            consecutive_failures: HashMap::new(),
             metrics: HashSet::new(),
-            kept: SharedServicePool::default(),
+            shared_services: SharedServicePool::default(),
             sensors: RunSensors::open(),
             shared: (plan.shared).then(|| {
                 SharedProcesses::new(&plan.variants, plan.design.order == RunOrder::Parallel)
@@ -226,48 +231,51 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     /// settles its cases again.
     fn resume(
         &mut self,
-        orders: &ExecuteOptions,
-        earlier: Vec<Run>,
+        options: &ExecuteOptions,
+        previous_runs: Vec<Run>,
         slots: &[PlanSlot],
     ) -> anyhow::Result<SessionEnd> {
-        let had_run: HashSet<u32> = earlier.iter().map(|run| run.slot).collect();
-        let gave_something = |slot: u32| match &orders.empty_slots {
-            Some(silent) => !silent.contains(&slot),
+        let had_run: HashSet<u32> = previous_runs.iter().map(|run| run.slot).collect();
+        let had_result = |slot: u32| match &options.empty_slots {
+            Some(empty) => !empty.contains(&slot),
             None => had_run.contains(&slot),
         };
-        for run in earlier {
-            // Slots of a shard keep their numbers of the whole plan.
-            if let Ok(at) = slots.binary_search_by_key(&run.slot, |slot| slot.index) {
-                self.runs.entry(slots[at].job).or_default().push(run);
+        for run in previous_runs {
+            // Slots of a shard keep the numbers that they have in the whole plan.
+            if let Ok(index) = slots.binary_search_by_key(&run.slot, |slot| slot.index) {
+                self.runs.entry(slots[index].job).or_default().push(run);
             }
         }
-        let (done, left): (Vec<PlanSlot>, Vec<PlanSlot>) = slots
+        let (done, remaining): (Vec<PlanSlot>, Vec<PlanSlot>) = slots
             .iter()
-            .partition(|slot| orders.completed_slots.contains(&slot.index));
+            .partition(|slot| options.completed_slots.contains(&slot.index));
         for slot in &done {
-            let failures = self.failed.entry((slot.job, slot.variant)).or_insert(0);
-            if orders.failed_slots.contains(&slot.index) {
+            let failures = self
+                .consecutive_failures
+                .entry((slot.job, slot.variant))
+                .or_insert(0);
+            if options.failed_slots.contains(&slot.index) {
                 *failures += 1;
-            } else if gave_something(slot.index) {
+            } else if had_result(slot.index) {
                 *failures = 0;
             }
         }
-        let stepped = match done.last() {
+        let outcome = match done.last() {
             Some(last) if last.closes_block => {
-                let stepped = self.retry_disturbed(&done, SlotOutcome::Done)?;
-                let kept = self.kept.stop_block();
-                self.record_service_end(last, kept)?;
-                stepped
+                let outcome = self.retry_disturbed(&done, SlotOutcome::Done)?;
+                let service_report = self.shared_services.stop_block();
+                self.record_service_end(last, service_report)?;
+                outcome
             }
             _ => SlotOutcome::Done,
         };
         for slot in done.iter().filter(|slot| slot.closes_block) {
-            self.abandon_failing_case(slot, &left)?;
+            self.abandon_failing_case(slot, &remaining)?;
         }
         for job in self.settled_jobs() {
-            self.finish_case(job, &left)?;
+            self.finish_case(job, &remaining)?;
         }
-        Ok(stepped.session_end(orders.fail_fast))
+        Ok(outcome.session_end(options.fail_fast))
     }
 
     /// Whether this slot needs no run: its case is settled, or its variant is abandoned.
@@ -276,52 +284,55 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     fn is_abandoned(&self, job: usize, variant: usize) -> bool {
-        let failed = self.failed.get(&(job, variant));
-        failed.is_some_and(|&count| count >= MAX_CONSECUTIVE_FAILURES)
+        let failures = self.consecutive_failures.get(&(job, variant));
+        failures.is_some_and(|&count| count >= MAX_CONSECUTIVE_FAILURES)
     }
 
     /// Runs slots with [`SessionExecution::run_slots`] and, at the end of a block, retries its
-    /// disturbed runs. `so_far` are all slots including these.
+    /// disturbed runs. `started_slots` are all slots up to and including these.
     fn run_and_retry(
         &mut self,
-        together: &[PlanSlot],
-        so_far: &[PlanSlot],
+        group: &[PlanSlot],
+        started_slots: &[PlanSlot],
     ) -> anyhow::Result<SlotOutcome> {
-        let stepped = self.run_slots(together)?;
-        match together.last() {
-            Some(last) if last.closes_block => self.retry_disturbed(so_far, stepped),
-            _ => Ok(stepped),
+        let outcome = self.run_slots(group)?;
+        match group.last() {
+            Some(last) if last.closes_block => self.retry_disturbed(started_slots, outcome),
+            _ => Ok(outcome),
         }
     }
 
-    /// Retries disturbed runs of the last block in `so_far`, up to the limit. `stepped` is the
-    /// outcome of the block so far.
+    /// Retries disturbed runs of the last block in `started_slots`, up to the limit. `outcome` is
+    /// the outcome of the block until now.
     fn retry_disturbed(
         &mut self,
-        so_far: &[PlanSlot],
-        mut stepped: SlotOutcome,
+        started_slots: &[PlanSlot],
+        mut outcome: SlotOutcome,
     ) -> anyhow::Result<SlotOutcome> {
         if self.plan.design.reject.is_empty() {
-            return Ok(stepped);
+            return Ok(outcome);
         }
         let is_same = |a: &PlanSlot, b: &PlanSlot| (a.job, a.block) == (b.job, b.block);
-        let block = so_far.chunk_by(is_same).next_back().unwrap_or_default();
+        let block = started_slots
+            .chunk_by(is_same)
+            .next_back()
+            .unwrap_or_default();
         for repeated in 1..=MAX_DISTURBED_RETRIES {
             for slot in block {
-                if stepped == SlotOutcome::Interrupted {
-                    return Ok(stepped);
+                if outcome == SlotOutcome::Interrupted {
+                    return Ok(outcome);
                 }
                 if self.needs_retry(slot, repeated) && !self.is_settled(slot) {
-                    let again = self.run_slots(&[PlanSlot { repeated, ..*slot }])?;
-                    stepped = if again == SlotOutcome::Done {
-                        stepped
+                    let retried = self.run_slots(&[PlanSlot { repeated, ..*slot }])?;
+                    outcome = if retried == SlotOutcome::Done {
+                        outcome
                     } else {
-                        again
+                        retried
                     };
                 }
             }
         }
-        Ok(stepped)
+        Ok(outcome)
     }
 
     /// Executes slots unless their case is settled, and closes their block. If the session ends
@@ -330,42 +341,45 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     /// Returns `None` if the slots were skipped.
     fn run_unsettled_slots(
         &mut self,
-        together: &[PlanSlot],
-        so_far: &[PlanSlot],
+        group: &[PlanSlot],
+        started_slots: &[PlanSlot],
         later: &[PlanSlot],
         fail_fast: bool,
     ) -> anyhow::Result<Option<SlotOutcome>> {
-        let is_over = together.iter().any(|slot| self.is_settled(slot));
-        let stepped = if is_over {
+        let is_settled = group.iter().any(|slot| self.is_settled(slot));
+        let outcome = if is_settled {
             None
         } else {
-            Some(self.run_and_retry(together, so_far)?)
+            Some(self.run_and_retry(group, started_slots)?)
         };
-        let is_end =
-            stepped.is_some_and(|stepped| stepped.session_end(fail_fast) != SessionEnd::Complete);
-        if let Some(slot) = together.last().filter(|slot| slot.closes_block && !is_end) {
-            let ended = self.kept.stop_block();
-            self.record_service_end(slot, ended)?;
+        let ends_session =
+            outcome.is_some_and(|outcome| outcome.session_end(fail_fast) != SessionEnd::Complete);
+        if let Some(slot) = group
+            .last()
+            .filter(|slot| slot.closes_block && !ends_session)
+        {
+            let service_report = self.shared_services.stop_block();
+            self.record_service_end(slot, service_report)?;
             self.close_block(slot)?;
             self.abandon_failing_case(slot, later)?;
             if !self.keeps_closed_blocks {
                 self.runs.remove(&slot.job);
             }
         }
-        Ok(stepped)
+        Ok(outcome)
     }
 
     /// Records notes and a failure from stopping services. These belong to no run; `slot` is the
     /// last one that used the services.
-    fn record_service_end(&mut self, slot: &PlanSlot, ended: StageReport) -> anyhow::Result<()> {
-        for note in &ended.notes {
+    fn record_service_end(&mut self, slot: &PlanSlot, report: StageReport) -> anyhow::Result<()> {
+        for note in &report.notes {
             self.emit(&SessionEvent::Note(note))?;
         }
         let Some(StageFailure {
             stage,
             reason,
             stderr_tail,
-        }) = ended.failure.filter(|_| !is_interrupt_requested())
+        }) = report.failure.filter(|_| !is_interrupt_requested())
         else {
             return Ok(());
         };
@@ -378,40 +392,43 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         self.emit(&SessionEvent::Failed(&failure))
     }
 
-    /// Whether the last run of a slot was disturbed and the slot was executed at most `most` times.
-    fn needs_retry(&self, slot: &PlanSlot, most: u32) -> bool {
+    /// Whether the last run of a slot was disturbed and the slot was executed at most
+    /// `max_executions` times.
+    fn needs_retry(&self, slot: &PlanSlot, max_executions: u32) -> bool {
         let runs = self.runs.get(&slot.job).map_or(&[][..], Vec::as_slice);
-        let of_block = runs.iter().rev().take_while(|run| run.block == slot.block);
-        let mut own = of_block.filter(|run| run.slot == slot.index);
-        let Some(last) = own.next() else { return false };
-        let earlier = own.filter(|run| run.case == last.case).count();
-        last.disturbed.is_some() && earlier < most as usize
+        let block_runs = runs.iter().rev().take_while(|run| run.block == slot.block);
+        let mut slot_runs = block_runs.filter(|run| run.slot == slot.index);
+        let Some(last) = slot_runs.next() else {
+            return false;
+        };
+        let earlier = slot_runs.filter(|run| run.case == last.case).count();
+        last.disturbed.is_some() && earlier < max_executions as usize
     }
 
     /// Executes one slot, or both slots of a pair at the same time.
-    pub fn run_slots(&mut self, together: &[PlanSlot]) -> anyhow::Result<SlotOutcome> {
-        for slot in together {
+    pub fn run_slots(&mut self, group: &[PlanSlot]) -> anyhow::Result<SlotOutcome> {
+        for slot in group {
             self.emit(&SessionEvent::RunStarted {
                 slot: slot.index,
                 label: &self.plan.jobs[slot.job].label,
                 variant: &self.plan.variants[slot.variant].name,
             })?;
         }
-        if self.reject_changed_code(together)? {
+        if self.reject_changed_code(group)? {
             return Ok(SlotOutcome::Failed);
         }
-        let begun = self.sensors.read_start();
-        let attempts = self.run_attempts(together);
-        let surroundings = self.sensors.read_end(&begun);
+        let start_reading = self.sensors.read_start();
+        let attempts = self.run_attempts(group);
+        let kernel_stats = self.sensors.read_end(&start_reading);
         if attempts.iter().any(|attempt| attempt.interrupted) {
             return Ok(SlotOutcome::Interrupted);
         }
         let mut failed = false;
-        for (slot, attempt) in together.iter().zip(attempts) {
-            failed |= self.record_attempt(slot, attempt, surroundings)?;
+        for (slot, attempt) in group.iter().zip(attempts) {
+            failed |= self.record_attempt(slot, attempt, kernel_stats)?;
         }
-        let done: Vec<u32> = together.iter().map(|slot| slot.index).collect();
-        self.emit(&SessionEvent::SlotsDone(&done))?;
+        let slots: Vec<u32> = group.iter().map(|slot| slot.index).collect();
+        self.emit(&SessionEvent::SlotsDone(&slots))?;
         Ok(if failed {
             SlotOutcome::Failed
         } else {
@@ -420,10 +437,10 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     /// Fails slots if the code of one has changed since its first run. Returns whether it has.
-    fn reject_changed_code(&mut self, together: &[PlanSlot]) -> anyhow::Result<bool> {
+    fn reject_changed_code(&mut self, group: &[PlanSlot]) -> anyhow::Result<bool> {
         let plan = self.plan;
         let unchanged = &mut self.unchanged;
-        let changed = together.iter().find_map(|slot| {
+        let changed = group.iter().find_map(|slot| {
             let cause =
                 unchanged.check_files(&plan.jobs[slot.job], &plan.variants[slot.variant])?;
             Some((slot, cause))
@@ -431,30 +448,34 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         let Some((slot, cause)) = changed else {
             return Ok(false);
         };
-        *self.failed.entry((slot.job, slot.variant)).or_insert(0) += 1;
+        *self
+            .consecutive_failures
+            .entry((slot.job, slot.variant))
+            .or_insert(0) += 1;
         let failure = self.slot_failure(slot, cause);
         self.emit(&SessionEvent::Failed(&failure))?;
-        let done: Vec<u32> = together.iter().map(|slot| slot.index).collect();
-        self.emit(&SessionEvent::SlotsDone(&done))?;
+        let slots: Vec<u32> = group.iter().map(|slot| slot.index).collect();
+        self.emit(&SessionEvent::SlotsDone(&slots))?;
         Ok(true)
     }
 
-    fn run_attempts(&mut self, together: &[PlanSlot]) -> Vec<RunOutcome> {
-        let pair_processor = pairs::draw_processor(self.plan, together[0].block);
+    fn run_attempts(&mut self, group: &[PlanSlot]) -> Vec<RunOutcome> {
+        let pair_processor = pairs::draw_processor(self.plan, group[0].block);
         let pin = pair_processor.as_ref().or(self.plan.pin.as_ref());
-        let (plan, experiment, kept) = (self.plan, self.experiment, &self.kept);
-        let setting = |slot: &PlanSlot| RunContext {
-            kept: Some((kept, (slot.job, slot.block))),
+        let (plan, experiment, shared_services) =
+            (self.plan, self.experiment, &self.shared_services);
+        let context = |slot: &PlanSlot| RunContext {
+            kept: Some((shared_services, (slot.job, slot.block))),
             ..run_context(plan, slot, pin, experiment)
         };
-        match (together, &mut self.shared) {
+        match (group, &mut self.shared) {
             ([slot], Some(shared)) => {
-                vec![shared.perform_run(&plan.jobs[slot.job], &setting(slot))]
+                vec![shared.perform_run(&plan.jobs[slot.job], &context(slot))]
             }
-            ([slot], None) => vec![perform_slot(plan, slot, &setting(slot))],
+            ([slot], None) => vec![perform_slot(plan, slot, &context(slot))],
             _ => {
-                (together.iter()).for_each(|slot| prepare_slot(plan, slot, &setting(slot)));
-                pairs::run_concurrently(together, |slot| perform_slot(plan, slot, &setting(slot)))
+                (group.iter()).for_each(|slot| prepare_slot(plan, slot, &context(slot)));
+                pairs::run_concurrently(group, |slot| perform_slot(plan, slot, &context(slot)))
             }
         }
     }
@@ -464,37 +485,41 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
         &mut self,
         slot: &PlanSlot,
         mut attempt: RunOutcome,
-        surroundings: KernelStats,
+        kernel_stats: KernelStats,
     ) -> anyhow::Result<bool> {
         let variant: Arc<str> = Arc::from(self.plan.variants[slot.variant].name.as_str());
         let mut failure = attempt.failure.take();
-        for mut seen in std::mem::take(&mut attempt.observations) {
-            if seen.samples.is_empty() {
+        for mut result in std::mem::take(&mut attempt.observations) {
+            if result.samples.is_empty() {
                 continue;
             }
             if self.plan.sampling.clock == ComparedClock::Cpu
-                && let Err(cause) = pairs::prefer_processor_time(&mut seen, self.plan.design.order)
+                && let Err(cause) =
+                    pairs::prefer_processor_time(&mut result, self.plan.design.order)
             {
                 failure = failure.or_else(|| Some(self.slot_failure(slot, cause)));
                 continue;
             }
-            self.judge.derive_metrics(&mut seen);
-            if let Some(cause) = self.checksums.record_checksum(&seen, &variant) {
+            self.stopping_rule.derive_metrics(&mut result);
+            if let Some(cause) = self.checksums.record_checksum(&result, &variant) {
                 failure = failure.or_else(|| Some(self.slot_failure(slot, cause)));
                 continue;
             }
-            self.declare_metrics(&seen)?;
-            // A process that failed after a valid report keeps its sample; a faulty report has
-            // none.
-            let kept = match &failure {
-                None => Some(seen),
-                Some(failure) => note_late_failure(seen, &failure.cause),
+            self.declare_metrics(&result)?;
+            // If a process failed after a valid report, its sample is kept; a faulty report has no
+            // sample.
+            let valid_result = match &failure {
+                None => Some(result),
+                Some(failure) => note_late_failure(result, &failure.cause),
             };
-            if let Some(seen) = kept {
-                self.finish_run(slot, seen, &variant, (&attempt, surroundings))?;
+            if let Some(result) = valid_result {
+                self.finish_run(slot, result, &variant, (&attempt, kernel_stats))?;
             }
         }
-        let failures = self.failed.entry((slot.job, slot.variant)).or_insert(0);
+        let failures = self
+            .consecutive_failures
+            .entry((slot.job, slot.variant))
+            .or_insert(0);
         match failure {
             None => *failures = 0,
             Some(_) => *failures += 1,
@@ -511,12 +536,12 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     fn finish_run(
         &mut self,
         slot: &PlanSlot,
-        seen: RunResult,
+        result: RunResult,
         variant: &Arc<str>,
-        (attempt, surroundings): (&RunOutcome, KernelStats),
+        (attempt, kernel_stats): (&RunOutcome, KernelStats),
     ) -> anyhow::Result<()> {
         let mut run = Run {
-            case: Arc::new(seen.case),
+            case: Arc::new(result.case),
             variant: variant.clone(),
             slot: slot.index,
             block: slot.block,
@@ -524,13 +549,13 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             started_unix_ms: attempt.started_unix_ms,
             wall_ns: attempt.wall_ns,
             usage: attempt.usage,
-            // Only a process of its own can be disturbed.
-            surroundings: (attempt.usage).map(|_| attempt.surroundings.unwrap_or(surroundings)),
+            // Only a run with a process of its own can be disturbed.
+            surroundings: (attempt.usage).map(|_| attempt.surroundings.unwrap_or(kernel_stats)),
             disturbed: None,
             machine: target_machine(self.plan),
-            samples: seen.samples,
-            notes: seen.notes,
-            load: seen.load,
+            samples: result.samples,
+            notes: result.notes,
+            load: result.load,
         };
         run.disturbed = self
             .plan
@@ -544,8 +569,8 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     }
 
     /// Declares metrics that were not seen before.
-    fn declare_metrics(&mut self, seen: &RunResult) -> anyhow::Result<()> {
-        for metric in &seen.metrics {
+    fn declare_metrics(&mut self, result: &RunResult) -> anyhow::Result<()> {
+        for metric in &result.metrics {
             if self.metrics.insert(metric.name.clone()) {
                 self.emit(&SessionEvent::Declared(metric))?;
             }
@@ -555,7 +580,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
 
     /// Open jobs whose cases are all settled. A file that starts its cases itself has several.
     fn settled_jobs(&mut self) -> Vec<usize> {
-        if !self.judge.inspects_runs() {
+        if !self.stopping_rule.inspects_runs() {
             return Vec::new();
         }
         let mut jobs: Vec<usize> = self.runs.keys().copied().collect();
@@ -565,20 +590,20 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             .iter()
             .map(|job| (*job, group_by_case(&self.runs[job])))
             .collect();
-        let all: Vec<&[Run]> = cases
+        let all_cases: Vec<&[Run]> = cases
             .iter()
             .flat_map(|(_, c)| c)
             .map(AsRef::as_ref)
             .collect();
-        let mut answers = self.judge.settled_cases(&all).into_iter();
-        let mut decided = Vec::new();
+        let mut decisions = self.stopping_rule.settled_cases(&all_cases).into_iter();
+        let mut settled = Vec::new();
         for (job, cases) in &cases {
-            let answers: Vec<bool> = answers.by_ref().take(cases.len()).collect();
-            if answers.iter().all(|&answer| answer) {
-                decided.push(*job);
+            let decisions: Vec<bool> = decisions.by_ref().take(cases.len()).collect();
+            if decisions.iter().all(|&is_settled| is_settled) {
+                settled.push(*job);
             }
         }
-        decided
+        settled
     }
 
     fn slot_failure(&self, slot: &PlanSlot, cause: FailureCause) -> StepFailure {
@@ -641,9 +666,9 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
     /// compared with it. Snippets are worth reporting alone.
     fn is_case_abandoned(&self, job: usize, runs: &[Run]) -> bool {
         let variants = 0..self.plan.variants.len();
-        let (lost, sound): (Vec<usize>, Vec<usize>) =
+        let (abandoned, others): (Vec<usize>, Vec<usize>) =
             variants.partition(|&variant| self.is_abandoned(job, variant));
-        if lost.is_empty() {
+        if abandoned.is_empty() {
             return false;
         }
         let is_snippet = matches!(self.plan.jobs[job].source.kind, SourceKind::Snippet(_));
@@ -652,7 +677,7 @@ impl<'a, 'o> SessionExecution<'a, 'o> {
             runs.iter().filter(|run| *run.variant == **name).count()
         };
         !is_snippet
-            || sound
+            || others
                 .iter()
                 .all(|&variant| runs_of(variant) >= MIN_RUNS_ALONE)
     }
@@ -692,23 +717,23 @@ pub(super) fn run_context<'a>(
     }
 }
 
-fn prepare_slot(plan: &SessionPlan, slot: &PlanSlot, setting: &RunContext<'_>) {
+fn prepare_slot(plan: &SessionPlan, slot: &PlanSlot, context: &RunContext<'_>) {
     let job = &plan.jobs[slot.job];
-    harness::harness_for(job.source.kind).prepare_job(job, setting);
+    harness::harness_for(job.source.kind).prepare_job(job, context);
 }
 
 pub(super) fn perform_slot(
     plan: &SessionPlan,
     slot: &PlanSlot,
-    setting: &RunContext<'_>,
+    context: &RunContext<'_>,
 ) -> RunOutcome {
-    let job = plan.jobs[slot.job].under(setting.variant);
-    harness::harness_for(job.source.kind).perform_job(&job, setting)
+    let job = plan.jobs[slot.job].under(context.variant);
+    harness::harness_for(job.source.kind).perform_job(&job, context)
 }
 
 /// Groups the runs of one job by case.
 fn group_by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
-    if runs.windows(2).all(|two| two[0].case == two[1].case) {
+    if runs.windows(2).all(|pair| pair[0].case == pair[1].case) {
         return vec![Cow::Borrowed(runs)];
     }
     let mut cases: BTreeMap<String, Vec<Run>> = BTreeMap::new();
@@ -719,7 +744,7 @@ fn group_by_case(runs: &[Run]) -> Vec<Cow<'_, [Run]>> {
 }
 
 /// Returns the observation with a note if its process failed only after reporting it.
-fn note_late_failure(mut seen: RunResult, cause: &FailureCause) -> Option<RunResult> {
+fn note_late_failure(mut result: RunResult, cause: &FailureCause) -> Option<RunResult> {
     use FailureCause::{Exit, Signal, Undone};
     let is_after = match cause {
         Exit { .. } | Signal { .. } | Undone { .. } => true,
@@ -729,9 +754,10 @@ fn note_late_failure(mut seen: RunResult, cause: &FailureCause) -> Option<RunRes
     if !is_after {
         return None;
     }
-    seen.notes
+    result
+        .notes
         .push(format!("Its process {cause} after reporting this value."));
-    Some(seen)
+    Some(result)
 }
 
 /// First checksum of every case, compared with later ones.
@@ -740,14 +766,14 @@ pub(super) struct ChecksumLedger(HashMap<String, (String, String)>);
 
 impl ChecksumLedger {
     /// Records a checksum. Returns the mismatch if it differs from the first.
-    pub fn record_checksum(&mut self, seen: &RunResult, variant: &str) -> Option<FailureCause> {
-        let answer = seen.check.as_ref()?;
-        let (first, of) = self
+    pub fn record_checksum(&mut self, result: &RunResult, variant: &str) -> Option<FailureCause> {
+        let checksum = result.check.as_ref()?;
+        let (first, first_variant) = self
             .0
-            .entry(seen.case.id())
-            .or_insert_with(|| (answer.clone(), variant.to_owned()));
-        (first != answer).then(|| FailureCause::Invalid {
-            reason: format!("computed '{answer}' where '{of}' had computed '{first}'"),
+            .entry(result.case.id())
+            .or_insert_with(|| (checksum.clone(), variant.to_owned()));
+        (first != checksum).then(|| FailureCause::Invalid {
+            reason: format!("computed '{checksum}' where '{first_variant}' had computed '{first}'"),
         })
     }
 }

@@ -110,9 +110,9 @@ fn test_plan(file: &Path) -> SessionPlan {
 }
 
 fn test_session(plan: &SessionPlan, number: u64, machines: u32) -> Session {
-    let machine = |place: u32| SessionMachine {
-        id: format!("m{place}"),
-        name: format!("lab-{place}"),
+    let machine = |machine_index: u32| SessionMachine {
+        id: format!("m{machine_index}"),
+        name: format!("lab-{machine_index}"),
         ..SessionMachine::default()
     };
     Session {
@@ -180,7 +180,7 @@ struct SpoolAttempt {
 
 struct MergeHistory<'a> {
     dice: RandomSource,
-    whole: &'a SessionPlan,
+    whole_plan: &'a SessionPlan,
     parts: Vec<SessionPlan>,
     attempts: Vec<SpoolAttempt>,
     done: BTreeSet<usize>,
@@ -298,7 +298,7 @@ impl MergeHistory<'_> {
                     self.refused += u32::from(matches!(merged, MergeOutcome::Refused(_)));
                 }
                 SpoolItem::Decided { job, after, saved } => {
-                    let Some(known) = self.whole.jobs.get(job as usize) else {
+                    let Some(known) = self.whole_plan.jobs.get(job as usize) else {
                         continue;
                     };
                     let (origin, label) = (attempt.origin, &known.label);
@@ -311,7 +311,7 @@ impl MergeHistory<'_> {
                 }
                 SpoolItem::Ended(ending, true) if ending.reason.is_none() => {
                     for (job, saved) in std::mem::take(&mut attempt.decisions) {
-                        let label = &self.whole.jobs[job as usize].label;
+                        let label = &self.whole_plan.jobs[job as usize].label;
                         let decided =
                             merger.record_decision(attempt.origin, (job, None), label, saved);
                         assert!(decided.unwrap());
@@ -325,9 +325,9 @@ impl MergeHistory<'_> {
 
     /// Runs until all shards are complete. Returns how many blocks were refused.
     fn run_history(mut self, store: &mut Store, id: u64, folder: &Path) -> (i64, u32) {
-        let text = serde_json::to_string(self.whole).unwrap();
+        let text = serde_json::to_string(self.whole_plan).unwrap();
         let machines = self.parts.len() as u32;
-        let begun = test_session(self.whole, id, machines);
+        let begun = test_session(self.whole_plan, id, machines);
         let number = store.begin_merging(&begun, &text, &[]).unwrap().number();
         while self.done.len() < self.parts.len() {
             let parcel = self.dice.below(self.parts.len() as u64) as usize;
@@ -396,7 +396,7 @@ fn check_histories(count: u64) {
         let history = MergeHistory {
             parts: random_shards(&whole, &mut dice),
             dice,
-            whole: &whole,
+            whole_plan: &whole,
             attempts: Vec::new(),
             done: BTreeSet::new(),
             refused: 0,
@@ -428,20 +428,20 @@ impl StoppingRule for NeverSettle {
 /// inspects runs or not. Returns the stored session, and whether it had ended before.
 fn kill_and_resume(
     store: &mut Store,
-    whole: &SessionPlan,
+    whole_plan: &SessionPlan,
     events: u64,
     looks: bool,
 ) -> (String, bool) {
-    let text = serde_json::to_string(whole).unwrap();
+    let text = serde_json::to_string(whole_plan).unwrap();
     let id = 2 * events + u64::from(looks);
     let mut recorder = store
-        .begin_recording(&test_session(whole, id, 0), &text)
+        .begin_recording(&test_session(whole_plan, id, 0), &text)
         .unwrap();
     let number = recorder.number();
     let mut death = KillAfter(events);
     let observers: &mut [&mut dyn SessionObserver] = &mut [&mut recorder, &mut death];
     let ended = execute(
-        whole,
+        whole_plan,
         ExecuteOptions::default(),
         &mut NeverSettle { looks },
         observers,
@@ -453,7 +453,7 @@ fn kill_and_resume(
     }
     let done = store.finished_slots(number).unwrap();
     let failed = known.failures.iter().filter_map(|failure| failure.slot);
-    let begun = whole.begun_slots(&done);
+    let begun = whole_plan.begun_slots(&done);
     let orders = ExecuteOptions {
         failed_slots: failed.filter(|slot| done.contains(slot)).collect(),
         previous_runs: if looks {
@@ -467,7 +467,7 @@ fn kill_and_resume(
     };
     let mut recorder = store.resume_recording(number).unwrap();
     execute(
-        whole,
+        whole_plan,
         orders,
         &mut NeverSettle { looks },
         &mut [&mut recorder],

@@ -25,10 +25,10 @@ pub(super) fn draw_processor(plan: &SessionPlan, block: u32) -> Option<CpuSet> {
         .pin
         .clone()
         .or_else(|| CpuSet::usable_by_thread().ok())?;
-    let drawn = seed_of_step(!plan.design.seed, block) as usize % usable.cpus().len().max(1);
+    let index = seed_of_step(!plan.design.seed, block) as usize % usable.cpus().len().max(1);
     usable
         .cpus()
-        .get(drawn)
+        .get(index)
         .map(|&cpu| CpuSet::from_iter([cpu]))
 }
 
@@ -38,22 +38,22 @@ pub(super) fn run_concurrently(
     perform: impl Fn(&PlanSlot) -> RunOutcome + Sync,
 ) -> Vec<RunOutcome> {
     let perform = &perform;
-    let in_turns = |slot| {
+    let run_with_slice = |slot| {
         // Children inherit the slice from the starting thread. Kernels without custom slices use
         // their shorter default.
         let _ = PAIR_TIME_SLICE.apply();
         perform(slot)
     };
     thread::scope(|scope| {
-        let running: Vec<_> = slots
+        let threads: Vec<_> = slots
             .iter()
-            .map(|slot| scope.spawn(move || in_turns(slot)))
+            .map(|slot| scope.spawn(move || run_with_slice(slot)))
             .collect();
-        let ended = running.into_iter().map(|thread| match thread.join() {
+        let outcomes = threads.into_iter().map(|thread| match thread.join() {
             Ok(attempt) => attempt,
             Err(panic) => std::panic::resume_unwind(panic),
         });
-        ended.collect()
+        outcomes.collect()
     })
 }
 
@@ -63,17 +63,17 @@ pub(super) fn run_concurrently(
 /// # Errors
 /// Fails if the observation has no processor time.
 pub(super) fn prefer_processor_time(
-    seen: &mut RunResult,
+    result: &mut RunResult,
     order: RunOrder,
 ) -> Result<(), FailureCause> {
     let is_processor_time = |name: &str| name == Metric::CPU_TIME;
     if order == RunOrder::Paired {
-        (seen.samples).retain(|sample| is_processor_time(&sample.metric));
-        (seen.metrics).retain(|metric| is_processor_time(&metric.name));
+        (result.samples).retain(|sample| is_processor_time(&sample.metric));
+        (result.metrics).retain(|metric| is_processor_time(&metric.name));
     }
-    (seen.samples).sort_by_key(|sample| !is_processor_time(&sample.metric));
-    (seen.metrics).sort_by_key(|metric| !is_processor_time(&metric.name));
-    match seen.samples.first() {
+    (result.samples).sort_by_key(|sample| !is_processor_time(&sample.metric));
+    (result.metrics).sort_by_key(|metric| !is_processor_time(&metric.name));
+    match result.samples.first() {
         Some(sample) if is_processor_time(&sample.metric) => Ok(()),
         _ => Err(FailureCause::Invalid {
             reason: "reports no processor time, which the comparison needs".to_owned(),

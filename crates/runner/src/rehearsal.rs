@@ -1,5 +1,5 @@
-//! Runs a job once, briefly and unrecorded: does its program start, and which metrics does it
-//! report?
+//! Runs a job once, briefly and without recording it, to find out whether its program starts and
+//! which metrics it reports.
 
 use crate::execute::{perform_slot, run_context};
 use crate::pairs;
@@ -35,19 +35,19 @@ pub fn rehearse(plan: &SessionPlan, job: usize, variant: usize) -> RehearsalResu
         repeated: 0,
         build: None,
     };
-    let mut setting = run_context(plan, &slot, plan.pin.as_ref(), None);
-    (setting.samples, setting.is_series, setting.counting) = (SHORTEST, false, None);
-    let attempt = perform_slot(plan, &slot, &setting);
+    let mut context = run_context(plan, &slot, plan.pin.as_ref(), None);
+    (context.samples, context.is_series, context.counting) = (SHORTEST, false, None);
+    let attempt = perform_slot(plan, &slot, &context);
     let mut rehearsal = RehearsalResult {
         failure: attempt.failure,
         ..RehearsalResult::default()
     };
-    for mut seen in attempt.observations {
+    for mut result in attempt.observations {
         if plan.sampling.clock == ComparedClock::Cpu {
             // A job without processor time fails in every run, and is reported there.
-            let _ = pairs::prefer_processor_time(&mut seen, plan.design.order);
+            let _ = pairs::prefer_processor_time(&mut result, plan.design.order);
         }
-        let names = seen.metrics.into_iter().map(|metric| metric.name);
+        let names = result.metrics.into_iter().map(|metric| metric.name);
         rehearsal.metrics.extend(names);
     }
     rehearsal

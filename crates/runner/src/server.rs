@@ -1,9 +1,10 @@
 //! A local server: when it is ready, and whether it is the process that listens.
 //!
-//! Decides whose responses are measured. Must not know the requests. Start at [`wait_until_ready`],
-//! which every server goes through, or at [`LoadServer::start`] for the server of a load.
+//! Decides whose responses are measured. Knows nothing about the requests. Start at
+//! [`wait_until_ready`], which every server goes through, or at [`LoadServer::start`] for the
+//! server of a load.
 
-use crate::load::{ServerOutcome, UNLIMITED, format_address as shown};
+use crate::load::{ServerOutcome, UNLIMITED, format_address as format_server_address};
 use anyhow::{Context, bail};
 use speedwell_load::load::ServerAddress;
 use speedwell_process::{self as process, ProcessEnd, ProcessSpec, ServiceProcess};
@@ -48,14 +49,14 @@ impl StartFailure {
             StartFailure::Interrupted => "interrupted".to_owned(),
             StartFailure::Ended => "it ended before it was ready".to_owned(),
             StartFailure::Never(reason) => reason.clone(),
-            StartFailure::TooSlow(why) => {
-                format!("not ready within {} s: {why}", limit.as_secs_f64())
+            StartFailure::TooSlow(missing) => {
+                format!("not ready within {} s: {missing}", limit.as_secs_f64())
             }
         }
     }
 }
 
-/// Polls `look` until it succeeds, at most for `limit` by the clock of the service. Returns its
+/// Polls `check` until it succeeds, at most for `limit` by the clock of the service. Returns its
 /// result and the real time since `begin`, in nanoseconds.
 ///
 /// # Errors
@@ -64,10 +65,10 @@ pub fn wait_until_ready<T>(
     service: &ServiceProcess,
     begin: Instant,
     limit: Duration,
-    mut look: impl FnMut() -> Result<T, ReadinessFailure>,
+    mut check: impl FnMut() -> Result<T, ReadinessFailure>,
 ) -> Result<(T, u64), StartFailure> {
     let clock = service.clock();
-    let until = clock.now() + limit;
+    let deadline = clock.now() + limit;
     loop {
         if process::is_interrupt_requested() {
             return Err(StartFailure::Interrupted);
@@ -75,13 +76,13 @@ pub fn wait_until_ready<T>(
         if service.has_ended() {
             return Err(StartFailure::Ended);
         }
-        let why = match look() {
-            Ok(found) => return Ok((found, begin.elapsed().as_nanos() as u64)),
-            Err(ReadinessFailure::Never(why)) => return Err(StartFailure::Never(why)),
-            Err(ReadinessFailure::NotYet(why)) => why,
+        let missing = match check() {
+            Ok(result) => return Ok((result, begin.elapsed().as_nanos() as u64)),
+            Err(ReadinessFailure::Never(reason)) => return Err(StartFailure::Never(reason)),
+            Err(ReadinessFailure::NotYet(missing)) => missing,
         };
-        if clock.now() > until {
-            return Err(StartFailure::TooSlow(why));
+        if clock.now() > deadline {
+            return Err(StartFailure::TooSlow(missing));
         }
         clock.wait(POLL_INTERVAL);
     }
@@ -183,7 +184,7 @@ impl LoadServer {
                 bail!("interrupted while the server '{command}' was starting")
             }
             Err(StartFailure::Ended) => Err(early_exit_error(service, command)),
-            Err(StartFailure::Never(why)) => bail!(why),
+            Err(StartFailure::Never(reason)) => bail!(reason),
             Err(StartFailure::TooSlow(_)) => {
                 Err(start_timeout_error(service, command, limit, addresses))
             }
@@ -262,7 +263,7 @@ fn check_not_in_use(addresses: &[ServerAddress]) -> anyhow::Result<()> {
             bail!(
                 "'{}' is already in use by {names}: its responses would be mistaken for those of \
                  the server that --serve starts\nhint: stop it, or leave out --serve to load it",
-                shown(address)
+                format_server_address(address)
             );
         }
     }
@@ -282,7 +283,7 @@ fn check_owner(
             return Ok(Some(format!(
                 "'{}' is on another machine: Speedwell cannot check that its responses come from \
                  the started server.",
-                shown(address)
+                format_server_address(address)
             )));
         }
         ListenerOwner::Nobody => process::names_of(&[]),
@@ -291,7 +292,7 @@ fn check_owner(
     Err(format!(
         "'{}' is served by {names}, which '{command}' did not start\nhint: a server must stay in \
          the foreground; to load another program, start it yourself and leave out --serve",
-        shown(address)
+        format_server_address(address)
     ))
 }
 
@@ -320,7 +321,7 @@ fn start_timeout_error(
     limit: Duration,
     addresses: &[ServerAddress],
 ) -> anyhow::Error {
-    let places: Vec<String> = addresses.iter().map(shown).collect();
+    let addresses_text: Vec<String> = addresses.iter().map(format_server_address).collect();
     let tail = service
         .stop_and_wait()
         .map(|outcome| outcome.stderr.last_lines(TAIL_LINES));
@@ -328,7 +329,7 @@ fn start_timeout_error(
         "the server '{}' did not accept connections at {} within {} s{}\n\
          hint: is that the address it serves? --serve-timeout gives it more time",
         command,
-        places.join(", "),
+        addresses_text.join(", "),
         limit.as_secs_f64(),
         quote_output(&tail.unwrap_or_default())
     )

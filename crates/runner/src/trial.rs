@@ -16,56 +16,56 @@ enum TrialEvent {
     Ended(usize, Box<RunOutcome>),
 }
 
-/// Executes each job of `plan` once under its first variant, for an experiment under all, `at_once`
-/// jobs at a time since nothing is measured.
+/// Executes each job of `plan` once under its first variant, or under all variants for an
+/// experiment, `max_threads` jobs at a time since nothing is measured.
 ///
 /// # Errors
 /// Fails if an observer failed. Failures of tried programs are events, not errors.
 pub fn try_all(
     plan: &SessionPlan,
-    at_once: usize,
+    max_threads: usize,
     fail_fast: bool,
     observers: &mut [&mut dyn SessionObserver],
 ) -> anyhow::Result<SessionEnd> {
-    let mut tell = |event: &SessionEvent<'_>| {
+    let mut emit = |event: &SessionEvent<'_>| {
         observers
             .iter_mut()
             .try_for_each(|observer| observer.observe(event))
     };
     let experiment = plan.experiment()?;
-    let (next, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let (next_slot, stop) = (AtomicUsize::new(0), AtomicBool::new(false));
     let variants = count_tried_variants(plan);
     let count = plan.jobs.len() * variants;
-    tell(&SessionEvent::Started {
+    emit(&SessionEvent::Started {
         runs: count,
         is_upper_bound: false,
         cases: count,
         done: 0,
     })?;
-    let mut ended = SessionEnd::Complete;
+    let mut session_end = SessionEnd::Complete;
     std::thread::scope(|scope| {
         let (sender, receiver) = mpsc::channel();
-        for _ in 0..at_once.min(count) {
+        for _ in 0..max_threads.min(count) {
             let sender = sender.clone();
-            scope.spawn(|| run_worker(plan, experiment.as_ref(), &next, &stop, sender));
+            scope.spawn(|| run_worker(plan, experiment.as_ref(), &next_slot, &stop, sender));
         }
         drop(sender);
         for event in receiver {
-            let failed = emit_trial_event(plan, event, &mut tell)?;
+            let failed = emit_trial_event(plan, event, &mut emit)?;
             if failed && fail_fast {
                 stop.store(true, Ordering::Relaxed);
-                ended = SessionEnd::Failed;
+                session_end = SessionEnd::Failed;
             }
         }
         anyhow::Ok(())
     })?;
     if is_interrupt_requested() {
-        ended = SessionEnd::Interrupted;
+        session_end = SessionEnd::Interrupted;
     }
-    tell(&SessionEvent::Finished {
-        interrupted: ended != SessionEnd::Complete,
+    emit(&SessionEvent::Finished {
+        interrupted: session_end != SessionEnd::Complete,
     })?;
-    Ok(ended)
+    Ok(session_end)
 }
 
 /// Number of variants tried: all for an experiment, because its variants differ in more than the
@@ -81,21 +81,21 @@ fn count_tried_variants(plan: &SessionPlan) -> usize {
 fn run_worker(
     plan: &SessionPlan,
     experiment: Option<&Experiment>,
-    next: &AtomicUsize,
+    next_slot: &AtomicUsize,
     stop: &AtomicBool,
     sender: mpsc::Sender<TrialEvent>,
 ) {
     let variants = count_tried_variants(plan);
     while !stop.load(Ordering::Relaxed) && !is_interrupt_requested() {
-        let at = next.fetch_add(1, Ordering::Relaxed);
-        let Some(job) = plan.jobs.get(at / variants) else {
+        let slot = next_slot.fetch_add(1, Ordering::Relaxed);
+        let Some(job) = plan.jobs.get(slot / variants) else {
             return;
         };
-        let variant = &plan.variants[at % variants];
-        let setting = RunContext {
+        let variant = &plan.variants[slot % variants];
+        let context = RunContext {
             variant,
             program: harness::resolve_program_for(&job.source, variant),
-            slot: at as u32,
+            slot: slot as u32,
             ordinal: 0,
             repeated: 0,
             counting: None,
@@ -111,9 +111,9 @@ fn run_worker(
             kept: None,
         };
         // A closed channel means that the receiver has stopped.
-        if sender.send(TrialEvent::Begins(at)).is_err()
+        if sender.send(TrialEvent::Begins(slot)).is_err()
             || sender
-                .send(TrialEvent::Ended(at, Box::new(try_job(job, &setting))))
+                .send(TrialEvent::Ended(slot, Box::new(try_job(job, &context))))
                 .is_err()
         {
             return;
@@ -124,14 +124,14 @@ fn run_worker(
 /// Performs a job with the small values of a trial; if it fails, retries with the regular values.
 /// Speedwell chose the small ones, so a conflict with another parameter says nothing about the
 /// file.
-fn try_job(job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
+fn try_job(job: &BenchmarkJob, context: &RunContext<'_>) -> RunOutcome {
     let harness = harness::harness_for(job.source.kind);
-    let perform = |job: &BenchmarkJob| harness.perform_job(&job.under(setting.variant), setting);
+    let perform = |job: &BenchmarkJob| harness.perform_job(&job.under(context.variant), context);
     let attempt = perform(job);
-    let broken = |failure: &StepFailure| !failure.cause.is_skip();
+    let has_failed = |failure: &StepFailure| !failure.cause.is_skip();
     match &job.measured {
         Some(measured)
-            if attempt.failure.as_ref().is_some_and(broken) && !is_interrupt_requested() =>
+            if attempt.failure.as_ref().is_some_and(has_failed) && !is_interrupt_requested() =>
         {
             perform(measured)
         }
@@ -143,21 +143,21 @@ fn try_job(job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
 fn emit_trial_event(
     plan: &SessionPlan,
     event: TrialEvent,
-    tell: &mut dyn FnMut(&SessionEvent<'_>) -> anyhow::Result<()>,
+    emit: &mut dyn FnMut(&SessionEvent<'_>) -> anyhow::Result<()>,
 ) -> anyhow::Result<bool> {
     let variants = count_tried_variants(plan);
-    let name = |at: usize| &plan.variants[at % variants].name;
-    let (at, attempt) = match event {
-        TrialEvent::Begins(at) => {
-            let (label, variant) = (&plan.jobs[at / variants].label, name(at));
-            tell(&SessionEvent::RunStarted {
-                slot: at as u32,
+    let name = |slot: usize| &plan.variants[slot % variants].name;
+    let (slot, attempt) = match event {
+        TrialEvent::Begins(slot) => {
+            let (label, variant) = (&plan.jobs[slot / variants].label, name(slot));
+            emit(&SessionEvent::RunStarted {
+                slot: slot as u32,
                 label,
                 variant,
             })?;
             return Ok(false);
         }
-        TrialEvent::Ended(at, attempt) => (at, *attempt),
+        TrialEvent::Ended(slot, attempt) => (slot, *attempt),
     };
     if attempt.interrupted {
         return Ok(false);
@@ -167,11 +167,11 @@ fn emit_trial_event(
     let failed_at_stage =
         |failure: &StepFailure| matches!(failure.cause, FailureCause::Stage { .. });
     let works = !attempt.failure.as_ref().is_some_and(failed_at_stage);
-    for seen in attempt.observations.into_iter().filter(|_| works) {
-        tell(&SessionEvent::RunFinished(&Run {
-            case: Arc::new(seen.case),
-            variant: Arc::from(name(at).as_str()),
-            slot: at as u32,
+    for result in attempt.observations.into_iter().filter(|_| works) {
+        emit(&SessionEvent::RunFinished(&Run {
+            case: Arc::new(result.case),
+            variant: Arc::from(name(slot).as_str()),
+            slot: slot as u32,
             block: 0,
             build: None,
             started_unix_ms: attempt.started_unix_ms,
@@ -180,15 +180,15 @@ fn emit_trial_event(
             surroundings: None,
             disturbed: None,
             machine: None,
-            samples: seen.samples,
-            notes: seen.notes,
+            samples: result.samples,
+            notes: result.notes,
             load: None,
         }))?;
     }
     if let Some(failure) = &attempt.failure {
-        tell(&SessionEvent::Failed(failure))?;
+        emit(&SessionEvent::Failed(failure))?;
     }
-    tell(&SessionEvent::SlotsDone(&[at as u32]))?;
+    emit(&SessionEvent::SlotsDone(&[slot as u32]))?;
     Ok(attempt
         .failure
         .is_some_and(|failure| !failure.cause.is_skip()))

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// Files up to this size are compared by content if their metadata changed, so that rewriting
 /// identical content does not count as a change.
-const LARGEST_READ_BYTES: u64 = 1 << 20;
+const MAX_READ_BYTES: u64 = 1 << 20;
 
 /// Metadata that distinguishes two states of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,13 +78,13 @@ impl CodeFile {
     }
 
     fn has_changed(&mut self) -> bool {
-        let now = FileStamp::read_metadata(&self.path);
-        if now == self.stamp {
+        let current = FileStamp::read_metadata(&self.path);
+        if current == self.stamp {
             return false;
         }
         let is_same = self.content.is_some() && hash_content(&self.path) == self.content;
         if is_same {
-            self.stamp = now;
+            self.stamp = current;
         }
         !is_same
     }
@@ -92,11 +92,11 @@ impl CodeFile {
 
 impl FileStamp {
     fn read_metadata(path: &Path) -> Option<FileStamp> {
-        let data = fs::metadata(path).ok()?;
+        let metadata = fs::metadata(path).ok()?;
         Some(FileStamp {
-            bytes: data.len(),
-            modified: (data.mtime(), data.mtime_nsec()),
-            inode: data.ino(),
+            bytes: metadata.len(),
+            modified: (metadata.mtime(), metadata.mtime_nsec()),
+            inode: metadata.ino(),
         })
     }
 }
@@ -104,7 +104,7 @@ impl FileStamp {
 /// Hashes the content of a small file.
 fn hash_content(path: &Path) -> Option<u64> {
     let size = fs::metadata(path).ok()?.len();
-    if size > LARGEST_READ_BYTES {
+    if size > MAX_READ_BYTES {
         return None;
     }
     let mut hasher = DefaultHasher::new();

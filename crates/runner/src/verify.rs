@@ -1,4 +1,5 @@
-//! Sends a single request: is this the intended server, and is its response correct?
+//! Sends a single request to check that this is the intended server and that its response is
+//! correct.
 //!
 //! Start at [`verify_target`] for the probe before a load, at [`check_response`] for the rules of
 //! an experiment.
@@ -43,11 +44,11 @@ pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeResult)>
         let probe = generator::send_probe(&job.load, process::interrupt_flag())
             .map_err(|error| no_response_error(&job, error))?;
         let is_redirect = (300..400).contains(&probe.status) && probe.location.is_some();
-        let to = probe
+        let location = probe
             .location
             .clone()
             .filter(|_| job.spec.location && is_redirect);
-        let Some(to) = to else {
+        let Some(location) = location else {
             ensure!(probe.is_success, describe_no_success(&job, &probe));
             return Ok((
                 job,
@@ -63,21 +64,21 @@ pub fn verify_target(mut job: LoadJob) -> anyhow::Result<(LoadJob, ProbeResult)>
             "'{}' redirects more than {MAX_REDIRECTS} times",
             redirected_from[0]
         );
-        job = follow_redirect(&job, &to)?;
+        job = follow_redirect(&job, &location)?;
     }
 }
 
-fn follow_redirect(job: &LoadJob, to: &str) -> anyhow::Result<LoadJob> {
+fn follow_redirect(job: &LoadJob, location: &str) -> anyhow::Result<LoadJob> {
     let url = job
         .url
-        .join(to)
-        .with_context(|| format!("'{}' redirects to '{to}'", job.url))?;
-    let leaves = url.host != job.url.host;
+        .join(location)
+        .with_context(|| format!("'{}' redirects to '{location}'", job.url))?;
+    let changes_host = url.host != job.url.host;
     let names = job.load.kinds.kinds().iter().flat_map(|kind| &kind.headers);
-    let secret = names
+    let secret_name = names
         .map(|(name, _)| name)
         .find(|name| SECRET_HEADERS.contains(&name.to_ascii_lowercase().as_str()));
-    if let (true, Some(name)) = (leaves, secret) {
+    if let (true, Some(name)) = (changes_host, secret_name) {
         bail!(
             "'{}' redirects to another host, '{url}', but '{name}' was given for the first one\n\
              hint: load '{url}' itself",
@@ -92,7 +93,7 @@ fn follow_redirect(job: &LoadJob, to: &str) -> anyhow::Result<LoadJob> {
 }
 
 fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
-    let place: Vec<String> = job
+    let addresses: Vec<String> = job
         .load
         .target
         .addresses
@@ -128,7 +129,7 @@ fn no_response_error(job: &LoadJob, error: ProbeError) -> anyhow::Error {
     let context = format!(
         "no response from '{}' ({}){hint}",
         job.url,
-        place.join(", ")
+        addresses.join(", ")
     );
     anyhow::Error::new(error).context(context)
 }
@@ -143,7 +144,7 @@ fn describe_no_success(job: &LoadJob, probe: &ProbeResponse) -> String {
         );
     }
     let redirect = match &probe.location {
-        Some(to) => format!("it redirects to '{to}': -L follows; "),
+        Some(location) => format!("it redirects to '{location}': -L follows; "),
         None => String::new(),
     };
     format!(
@@ -166,8 +167,8 @@ pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Resu
         url: url.clone(),
         ..load.clone()
     })?;
-    let is_good = |(from, to): &(u16, u16)| (*from..=*to).contains(&probe.status);
-    if !rules.statuses.iter().any(is_good) {
+    let contains_status = |(from, to): &(u16, u16)| (*from..=*to).contains(&probe.status);
+    if !rules.statuses.iter().any(contains_status) {
         return Err(format!(
             "'{url}' answered {}{}",
             probe.status,
@@ -179,7 +180,10 @@ pub fn check_response(rules: &ResponseCheck, load: &LoadSpec, url: &str) -> Resu
         .as_ref()
         .and_then(|rule| body_violation(rule, &probe))
     {
-        Some(why) => Err(format!("the body of '{url}' {why}{}", body_excerpt(&probe))),
+        Some(violation) => Err(format!(
+            "the body of '{url}' {violation}{}",
+            body_excerpt(&probe)
+        )),
         None => Ok(()),
     }
 }
@@ -198,26 +202,28 @@ pub fn send_get(url: &str) -> Result<ProbeResponse, String> {
 /// Sends one request of a load.
 fn send_single_request(spec: &LoadSpec) -> Result<ProbeResponse, String> {
     let single = spec.clone().single_request();
-    // A single request involves no random choice.
+    // The seed is unused: a single request involves no random choice.
     let job = load::build_job(&single, 0, LoadShare::ONLY).map_err(|error| format!("{error:#}"))?;
     generator::send_probe(&job.load, process::interrupt_flag())
         .map_err(|error| format!("no response from '{}': {error}", spec.url))
 }
 
-/// The URL with another path.
+/// Returns the URL with another path.
 pub fn replace_path(url: &str, path: &str) -> String {
-    let host = url.find("://").map_or(0, |at| at + 3);
-    let end = url[host..].find('/').map_or(url.len(), |at| host + at);
-    format!("{}/{}", &url[..end], path.trim_start_matches('/'))
+    let host_start = url.find("://").map_or(0, |index| index + 3);
+    let path_start = url[host_start..]
+        .find('/')
+        .map_or(url.len(), |index| host_start + index);
+    format!("{}/{}", &url[..path_start], path.trim_start_matches('/'))
 }
 
 fn body_excerpt(probe: &ProbeResponse) -> String {
     if probe.body.is_empty() {
         return String::new();
     }
-    let shown = &probe.body[..probe.body.len().min(MAX_SHOWN_BYTES)];
-    let shown = String::from_utf8_lossy(shown);
-    format!("; it begins with '{}'", shown.trim_end())
+    let excerpt = &probe.body[..probe.body.len().min(MAX_SHOWN_BYTES)];
+    let excerpt = String::from_utf8_lossy(excerpt);
+    format!("; it begins with '{}'", excerpt.trim_end())
 }
 
 /// Explains how a body violates the rule, if it does.
@@ -229,29 +235,29 @@ fn body_violation(rule: &BodyRule, probe: &ProbeResponse) -> Option<String> {
     };
     match rule {
         BodyRule::Regex(pattern) => match Regex::new(pattern) {
-            Ok(known) => (!known.is_match(&text)).then(|| format!("does not match '{pattern}'")),
+            Ok(regex) => (!regex.is_match(&text)).then(|| format!("does not match '{pattern}'")),
             Err(error) => Some(format!("cannot be matched with '{pattern}': {error}")),
         },
-        BodyRule::Contains(part) => {
-            (!text.contains(part.as_str())).then(|| format!("does not contain '{part}'"))
+        BodyRule::Contains(substring) => {
+            (!text.contains(substring.as_str())).then(|| format!("does not contain '{substring}'"))
         }
-        BodyRule::Json(wanted) => match json() {
-            Ok(found) => (found != *wanted).then(|| format!("is not {wanted}")),
-            Err(why) => Some(why),
+        BodyRule::Json(expected) => match json() {
+            Ok(actual) => (actual != *expected).then(|| format!("is not {expected}")),
+            Err(error) => Some(error),
         },
         BodyRule::JsonLength(count) => match json() {
-            Ok(found) => {
-                let length = found
+            Ok(actual) => {
+                let length = actual
                     .as_array()
                     .map(Vec::len)
-                    .or(found.as_object().map(serde_json::Map::len));
-                let is_so = length.is_some_and(|length| length as u64 == *count);
-                (!is_so).then(|| match length {
+                    .or(actual.as_object().map(serde_json::Map::len));
+                let has_count = length.is_some_and(|length| length as u64 == *count);
+                (!has_count).then(|| match length {
                     Some(length) => format!("has {length} entries instead of {count}"),
                     None => "is neither an array nor an object".to_owned(),
                 })
             }
-            Err(why) => Some(why),
+            Err(error) => Some(error),
         },
         BodyRule::Bytes(count) => (probe.body_bytes != *count)
             .then(|| format!("has {} bytes instead of {count}", probe.body_bytes)),

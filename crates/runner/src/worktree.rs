@@ -7,7 +7,7 @@
 //! Decides which folder belongs to a revision and its build command, when a build is reused, and
 //! which ones are evicted. A lock on the folder around a worktree means that it is being built
 //! (exclusive) or measured (shared); the kernel releases it with the process, so leftovers of a
-//! killed process are unlocked and unfinished. Must not know about measurements. Start at
+//! killed process are unlocked and unfinished. Knows nothing about measurements. Start at
 //! [`Checkout::find`], then [`prepare_worktree`].
 
 use anyhow::{Context, Result, bail, ensure};
@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime};
 /// Maximum number of worktrees kept, including those in use.
 const MAX_WORKTREES: usize = 8;
 
-/// Timeout of a query to git; one that exceeds it counts as failed.
+/// Timeout of a query to git; a query that exceeds it counts as failed.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Timeout of a checkout: a large repository takes long on a busy machine.
@@ -86,41 +86,42 @@ impl Checkout {
     ///
     /// # Errors
     /// Fails if there is none, or git is missing.
-    pub fn find(here: &Path) -> Result<Checkout> {
-        let ask = |question: &[&str]| query_git(here, &[&["rev-parse"], question].concat());
-        let root = ask(&["--show-toplevel"]).map_err(|error| {
-            let is_answer = matches!(error, GitError::Says(_));
+    pub fn find(folder: &Path) -> Result<Checkout> {
+        let rev_parse =
+            |arguments: &[&str]| query_git(folder, &[&["rev-parse"], arguments].concat());
+        let root = rev_parse(&["--show-toplevel"]).map_err(|error| {
+            let is_git_error = matches!(error, GitError::Says(_));
             let error = anyhow::Error::new(error);
-            if is_answer {
-                let shown = here.display();
+            if is_git_error {
+                let displayed = folder.display();
                 error.context(format!(
-                    "'{shown}' is not in a checkout of a git repository"
+                    "'{displayed}' is not in a checkout of a git repository"
                 ))
             } else {
                 error
             }
         })?;
-        let repository = ask(&["--git-common-dir"])?;
+        let repository = rev_parse(&["--git-common-dir"])?;
         Ok(Checkout {
-            inside: ask(&["--show-prefix"])?.into(),
-            repository: here.join(repository).canonicalize()?,
+            inside: rev_parse(&["--show-prefix"])?.into(),
+            repository: folder.join(repository).canonicalize()?,
             root: root.into(),
         })
     }
 
-    /// Resolves a revision as typed to a commit.
+    /// Resolves a typed revision to a commit.
     ///
     /// # Errors
     /// Fails if there is none; the message suggests the nearest known name.
     pub fn resolve_commit(&self, typed: &str) -> Result<ResolvedCommit> {
-        let ask = |what: &str| {
-            let name = format!("{typed}{what}");
-            let question = ["rev-parse", "--verify", "--end-of-options", &name];
-            query_git(&self.root, &question)
+        let rev_parse = |suffix: &str| {
+            let name = format!("{typed}{suffix}");
+            let arguments = ["rev-parse", "--verify", "--end-of-options", &name];
+            query_git(&self.root, &arguments)
         };
-        match ask("^{commit}") {
+        match rev_parse("^{commit}") {
             Ok(id) => Ok(ResolvedCommit {
-                tree: ask("^{tree}")?,
+                tree: rev_parse("^{tree}")?,
                 id,
             }),
             Err(GitError::Says(_)) => {
@@ -143,7 +144,7 @@ impl Checkout {
         let base = typed.split(['~', '^', '@', ':']).next().unwrap_or_default();
         let is_too_old = names.iter().any(|name| name == base);
         match nearest_name(typed, &names) {
-            Some(near) if !is_too_old => format!("\nhint: did you mean '{near}'?"),
+            Some(nearest) if !is_too_old => format!("\nhint: did you mean '{nearest}'?"),
             _ if is_shallow => {
                 "\nhint: this clone is shallow; 'git fetch --unshallow' brings older revisions"
                     .into()
@@ -155,8 +156,8 @@ impl Checkout {
 
     /// Whether tracked files differ from the commit that is checked out.
     pub fn has_changes(&self) -> bool {
-        let question = ["status", "--porcelain", "--untracked-files=no"];
-        query_git(&self.root, &question).is_ok_and(|changes| !changes.is_empty())
+        let arguments = ["status", "--porcelain", "--untracked-files=no"];
+        query_git(&self.root, &arguments).is_ok_and(|changes| !changes.is_empty())
     }
 
     /// Describes the worktree of a commit; [`prepare_worktree`] creates it.
@@ -235,29 +236,37 @@ pub fn release_worktree(worktree: &VariantWorktree) {
     }
 }
 
-/// Replaces files of the worktree with these texts, and restores files that an earlier session
+/// Replaces the contents of files of the worktree, and restores files that an earlier session
 /// replaced.
 ///
 /// # Errors
-/// Fails if a file cannot be written, or another process measures with a different text of it.
-pub fn replace_files(worktree: &VariantWorktree, wanted: &[(PathBuf, Vec<u8>)]) -> Result<()> {
+/// Fails if a file cannot be written, or another process measures with different contents of it.
+pub fn replace_files(
+    worktree: &VariantWorktree,
+    replacements: &[(PathBuf, Vec<u8>)],
+) -> Result<()> {
     let entry = WorktreeEntry::of_worktree(worktree)?;
     loop {
         let others: Vec<PathBuf> = entry
             .replaced_files()
             .into_iter()
-            .filter(|path| wanted.iter().all(|(known, _)| known != path))
+            .filter(|path| {
+                replacements
+                    .iter()
+                    .all(|(replacement, _)| replacement != path)
+            })
             .collect();
-        let lacks = |(path, text): &&(PathBuf, Vec<u8>)| fs::read(path).ok().as_ref() != Some(text);
-        let lacking: Vec<_> = wanted.iter().filter(lacks).collect();
-        if others.is_empty() && lacking.is_empty() {
+        let differs =
+            |(path, content): &&(PathBuf, Vec<u8>)| fs::read(path).ok().as_ref() != Some(content);
+        let different: Vec<_> = replacements.iter().filter(differs).collect();
+        if others.is_empty() && different.is_empty() {
             return Ok(());
         }
         let locks = held_locks();
         let lock = locks.iter().find(|(folder, _)| *folder == entry.0);
         let (_, lock) = lock.context("a worktree is made before files are put into it")?;
         if lock.try_lock().is_err() {
-            let mut files = lacking.iter().map(|(path, _)| path).chain(&others);
+            let mut files = different.iter().map(|(path, _)| path).chain(&others);
             let file = files
                 .next()
                 .and_then(|path| path.strip_prefix(&worktree.folder).ok());
@@ -268,9 +277,9 @@ pub fn replace_files(worktree: &VariantWorktree, wanted: &[(PathBuf, Vec<u8>)]) 
                 file.unwrap_or(Path::new("")).display()
             );
         }
-        entry.replace_and_restore(worktree, &others, wanted)?;
-        // Before the lock is shared again, another process may replace files in turn, so check
-        // everything once more.
+        entry.replace_and_restore(worktree, &others, replacements)?;
+        // Between the two locks, another process may replace files in turn, so check everything
+        // once more.
         lock.lock_shared()?;
     }
 }
@@ -279,28 +288,29 @@ pub fn replace_files(worktree: &VariantWorktree, wanted: &[(PathBuf, Vec<u8>)]) 
 /// files that git ignores in the checkout, and files in no commit that the build of the worktree
 /// has produced.
 pub fn find_artifacts(worktree: &VariantWorktree, files: &[PathBuf]) -> BTreeSet<PathBuf> {
-    let inside = |path: &&PathBuf| path.starts_with(&worktree.checkout) && path.is_file();
-    let own: Vec<PathBuf> = files.iter().filter(inside).cloned().collect();
+    let is_inside = |path: &&PathBuf| path.starts_with(&worktree.checkout) && path.is_file();
+    let checkout_files: Vec<PathBuf> = files.iter().filter(is_inside).cloned().collect();
     let ignored = ["--others", "--ignored", "--exclude-standard"];
-    let mut found: BTreeSet<PathBuf> = list_files(&worktree.checkout, &ignored, &own);
+    let mut artifacts: BTreeSet<PathBuf> =
+        list_files(&worktree.checkout, &ignored, &checkout_files);
     if let (Some(_), Ok(entry)) = (&worktree.build, WorktreeEntry::of_worktree(worktree)) {
-        let there: Vec<PathBuf> = files
+        let worktree_files: Vec<PathBuf> = files
             .iter()
             .filter_map(|file| worktree.path_of(file))
             .collect();
-        let placed = entry.replaced_files();
-        let is_made = |path: &PathBuf| {
-            !placed.contains(path) || entry.original_path(worktree, path).is_file()
+        let replaced = entry.replaced_files();
+        let is_built_here = |path: &PathBuf| {
+            !replaced.contains(path) || entry.original_path(worktree, path).is_file()
         };
-        let made = list_files(&worktree.folder, &["--others"], &there)
+        let built = list_files(&worktree.folder, &["--others"], &worktree_files)
             .into_iter()
-            .filter(is_made);
-        found.extend(made.filter_map(|path| {
+            .filter(is_built_here);
+        artifacts.extend(built.filter_map(|path| {
             let inside = path.strip_prefix(&worktree.folder).ok()?;
             Some(worktree.checkout.join(inside))
         }));
     }
-    found
+    artifacts
 }
 
 /// Returns which of the checkout's files its last commit or the index holds.
@@ -309,22 +319,22 @@ pub fn find_tracked(checkout: &Path, files: &[PathBuf]) -> BTreeSet<PathBuf> {
 }
 
 /// Returns which of the files `git ls-files` lists with these options.
-fn list_files(folder: &Path, which: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
-    const AT_ONCE: usize = 200;
-    let mut found = BTreeSet::new();
-    for chunk in files.chunks(AT_ONCE) {
+fn list_files(folder: &Path, options: &[&str], files: &[PathBuf]) -> BTreeSet<PathBuf> {
+    const MAX_FILES: usize = 200;
+    let mut listed = BTreeSet::new();
+    for chunk in files.chunks(MAX_FILES) {
         let names = chunk.iter().filter_map(|file| file.to_str());
-        let words: Vec<&str> = ["--literal-pathspecs", "ls-files", "-z"]
+        let arguments: Vec<&str> = ["--literal-pathspecs", "ls-files", "-z"]
             .into_iter()
-            .chain(which.iter().copied())
+            .chain(options.iter().copied())
             .chain(["--"])
             .chain(names)
             .collect();
-        let answer = query_git(folder, &words).unwrap_or_default();
-        let paths = answer.split('\0').filter(|path| !path.is_empty());
-        found.extend(paths.map(|path| folder.join(path)));
+        let output = query_git(folder, &arguments).unwrap_or_default();
+        let paths = output.split('\0').filter(|path| !path.is_empty());
+        listed.extend(paths.map(|path| folder.join(path)));
     }
-    found
+    listed
 }
 
 fn held_locks() -> MutexGuard<'static, Vec<(PathBuf, File)>> {
@@ -345,22 +355,23 @@ impl WorktreeEntry {
 
     /// Opens the folder, which serves as the lock.
     fn open_folder(&self) -> Result<File> {
-        let cannot = || format!("cannot create the folder '{}'", self.0.display());
+        let error_context = || format!("cannot create the folder '{}'", self.0.display());
         let mut builder = DirBuilder::new();
         builder
             .recursive(true)
             .mode(0o700)
             .create(&self.0)
-            .with_context(cannot)?;
-        File::open(&self.0).with_context(cannot)
+            .with_context(error_context)?;
+        File::open(&self.0).with_context(error_context)
     }
 
-    /// Whether it is still the folder that was opened: the previous lock holder may have removed
-    /// it.
+    /// Whether the path still names the folder that was opened: the previous lock holder may have
+    /// removed it.
     fn is_same_folder(&self, lock: &File) -> bool {
-        let identity = |data: fs::Metadata| (data.dev(), data.ino());
-        let (own, now) = (lock.metadata(), fs::metadata(&self.0));
-        own.is_ok_and(|own| now.is_ok_and(|now| identity(own) == identity(now)))
+        let identity = |metadata: fs::Metadata| (metadata.dev(), metadata.ino());
+        let (opened, current) = (lock.metadata(), fs::metadata(&self.0));
+        opened
+            .is_ok_and(|opened| current.is_ok_and(|current| identity(opened) == identity(current)))
     }
 
     fn is_built(&self, worktree: &VariantWorktree) -> bool {
@@ -390,25 +401,25 @@ impl WorktreeEntry {
     ) -> Result<()> {
         self.remove_contents();
         self.evict_unused();
-        let named = format!(
+        let description = format!(
             "revision '{}' ({})",
             worktree.typed,
             worktree.short_revision()
         );
-        let cannot = || format!("cannot check out {named}");
-        self.link_repository(worktree).with_context(cannot)?;
+        let error_context = || format!("cannot check out {description}");
+        self.link_repository(worktree).with_context(error_context)?;
         let reset = ["reset", "--quiet", "--hard", &worktree.revision];
-        change_files(&worktree.folder, &reset).with_context(cannot)?;
-        update_submodules(&worktree.checkout, &worktree.folder).with_context(cannot)?;
+        change_files(&worktree.folder, &reset).with_context(error_context)?;
+        update_submodules(&worktree.checkout, &worktree.folder).with_context(error_context)?;
         if let Some(build) = &worktree.build {
-            note(&format!("building {named}: {}", build.command))?;
-            let _activity = begin_activity(format!("building {named}"));
+            note(&format!("building {description}: {}", build.command))?;
+            let _activity = begin_activity(format!("building {description}"));
             self.run_build(build, worktree)
-                .with_context(|| format!("cannot build {named}"))?;
+                .with_context(|| format!("cannot build {description}"))?;
         }
-        let built = self.0.join(BUILT_MARKER);
-        fs::write(&built, worktree_identity(worktree))
-            .with_context(|| format!("cannot write '{}'", built.display()))
+        let marker = self.0.join(BUILT_MARKER);
+        fs::write(&marker, worktree_identity(worktree))
+            .with_context(|| format!("cannot write '{}'", marker.display()))
     }
 
     /// Makes an empty folder a worktree of the repository, as `git worktree add --no-checkout`
@@ -416,16 +427,16 @@ impl WorktreeEntry {
     fn link_repository(&self, worktree: &VariantWorktree) -> Result<()> {
         let repository = query_git(&worktree.checkout, &["rev-parse", "--git-common-dir"])?;
         let repository = worktree.checkout.join(repository).canonicalize()?;
-        let own = self.0.join(GIT_FOLDER);
+        let git_folder = self.0.join(GIT_FOLDER);
         let link = worktree.folder.join(".git");
-        for folder in [&own, &worktree.folder] {
+        for folder in [&git_folder, &worktree.folder] {
             fs::create_dir(folder)?;
         }
-        let line = |path: &Path| [path.as_os_str().as_encoded_bytes(), b"\n"].concat();
-        fs::write(own.join("HEAD"), format!("{}\n", worktree.revision))?;
-        fs::write(own.join("commondir"), line(&repository))?;
-        fs::write(own.join("gitdir"), line(&link))?;
-        fs::write(&link, [b"gitdir: ", &line(&own)[..]].concat())?;
+        let line_of = |path: &Path| [path.as_os_str().as_encoded_bytes(), b"\n"].concat();
+        fs::write(git_folder.join("HEAD"), format!("{}\n", worktree.revision))?;
+        fs::write(git_folder.join("commondir"), line_of(&repository))?;
+        fs::write(git_folder.join("gitdir"), line_of(&link))?;
+        fs::write(&link, [b"gitdir: ", &line_of(&git_folder)[..]].concat())?;
         Ok(())
     }
 
@@ -449,21 +460,21 @@ impl WorktreeEntry {
         let output = self.0.join(OUTPUT_FILE);
         fs::write(&output, outcome.stdout.text())
             .with_context(|| format!("cannot write '{}'", output.display()))?;
-        let said = match outcome.stdout.last_lines(MAX_SHOWN_LINES) {
-            nothing if nothing.is_empty() => " without output".to_owned(),
-            lines => format!(" and printed:\n{lines}"),
+        let output_message = match outcome.stdout.last_lines(MAX_SHOWN_LINES) {
+            text if text.is_empty() => " without output".to_owned(),
+            text => format!(" and printed:\n{text}"),
         };
-        let how = match outcome.ended {
+        let end_message = match outcome.ended {
             ProcessEnd::Exit(0) => return Ok(()),
             ProcessEnd::Interrupted => bail!("interrupted"),
             ProcessEnd::Timeout => format!(
                 "timed out after {} s (--build-timeout)",
                 build.limit_ms.div_ceil(1000)
             ),
-            other => other.to_string(),
+            end => end.to_string(),
         };
         bail!(
-            "{} {how}{said}\nhint: its full output is in '{}', and its folder is '{}'",
+            "{} {end_message}{output_message}\nhint: its full output is in '{}', and its folder is '{}'",
             quote(&build.command),
             output.display(),
             worktree.folder.display()
@@ -476,50 +487,50 @@ impl WorktreeEntry {
         paths.lines().map(PathBuf::from).collect()
     }
 
-    /// Restores `others` from the revision, and writes the wanted files.
+    /// Restores `others` from the revision, and writes the replacements.
     fn replace_and_restore(
         &self,
         worktree: &VariantWorktree,
         others: &[PathBuf],
-        wanted: &[(PathBuf, Vec<u8>)],
+        replacements: &[(PathBuf, Vec<u8>)],
     ) -> Result<()> {
-        let cannot = |path: &Path| format!("cannot write '{}'", path.display());
-        let before = self.replaced_files();
-        let is_first = |path: &Path| before.iter().all(|known| known != path);
-        for (path, _) in wanted.iter().filter(|(path, _)| is_first(path)) {
+        let error_context = |path: &Path| format!("cannot write '{}'", path.display());
+        let already_replaced = self.replaced_files();
+        let is_first = |path: &Path| already_replaced.iter().all(|replaced| replaced != path);
+        for (path, _) in replacements.iter().filter(|(path, _)| is_first(path)) {
             self.keep_original(worktree, path)
-                .with_context(|| cannot(path))?;
+                .with_context(|| error_context(path))?;
         }
-        // Recorded first, so that the next process knows what a killed one has begun.
-        let all: BTreeSet<PathBuf> = before
+        // Record the files first, so that the next process knows what a killed process has begun.
+        let all_replaced: BTreeSet<PathBuf> = already_replaced
             .into_iter()
-            .chain(wanted.iter().map(|(path, _)| path.clone()))
+            .chain(replacements.iter().map(|(path, _)| path.clone()))
             .collect();
-        self.record_replaced(all.iter())?;
+        self.record_replaced(all_replaced.iter())?;
         for path in others {
             // A file that the revision does not have must be gone.
             let _ = fs::remove_file(path);
             let original = self.original_path(worktree, path);
             if original.is_file() {
-                fs::rename(&original, path).with_context(|| cannot(path))?;
+                fs::rename(&original, path).with_context(|| error_context(path))?;
             }
         }
-        for (path, text) in wanted {
+        for (path, content) in replacements {
             let folder = path.parent().unwrap_or(Path::new("/"));
-            fs::create_dir_all(folder).with_context(|| cannot(path))?;
+            fs::create_dir_all(folder).with_context(|| error_context(path))?;
             ensure!(
                 folder
                     .canonicalize()?
                     .starts_with(worktree.folder.canonicalize()?),
                 "{}: a link of revision '{}' points out of its worktree",
-                cannot(path),
+                error_context(path),
                 worktree.typed
             );
             let draft = path.with_extension("speedwell-draft");
-            let write = || fs::write(&draft, text).and_then(|()| fs::rename(&draft, path));
-            write().with_context(|| cannot(path))?;
+            let write = || fs::write(&draft, content).and_then(|()| fs::rename(&draft, path));
+            write().with_context(|| error_context(path))?;
         }
-        self.record_replaced(wanted.iter().map(|(path, _)| path))
+        self.record_replaced(replacements.iter().map(|(path, _)| path))
     }
 
     /// Where the revision's file is kept while another one replaces it.
@@ -546,8 +557,8 @@ impl WorktreeEntry {
 
     /// Evicts the least recently used worktrees to make room for one more, and unfinished ones.
     fn evict_unused(&self) {
-        let beside = self.0.parent().and_then(|all| fs::read_dir(all).ok());
-        let mut others: Vec<WorktreeEntry> = beside
+        let siblings = self.0.parent().and_then(|parent| fs::read_dir(parent).ok());
+        let mut others: Vec<WorktreeEntry> = siblings
             .into_iter()
             .flatten()
             .flatten()
@@ -555,29 +566,29 @@ impl WorktreeEntry {
             .filter(|other| other.0 != self.0)
             .collect();
         others.sort_by_key(|other| std::cmp::Reverse(other.last_used()));
-        let is_kept = |at: usize, other: &WorktreeEntry| {
-            at + 1 < MAX_WORKTREES && other.last_used().is_some()
+        let is_retained = |index: usize, other: &WorktreeEntry| {
+            index + 1 < MAX_WORKTREES && other.last_used().is_some()
         };
-        for (_, old) in others
+        for (_, evicted) in others
             .iter()
             .enumerate()
-            .filter(|(at, other)| !is_kept(*at, other))
+            .filter(|(index, other)| !is_retained(*index, other))
         {
-            let lock = File::open(&old.0);
+            let lock = File::open(&evicted.0);
             if lock.is_ok_and(|lock| lock.try_lock().is_ok()) {
-                old.remove_contents();
-                let _ = fs::remove_dir(&old.0);
+                evicted.remove_contents();
+                let _ = fs::remove_dir(&evicted.0);
             }
         }
     }
 
-    /// Removes the worktree and git's metadata of it. What cannot be removed makes the next attempt
-    /// fail, which reports it.
+    /// Removes the worktree and git's metadata of it. If something cannot be removed, the next
+    /// attempt fails and reports it.
     fn remove_contents(&self) {
         let _ = fs::remove_file(self.0.join(BUILT_MARKER));
         let repository = fs::read_to_string(self.0.join(REPOSITORY_FILE)).map(PathBuf::from);
-        for inside in fs::read_dir(&self.0).into_iter().flatten().flatten() {
-            let path = inside.path();
+        for entry in fs::read_dir(&self.0).into_iter().flatten().flatten() {
+            let path = entry.path();
             if !path.is_dir() {
                 let _ = fs::remove_file(&path);
                 continue;
@@ -611,22 +622,22 @@ pub fn worktree_variables(worktree: &VariantWorktree) -> Vec<(String, String)> {
 
 /// Expands placeholders of the command; `${worktree}` is left to the shell.
 fn fill_placeholders(command: &str, worktree: &VariantWorktree) -> String {
-    let mut text = command.to_owned();
+    let mut expanded = command.to_owned();
     let folder = worktree.folder.to_string_lossy();
     for (name, value) in [
         ("{worktree}", quote(&folder)),
         ("{revision}", worktree.revision.clone()),
     ] {
-        let parts: Vec<&str> = text.split(name).collect();
+        let parts: Vec<&str> = expanded.split(name).collect();
         let mut filled = parts[0].to_owned();
         for part in &parts[1..] {
             let is_variable = filled.ends_with('$');
             filled.push_str(if is_variable { name } else { &value });
             filled.push_str(part);
         }
-        text = filled;
+        expanded = filled;
     }
-    text
+    expanded
 }
 
 /// Checks out submodules from the user's checkout instead of their remotes, without a network.
@@ -646,11 +657,11 @@ fn update_submodules(checkout: &Path, folder: &Path) -> Result<()> {
             continue;
         };
         let name = key.trim_end_matches(".path");
-        let own = checkout.join(path);
-        if !own.join(".git").exists() {
+        let source = checkout.join(path);
+        if !source.join(".git").exists() {
             continue;
         }
-        let url = format!("{name}.url={}", own.display());
+        let url = format!("{name}.url={}", source.display());
         let update = [
             "-c",
             "protocol.file.allow=always",
@@ -662,20 +673,20 @@ fn update_submodules(checkout: &Path, folder: &Path) -> Result<()> {
             path,
         ];
         change_files(folder, &update).with_context(|| format!("in its submodule '{path}'"))?;
-        update_submodules(&own, &folder.join(path))?;
+        update_submodules(&source, &folder.join(path))?;
     }
     Ok(())
 }
 
 /// Queries git.
-fn query_git(folder: &Path, question: &[&str]) -> Result<String, GitError> {
-    GitRepository::for_folder(folder, QUERY_TIMEOUT).git_output(question)
+fn query_git(folder: &Path, arguments: &[&str]) -> Result<String, GitError> {
+    GitRepository::for_folder(folder, QUERY_TIMEOUT).git_output(arguments)
 }
 
 /// Runs a git command that changes files.
-fn change_files(folder: &Path, words: &[&str]) -> Result<(), GitError> {
+fn change_files(folder: &Path, arguments: &[&str]) -> Result<(), GitError> {
     GitRepository::for_folder(folder, CHECKOUT_TIMEOUT)
-        .git_output(words)
+        .git_output(arguments)
         .map(drop)
 }
 

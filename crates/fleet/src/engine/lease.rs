@@ -64,14 +64,15 @@ pub struct AllocationLease {
 struct SallocGuard {
     _companion: CompanionProcess,
     shell: Child,
-    complaint: Option<JoinHandle<String>>,
+    stderr_reader: Option<JoinHandle<String>>,
 }
 
 impl AllocationLease {
     /// The machines of a component.
     pub fn machines(&self, component: u32) -> impl Iterator<Item = &str> {
-        let own = self.allocation.components.iter();
-        own.filter(move |(_, of)| *of == component)
+        let components = self.allocation.components.iter();
+        components
+            .filter(move |(_, index)| *index == component)
             .map(|(name, _)| name.as_str())
     }
 }
@@ -79,8 +80,8 @@ impl AllocationLease {
 impl Drop for SallocGuard {
     fn drop(&mut self) {
         drop(self.shell.stdin.take());
-        let until = Instant::now() + END_GRACE;
-        while matches!(self.shell.try_wait(), Ok(None)) && Instant::now() < until {
+        let deadline = Instant::now() + END_GRACE;
+        while matches!(self.shell.try_wait(), Ok(None)) && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(10));
         }
     }
@@ -91,15 +92,15 @@ impl SallocGuard {
         let Some(status) = self.shell.try_wait()? else {
             return Ok(None);
         };
-        let complaint = self
-            .complaint
+        let stderr = self
+            .stderr_reader
             .take()
-            .and_then(|said| said.join().ok())
+            .and_then(|reader| reader.join().ok())
             .unwrap_or_default();
-        if complaint.trim().is_empty() {
+        if stderr.trim().is_empty() {
             return Ok(Some(format!("salloc exited: {status}")));
         }
-        Ok(Some(failure_reason("salloc", &complaint).to_owned()))
+        Ok(Some(failure_reason("salloc", &stderr).to_owned()))
     }
 }
 
@@ -108,20 +109,20 @@ impl SlurmEngine {
     pub(super) fn acquire_lease(
         &self,
         name: &str,
-        parts: &[LeaseComponent],
-        waits: &mut dyn FnMut(&str) -> Result<()>,
+        components_wanted: &[LeaseComponent],
+        on_wait: &mut dyn FnMut(&str) -> Result<()>,
     ) -> Result<AllocationLease> {
-        let mut guard = self.start_salloc(name, parts)?;
+        let mut guard = self.start_salloc(name, components_wanted)?;
         let mut pause = POLL_INTERVALS[0];
         let components = loop {
             let queue = self.query_queue(name)?;
-            if let Some(components) = granted_components(&queue, parts.len()) {
+            if let Some(components) = granted_components(&queue, components_wanted.len()) {
                 break components;
             }
-            if let Some(why) = guard.end_reason()? {
-                bail!("Slurm cannot allocate machines for the parts of this experiment: {why}");
+            if let Some(reason) = guard.end_reason()? {
+                bail!("Slurm cannot allocate machines for the parts of this experiment: {reason}");
             }
-            waits(pending_reason(&queue))?;
+            on_wait(pending_reason(&queue))?;
             thread::sleep(pause);
             pause = (pause * 2).min(POLL_INTERVALS[1]);
         };
@@ -136,8 +137,8 @@ impl SlurmEngine {
                     self.slurm_command("scontrol")
                         .args(["show", "hostnames", nodes]),
                 )?;
-            let own = names.split_whitespace();
-            (allocation.components).extend(own.map(|name| (name.to_owned(), component)));
+            let node_names = names.split_whitespace();
+            (allocation.components).extend(node_names.map(|name| (name.to_owned(), component)));
         }
         let addresses = self.node_addresses(&allocation)?;
         Ok(AllocationLease {
@@ -147,53 +148,53 @@ impl SlurmEngine {
         })
     }
 
-    fn start_salloc(&self, name: &str, parts: &[LeaseComponent]) -> Result<SallocGuard> {
-        let mut words: Vec<String> = vec![
+    fn start_salloc(&self, name: &str, components: &[LeaseComponent]) -> Result<SallocGuard> {
+        let mut arguments: Vec<String> = vec![
             "-c".into(),
             GUARD_SCRIPT.into(),
             "sh".into(),
             "salloc".into(),
         ];
-        for (index, part) in parts.iter().enumerate() {
-            words.extend((index > 0).then(|| ":".to_owned()));
-            words.extend(["--no-bell", "--kill-command"].map(str::to_owned));
-            words.push(format!("--job-name={name}"));
-            words.extend(self.component_options(part));
+        for (index, component) in components.iter().enumerate() {
+            arguments.extend((index > 0).then(|| ":".to_owned()));
+            arguments.extend(["--no-bell", "--kill-command"].map(str::to_owned));
+            arguments.push(format!("--job-name={name}"));
+            arguments.extend(self.component_options(component));
         }
-        words.extend(HOLD_COMMAND.map(str::to_owned));
+        arguments.extend(HOLD_COMMAND.map(str::to_owned));
         let mut command = self.slurm_command("/bin/sh");
-        command.args(words).stdin(Stdio::piped());
+        command.args(arguments).stdin(Stdio::piped());
         command.stdout(Stdio::null()).stderr(Stdio::piped());
         // Own process group: Ctrl-C must reach us only; the guard is notified by the end of its
         // input.
         let mut shell = command.process_group(0).spawn()?;
-        let complaint = shell.stderr.take().map(|mut stderr| {
+        let stderr_reader = shell.stderr.take().map(|mut stderr| {
             thread::spawn(move || {
-                let mut said = String::new();
-                // An error only shortens a message.
-                let _ = stderr.read_to_string(&mut said);
-                said
+                let mut text = String::new();
+                // A read error only shortens the message.
+                let _ = stderr.read_to_string(&mut text);
+                text
             })
         });
         Ok(SallocGuard {
             _companion: CompanionProcess::of(&shell),
             shell,
-            complaint,
+            stderr_reader,
         })
     }
 
     /// salloc options for one role: whole machines, as for every job.
-    fn component_options(&self, part: &LeaseComponent) -> Vec<String> {
+    fn component_options(&self, component: &LeaseComponent) -> Vec<String> {
         let mut options = vec![
-            format!("--nodes={}", part.machines),
+            format!("--nodes={}", component.machines),
             "--exclusive".to_owned(),
             "--mem=0".to_owned(),
         ];
         let list = |option: &str, names: &[String]| {
             (!names.is_empty()).then(|| format!("--{option}={}", names.join(",")))
         };
-        options.extend(list("nodelist", &part.named_nodes));
-        options.extend(list("exclude", &part.excluded_nodes));
+        options.extend(list("nodelist", &component.named_nodes));
+        options.extend(list("exclude", &component.excluded_nodes));
         options.extend(self.file_options());
         options
     }
@@ -212,8 +213,8 @@ impl SlurmEngine {
             .map(|(name, _)| name.as_str())
             .collect();
         let mut scontrol = self.slurm_command("scontrol");
-        let shown = run_program(scontrol.args(["--oneliner", "show", "node", &names.join(",")]))?;
-        Ok(parse_addresses(&shown))
+        let output = run_program(scontrol.args(["--oneliner", "show", "node", &names.join(",")]))?;
+        Ok(parse_addresses(&output))
     }
 
     /// srun options for a step on a machine of the allocation; `None` for other machines.
@@ -221,12 +222,12 @@ impl SlurmEngine {
         let allocation = self.allocation.as_ref()?;
         let mut components = allocation.components.iter();
         let (_, component) = components.find(|(name, _)| name == machine)?;
-        let is_one_of_several = allocation.components.iter().any(|(_, other)| *other > 0);
-        let group = is_one_of_several.then(|| format!("--het-group={component}"));
+        let is_heterogeneous = allocation.components.iter().any(|(_, other)| *other > 0);
+        let group = is_heterogeneous.then(|| format!("--het-group={component}"));
         let frequency = self
             .file_options()
             .into_iter()
-            .filter(|wish| wish.starts_with("--cpu-freq="));
+            .filter(|option| option.starts_with("--cpu-freq="));
         let options = [
             format!("--jobid={}", allocation.job),
             format!("--nodelist={machine}"),
@@ -246,17 +247,17 @@ impl SlurmEngine {
     }
 
     pub(super) fn release_allocation(&self, allocation: &MachineAllocation) -> Result<bool> {
-        let is_there = is_active(&self.query_queue(&allocation.name)?);
-        if is_there {
+        let exists = is_active(&self.query_queue(&allocation.name)?);
+        if exists {
             let mut scancel = self.slurm_command("scancel");
             run_program(scancel.args(["--me", "--name", &allocation.name]))?;
         }
-        Ok(is_there)
+        Ok(exists)
     }
 }
 
 /// Job number and nodes of each component, once all components are running.
-fn granted_components(queue: &str, parts: usize) -> Option<Vec<(String, String)>> {
+fn granted_components(queue: &str, expected: usize) -> Option<Vec<(String, String)>> {
     let mut components: BTreeMap<usize, (String, String)> = BTreeMap::new();
     for row in queue.lines() {
         let columns: Vec<&str> = row.splitn(4, '|').map(str::trim).collect();
@@ -268,7 +269,7 @@ fn granted_components(queue: &str, parts: usize) -> Option<Vec<(String, String)>
             components.insert(component.parse().ok()?, (job.to_owned(), nodes.to_owned()));
         }
     }
-    (components.len() == parts).then(|| components.into_values().collect())
+    (components.len() == expected).then(|| components.into_values().collect())
 }
 
 /// Whether the job holds or waits for machines. A completing job is already giving them back.
@@ -279,35 +280,35 @@ fn is_active(queue: &str) -> bool {
 
 /// Describes a job by its rows: number, state, and why it has not started.
 fn describe_queue_state(queue: &str) -> Option<String> {
-    let first: Vec<&str> = queue
+    let first_row: Vec<&str> = queue
         .lines()
         .next()?
         .splitn(4, '|')
         .map(str::trim)
         .collect();
-    let [id, state, ..] = first[..] else {
+    let [id, state, ..] = first_row[..] else {
         return None;
     };
     let job = id.split_once('+').map_or(id, |(job, _)| job);
-    let why = match pending_reason(queue) {
+    let reason_clause = match pending_reason(queue) {
         "" => String::new(),
-        why => format!(" ({why})"),
+        reason_clause => format!(" ({reason_clause})"),
     };
-    Some(format!("job {job}: {state}{why}"))
+    Some(format!("job {job}: {state}{reason_clause}"))
 }
 
-/// Slurm's reason why a job has not started; empty while unknown.
+/// Returns Slurm's reason why a job has not started; empty while it is unknown.
 fn pending_reason(queue: &str) -> &str {
     let mut reasons = queue
         .lines()
         .filter_map(|row| row.splitn(4, '|').nth(3))
         .map(str::trim);
-    let is_one = |reason: &&str| !["", "None", "(null)"].contains(reason);
-    reasons.find(is_one).unwrap_or_default()
+    let is_informative = |reason: &&str| !["", "None", "(null)"].contains(reason);
+    reasons.find(is_informative).unwrap_or_default()
 }
 
 /// Parses the addresses of nodes from the output of `scontrol`, one node per line.
-fn parse_addresses(shown: &str) -> BTreeMap<String, IpAddr> {
+fn parse_addresses(output: &str) -> BTreeMap<String, IpAddr> {
     let value = |line: &str, key: &str| {
         let mut words = line.split_whitespace();
         words.find_map(|word| Some(word.strip_prefix(key)?.strip_prefix('=')?.to_owned()))
@@ -315,16 +316,16 @@ fn parse_addresses(shown: &str) -> BTreeMap<String, IpAddr> {
     let address = |line: &str| {
         let name = value(line, "NodeName")?;
         let host = value(line, "NodeAddr")?;
-        let found: Vec<IpAddr> = (host.as_str(), 0)
+        let addresses: Vec<IpAddr> = (host.as_str(), 0)
             .to_socket_addrs()
             .ok()?
             .map(|address| address.ip())
             .collect();
         // A machine may resolve its own name to a loopback address, which others cannot use.
-        let outer = found.iter().find(|address| !address.is_loopback());
-        Some((name, *outer.or(found.first())?))
+        let external = addresses.iter().find(|address| !address.is_loopback());
+        Some((name, *external.or(addresses.first())?))
     };
-    shown.lines().filter_map(address).collect()
+    output.lines().filter_map(address).collect()
 }
 
 #[cfg(test)]
@@ -416,7 +417,7 @@ mod tests {
         SallocGuard {
             _companion: CompanionProcess::of(&shell),
             shell,
-            complaint: None,
+            stderr_reader: None,
         }
     }
 

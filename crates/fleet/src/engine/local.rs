@@ -33,18 +33,18 @@ impl LocalEngine {
         self.machines.clone()
     }
 
-    pub(super) fn submit(&mut self, work: &TaskBatch) -> anyhow::Result<SubmittedJob> {
-        self.ensure_known(&work.machine)?;
-        if work.is_detached {
-            let tasks: Vec<u32> = work.tasks.iter().map(|task| task.number).collect();
-            let job = detached::start_worker(&work.folder, &tasks)?;
+    pub(super) fn submit(&mut self, batch: &TaskBatch) -> anyhow::Result<SubmittedJob> {
+        self.ensure_known(&batch.machine)?;
+        if batch.is_detached {
+            let tasks: Vec<u32> = batch.tasks.iter().map(|task| task.number).collect();
+            let job = detached::start_worker(&batch.folder, &tasks)?;
             return Ok(SubmittedJob { job, lines: None });
         }
-        let program = work.folder.join("bin/speedwell");
-        let tasks = work.tasks.iter().map(|task| task.number.to_string());
+        let program = batch.folder.join("bin/speedwell");
+        let tasks = batch.tasks.iter().map(|task| task.number.to_string());
         let child = Command::new(&program)
             .arg("perform-parcel")
-            .arg(&work.folder)
+            .arg(&batch.folder)
             .args(tasks)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -85,11 +85,11 @@ impl LocalEngine {
         Ok(())
     }
 
-    pub(super) fn start_command(&self, machine: &str, words: &[&str]) -> anyhow::Result<Child> {
+    pub(super) fn start_command(&self, machine: &str, arguments: &[&str]) -> anyhow::Result<Child> {
         self.ensure_known(machine)?;
-        let (program, words) = words.split_first().context("nothing to start")?;
+        let (program, arguments) = arguments.split_first().context("nothing to start")?;
         let mut command = Command::new(program);
-        command.args(words).stdin(Stdio::piped());
+        command.args(arguments).stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         // Own process group: Ctrl-C must reach us only; the other end is notified over the
         // connection.
@@ -98,7 +98,10 @@ impl LocalEngine {
     }
 
     fn ensure_known(&self, machine: &str) -> anyhow::Result<()> {
-        let is_known = self.machines.iter().any(|known| known.name == machine);
+        let is_known = self
+            .machines
+            .iter()
+            .any(|candidate| candidate.name == machine);
         anyhow::ensure!(is_known, "unknown machine '{machine}'");
         Ok(())
     }

@@ -115,8 +115,8 @@ impl FleetEngine {
             .unwrap_or_else(|| PathBuf::from(DEFAULT_FOLDER));
         match file.engine {
             EngineKind::Slurm => {
-                let (options, named) = (file.slurm.clone(), file.machines.clone());
-                FleetEngine::Slurm(SlurmEngine::new(options, folder, named))
+                let (options, entries) = (file.slurm.clone(), file.machines.clone());
+                FleetEngine::Slurm(SlurmEngine::new(options, folder, entries))
             }
             EngineKind::Ssh => FleetEngine::Ssh(SshEngine::new(
                 listed_machines(file, &folder),
@@ -140,20 +140,20 @@ impl FleetEngine {
         }
     }
 
-    /// Starts a worker for `work`, or queues it on the machine.
+    /// Starts a worker for `batch`, or queues it on the machine.
     ///
     /// # Errors
     /// Fails if the engine rejects it or the machine cannot be reached.
-    pub fn submit(&mut self, work: &TaskBatch) -> anyhow::Result<SubmittedJob> {
+    pub fn submit(&mut self, batch: &TaskBatch) -> anyhow::Result<SubmittedJob> {
         match self {
-            FleetEngine::Local(local) => local.submit(work),
-            FleetEngine::Ssh(ssh) => ssh.submit(work),
-            FleetEngine::Slurm(slurm) => slurm.submit(work),
+            FleetEngine::Local(local) => local.submit(batch),
+            FleetEngine::Ssh(ssh) => ssh.submit(batch),
+            FleetEngine::Slurm(slurm) => slurm.submit(batch),
         }
     }
 
     /// Reconnects to a job that an earlier process submitted. Returns the lines of these spools
-    /// (`PLACE.ATTEMPT`) from their beginning if they come over a connection. `waits` keeps the
+    /// (`PLACE.ATTEMPT`) from their beginning if they come over a connection. `follows` keeps the
     /// connection open until the worker ends.
     ///
     /// # Errors
@@ -163,12 +163,12 @@ impl FleetEngine {
         machine: &str,
         folder: &Path,
         (job, spools): (&JobId, &[String]),
-        waits: bool,
+        follows: bool,
     ) -> anyhow::Result<Option<ChildStdout>> {
         match self {
             FleetEngine::Ssh(ssh) if detached::is_detached_worker(job) => {
-                let held = ssh.reconnect_job(machine, folder, (job, spools), waits)?;
-                Ok(Some(held))
+                let output = ssh.reconnect_job(machine, folder, (job, spools), follows)?;
+                Ok(Some(output))
             }
             FleetEngine::Local(_) | FleetEngine::Ssh(_) | FleetEngine::Slurm(_) => Ok(None),
         }
@@ -213,7 +213,7 @@ impl FleetEngine {
     }
 
     /// Allocates machines for all roles at once, or for none, in a job called `name`. Blocks until
-    /// they are available and calls `waits` now and then with the reason; an error from `waits`
+    /// they are available and calls `on_wait` now and then with the reason; an error from `on_wait`
     /// ends the wait. Returns `None` for engines without a scheduler.
     ///
     /// # Errors
@@ -221,12 +221,12 @@ impl FleetEngine {
     pub fn acquire_lease(
         &mut self,
         name: &str,
-        parts: &[LeaseComponent],
-        waits: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+        components: &[LeaseComponent],
+        on_wait: &mut dyn FnMut(&str) -> anyhow::Result<()>,
     ) -> anyhow::Result<Option<AllocationLease>> {
         match self {
             FleetEngine::Local(_) | FleetEngine::Ssh(_) => Ok(None),
-            FleetEngine::Slurm(slurm) => slurm.acquire_lease(name, parts, waits).map(Some),
+            FleetEngine::Slurm(slurm) => slurm.acquire_lease(name, components, on_wait).map(Some),
         }
     }
 
@@ -264,16 +264,16 @@ impl FleetEngine {
         }
     }
 
-    /// Starts `words` on a machine, with its three streams connected to this end. The first word is
-    /// the program. All words are quoted: no shell interprets them.
+    /// Starts the program `arguments[0]` with the other arguments on a machine, with its three
+    /// streams connected to this end. All arguments are quoted: no shell interprets them.
     ///
     /// # Errors
     /// Fails if the machine is not part of this fleet or nothing can be started.
-    pub fn start_command(&mut self, machine: &str, words: &[&str]) -> anyhow::Result<Child> {
+    pub fn start_command(&mut self, machine: &str, arguments: &[&str]) -> anyhow::Result<Child> {
         match self {
-            FleetEngine::Local(local) => local.start_command(machine, words),
-            FleetEngine::Ssh(ssh) => ssh.start_command(machine, words),
-            FleetEngine::Slurm(slurm) => slurm.start_command(machine, words),
+            FleetEngine::Local(local) => local.start_command(machine, arguments),
+            FleetEngine::Ssh(ssh) => ssh.start_command(machine, arguments),
+            FleetEngine::Slurm(slurm) => slurm.start_command(machine, arguments),
         }
     }
 }

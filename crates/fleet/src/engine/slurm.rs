@@ -35,7 +35,7 @@ const DEFAULT_MAX_ARRAY_SIZE: u32 = 1001;
 pub struct SlurmEngine {
     options: SlurmOptions,
     folder: PathBuf,
-    named: Vec<MachineEntry>,
+    configured_machines: Vec<MachineEntry>,
     /// Path of a non-default Slurm configuration.
     conf: Option<PathBuf>,
     /// Exclusive upper bound of array indexes, once queried.
@@ -45,13 +45,17 @@ pub struct SlurmEngine {
 }
 
 impl SlurmEngine {
-    /// Creates an engine for the nodes of a partition. All of them share `folder`; `named` adds
-    /// labels to some.
-    pub fn new(options: SlurmOptions, folder: PathBuf, named: Vec<MachineEntry>) -> SlurmEngine {
+    /// Creates an engine for the nodes of a partition. All of them share `folder`;
+    /// `configured_machines` adds labels to some.
+    pub fn new(
+        options: SlurmOptions,
+        folder: PathBuf,
+        configured_machines: Vec<MachineEntry>,
+    ) -> SlurmEngine {
         SlurmEngine {
             options,
             folder,
-            named,
+            configured_machines,
             conf: None,
             array_limit: None,
             allocation: None,
@@ -74,13 +78,17 @@ impl SlurmEngine {
         let mut machines: Vec<FleetMachine> = Vec::new();
         for line in run_program(&mut sinfo)?.lines() {
             let mut columns = line.splitn(4, '|');
-            let mut next = || columns.next().unwrap_or_default().trim().to_owned();
-            let (name, state, features, reason) = (next(), next(), next(), next());
+            let mut next_column = || columns.next().unwrap_or_default().trim().to_owned();
+            let (name, state, features, reason) =
+                (next_column(), next_column(), next_column(), next_column());
             // sinfo lists a node once per partition.
-            if machines.iter().any(|known| known.name == name) {
+            if machines.iter().any(|machine| machine.name == name) {
                 continue;
             }
-            let configured = self.named.iter().find(|entry| entry.name == name);
+            let configured = self
+                .configured_machines
+                .iter()
+                .find(|entry| entry.name == name);
             let mut labels = configured
                 .map(|entry| entry.labels.clone())
                 .unwrap_or_default();
@@ -102,12 +110,12 @@ impl SlurmEngine {
         Ok(machines)
     }
 
-    pub(super) fn submit(&mut self, work: &TaskBatch) -> Result<SubmittedJob> {
+    pub(super) fn submit(&mut self, batch: &TaskBatch) -> Result<SubmittedJob> {
         let limit = self.array_limit()?;
         let mut jobs: Vec<String> = Vec::new();
-        let numbers: Vec<u32> = work.tasks.iter().map(|task| task.number).collect();
+        let numbers: Vec<u32> = batch.tasks.iter().map(|task| task.number).collect();
         for (first, indexes) in group_into_arrays(&numbers, limit) {
-            let submitted = self.submit_array(work, first, &indexes);
+            let submitted = self.submit_array(batch, first, &indexes);
             match submitted {
                 Ok(id) => jobs.push(id),
                 Err(error) => {
@@ -122,7 +130,7 @@ impl SlurmEngine {
     }
 
     /// Submits one array and returns its job number.
-    fn submit_array(&self, work: &TaskBatch, first: u32, indexes: &[u32]) -> Result<String> {
+    fn submit_array(&self, batch: &TaskBatch, first: u32, indexes: &[u32]) -> Result<String> {
         let indexes: Vec<String> = indexes.iter().map(u32::to_string).collect();
         let mut sbatch = self.slurm_command("sbatch");
         sbatch.args(["--parsable", "--job-name=speedwell", "--no-requeue"]);
@@ -130,19 +138,19 @@ impl SlurmEngine {
         sbatch.args(["--output=/dev/null", "--chdir=/", "--export=NONE"]);
         // Run the tasks one at a time: they share a machine.
         sbatch.arg(format!("--array={}%1", indexes.join(",")));
-        sbatch.args(self.exclusive_options(&work.machine));
+        sbatch.args(self.exclusive_options(&batch.machine));
         sbatch.args(self.file_options());
         sbatch
             .arg("/dev/stdin")
-            .arg(&work.folder)
+            .arg(&batch.folder)
             .arg(first.to_string());
-        let answer = run_with_retry(&mut sbatch, BATCH_SCRIPT)?;
-        let id = answer.trim().split(';').next().unwrap_or_default();
+        let output = run_with_retry(&mut sbatch, BATCH_SCRIPT)?;
+        let id = output.trim().split(';').next().unwrap_or_default();
         let is_number = !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_digit());
         ensure!(
             is_number,
             "sbatch printed '{}' instead of a job number",
-            answer.trim()
+            output.trim()
         );
         Ok(id.to_owned())
     }
@@ -206,8 +214,8 @@ impl SlurmEngine {
         }
     }
 
-    pub(super) fn start_command(&self, machine: &str, words: &[&str]) -> Result<Child> {
-        let program = words.first().context("nothing to start")?;
+    pub(super) fn start_command(&self, machine: &str, arguments: &[&str]) -> Result<Child> {
+        let program = arguments.first().context("nothing to start")?;
         ensure!(!program.starts_with('-'), "invalid program '{program}'");
         let mut srun = self.slurm_command("srun");
         srun.args([
@@ -225,7 +233,7 @@ impl SlurmEngine {
                 .args(self.exclusive_options(machine))
                 .args(self.file_options()),
         };
-        srun.args(words);
+        srun.args(arguments);
         srun.stdin(Stdio::piped()).stdout(Stdio::piped());
         // Own process group: Ctrl-C must reach us only; the other end is notified over the
         // connection.
@@ -263,7 +271,7 @@ impl SlurmEngine {
                 "SALLOC_", "SBATCH_", "SRUN_", "SQUEUE_", "SINFO_", "SCANCEL_",
             ]
             .iter()
-            .any(|own| name.starts_with(own))
+            .any(|prefix| name.starts_with(prefix))
         };
         for (name, _) in std::env::vars_os() {
             if name.to_str().is_some_and(is_option) {
@@ -303,9 +311,9 @@ fn job_state_in_queue(job: &JobId, rows: &str) -> JobState {
     let mut failed = None;
     for row in rows.lines() {
         let mut columns = row.splitn(3, '|').map(str::trim);
-        let mut next = || columns.next().unwrap_or_default();
-        let (id, state, reason) = (next(), next(), next());
-        if !array_ids(job).any(|own| own == id) {
+        let mut next_column = || columns.next().unwrap_or_default();
+        let (id, state, reason) = (next_column(), next_column(), next_column());
+        if !array_ids(job).any(|array_id| array_id == id) {
             continue;
         }
         match state {
@@ -321,8 +329,8 @@ fn job_state_in_queue(job: &JobId, rows: &str) -> JobState {
             }
             "COMPLETED" => {}
             _ => {
-                let known = ["None", "(null)", ""].contains(&reason);
-                failed = Some(if known {
+                let is_uninformative = ["None", "(null)", ""].contains(&reason);
+                failed = Some(if is_uninformative {
                     state.to_owned()
                 } else {
                     format!("{state} ({reason})")
@@ -339,18 +347,18 @@ fn job_state_in_queue(job: &JobId, rows: &str) -> JobState {
 /// Maps a node state of `sinfo`, such as `idle`, `allocated*` or `drained`; a trailing sign is a
 /// flag.
 fn machine_state(state: &str, reason: &str) -> MachineState {
-    let word = state.trim_end_matches(|last: char| !last.is_ascii_alphanumeric());
-    let does_not_answer = state.ends_with('*');
-    match word {
-        _ if does_not_answer => MachineState::Unfit("it does not respond".to_owned()),
+    let base_state = state.trim_end_matches(|character: char| !character.is_ascii_alphanumeric());
+    let is_unresponsive = state.ends_with('*');
+    match base_state {
+        _ if is_unresponsive => MachineState::Unfit("it does not respond".to_owned()),
         "idle" => MachineState::Free,
         // Planned: the scheduler holds the node for a pending job. Blocked: it is kept free next to
         // an exclusive job.
         "allocated" | "mixed" | "completing" | "reserved" | "planned" | "blocked" => {
             MachineState::Busy
         }
-        _ if reason.is_empty() || reason == "none" => MachineState::Unfit(word.to_owned()),
-        _ => MachineState::Unfit(format!("{word}: {reason}")),
+        _ if reason.is_empty() || reason == "none" => MachineState::Unfit(base_state.to_owned()),
+        _ => MachineState::Unfit(format!("{base_state}: {reason}")),
     }
 }
 
@@ -372,7 +380,7 @@ fn run_with_input(command: &mut Command, input: &str) -> Result<String> {
             format!("cannot start '{program}'\nhint: Slurm's programs must be installed here, too")
         })?;
     if let Some(mut stdin) = child.stdin.take() {
-        // A program that does not read its input has failed; its status and stderr say why.
+        // A program that does not read its input has failed; its status and stderr give the reason.
         let _ = stdin.write_all(input.as_bytes());
     }
     let output = child.wait_with_output()?;
@@ -398,19 +406,20 @@ fn run_with_retry(command: &mut Command, input: &str) -> Result<String> {
                 ensure!(!is_interrupt_requested(), error);
                 thread::sleep(CONTROLLER_RETRY[1]);
             }
-            other => return other,
+            result => return result,
         }
     }
 }
 
 /// Extracts the last line of a Slurm program's stderr, without the program's name.
-pub(super) fn failure_reason<'a>(program: &str, complaint: &'a str) -> &'a str {
-    let mut lines = complaint.lines().map(str::trim);
-    let last = lines
+pub(super) fn failure_reason<'a>(program: &str, stderr: &'a str) -> &'a str {
+    let mut lines = stderr.lines().map(str::trim);
+    let last_line = lines
         .rfind(|line| !line.is_empty())
         .unwrap_or("no reason given");
-    last.strip_prefix(&format!("{program}: error: "))
-        .unwrap_or(last)
+    last_line
+        .strip_prefix(&format!("{program}: error: "))
+        .unwrap_or(last_line)
 }
 
 #[cfg(test)]

@@ -74,8 +74,8 @@ struct SshJob {
 /// Tail of a connection's stderr, filled as it arrives.
 #[derive(Debug, Default)]
 struct StderrTail {
-    said: Arc<Mutex<Vec<u8>>>,
-    reading: Option<JoinHandle<()>>,
+    bytes: Arc<Mutex<Vec<u8>>>,
+    reader: Option<JoinHandle<()>>,
 }
 
 impl StderrTail {
@@ -83,12 +83,12 @@ impl StderrTail {
     /// read, but not for long: another process, such as a shared ControlMaster connection, may keep
     /// the pipe open.
     fn last_line(&self) -> String {
-        let until = Instant::now() + WORKER_EXIT_GRACE;
-        let is_read = || self.reading.as_ref().is_none_or(JoinHandle::is_finished);
-        while !is_read() && Instant::now() < until {
+        let deadline = Instant::now() + WORKER_EXIT_GRACE;
+        let is_read = || self.reader.as_ref().is_none_or(JoinHandle::is_finished);
+        while !is_read() && Instant::now() < deadline {
             thread::sleep(Duration::from_millis(1));
         }
-        last_nonempty_line(&self.said.lock().unwrap_or_else(PoisonError::into_inner))
+        last_nonempty_line(&self.bytes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
@@ -104,26 +104,26 @@ impl SshEngine {
 
     /// Queries all machines in parallel.
     pub(super) fn list_machines(&self) -> Vec<FleetMachine> {
-        let ask = |machine: &FleetMachine| FleetMachine {
+        let probe = |machine: &FleetMachine| FleetMachine {
             state: self.probe_machine(machine),
             ..machine.clone()
         };
         thread::scope(|scope| {
-            let asked: Vec<_> = (self.machines.iter())
-                .map(|machine| (machine, scope.spawn(move || ask(machine))))
+            let threads: Vec<_> = (self.machines.iter())
+                .map(|machine| (machine, scope.spawn(move || probe(machine))))
                 .collect();
-            let answer = |(machine, asked): (&FleetMachine, thread::ScopedJoinHandle<'_, _>)| {
-                asked.join().unwrap_or_else(|_| machine.clone())
+            let join = |(machine, handle): (&FleetMachine, thread::ScopedJoinHandle<'_, _>)| {
+                handle.join().unwrap_or_else(|_| machine.clone())
             };
-            asked.into_iter().map(answer).collect()
+            threads.into_iter().map(join).collect()
         })
     }
 
     fn probe_machine(&self, machine: &FleetMachine) -> MachineState {
         let folder = machine.folder.to_string_lossy();
-        let mut line =
+        let mut command =
             self.ssh_command(&machine.name, &["sh", "-c", PROBE_SCRIPT, "probe", &folder]);
-        let output = match line.stdin(Stdio::null()).output() {
+        let output = match command.stdin(Stdio::null()).output() {
             Ok(output) => output,
             Err(error) => return MachineState::Unfit(format!("cannot start ssh: {error}")),
         };
@@ -134,19 +134,19 @@ impl SshEngine {
         }
     }
 
-    pub(super) fn submit(&mut self, work: &TaskBatch) -> Result<SubmittedJob> {
-        self.ensure_known(&work.machine)?;
-        let folder = work.folder.to_string_lossy();
+    pub(super) fn submit(&mut self, batch: &TaskBatch) -> Result<SubmittedJob> {
+        self.ensure_known(&batch.machine)?;
+        let folder = batch.folder.to_string_lossy();
         let program = format!("{folder}/bin/speedwell");
-        let orders: String = work
+        let requests: String = batch
             .tasks
             .iter()
             .map(|task| format!("{}\n", task.request))
             .collect();
-        if work.is_detached {
-            let words = [program.as_str(), "perform-parcel", "--launch", &folder];
-            let line = self.start_command(&work.machine, &words)?;
-            let name = send_and_read(line, &mut orders.as_bytes())?;
+        if batch.is_detached {
+            let arguments = [program.as_str(), "perform-parcel", "--launch", &folder];
+            let connection = self.start_command(&batch.machine, &arguments)?;
+            let name = send_and_read(connection, &mut requests.as_bytes())?;
             let job = JobId(name.trim().to_owned());
             ensure!(
                 detached::is_detached_worker(&job),
@@ -155,13 +155,13 @@ impl SshEngine {
             );
             return Ok(SubmittedJob { job, lines: None });
         }
-        let words = [program.as_str(), "perform-parcel", &folder, "-"];
-        let mut child = self.start_command(&work.machine, &words)?;
-        let complaint = read_stderr(&mut child);
+        let arguments = [program.as_str(), "perform-parcel", &folder, "-"];
+        let mut child = self.start_command(&batch.machine, &arguments)?;
+        let stderr_tail = read_stderr(&mut child);
         let (lines, mut lease) = (child.stdout.take(), child.stdin.take());
         if let Some(lease) = &mut lease {
-            // Ignore errors: the exit of a failed connection tells why.
-            let _ = lease.write_all(orders.as_bytes());
+            // Ignore errors: the exit of a failed connection gives the reason.
+            let _ = lease.write_all(requests.as_bytes());
             let _ = lease.flush();
         }
         let job = JobId::next_held();
@@ -169,7 +169,7 @@ impl SshEngine {
             connection: child,
             lease,
             followed_worker: None,
-            stderr_tail: complaint,
+            stderr_tail,
         };
         self.jobs.insert(job.clone(), entry);
         Ok(SubmittedJob { job, lines })
@@ -181,15 +181,21 @@ impl SshEngine {
         machine: &str,
         folder: &Path,
         (job, spools): (&JobId, &[String]),
-        waits: bool,
+        follows: bool,
     ) -> Result<ChildStdout> {
-        let place = folder.to_string_lossy();
-        let program = format!("{place}/bin/speedwell");
-        let how = if waits { "--follow" } else { "--read" };
-        let mut words = vec![program.as_str(), "perform-parcel", how, &place, &job.0];
-        words.extend(spools.iter().map(String::as_str));
-        let mut child = self.start_command(machine, &words)?;
-        let complaint = read_stderr(&mut child);
+        let folder_text = folder.to_string_lossy();
+        let program = format!("{folder_text}/bin/speedwell");
+        let mode = if follows { "--follow" } else { "--read" };
+        let mut arguments = vec![
+            program.as_str(),
+            "perform-parcel",
+            mode,
+            &folder_text,
+            &job.0,
+        ];
+        arguments.extend(spools.iter().map(String::as_str));
+        let mut child = self.start_command(machine, &arguments)?;
+        let stderr_tail = read_stderr(&mut child);
         let lines = child
             .stdout
             .take()
@@ -198,17 +204,27 @@ impl SshEngine {
             lease: child.stdin.take(),
             connection: child,
             followed_worker: Some((machine.to_owned(), folder.to_owned())),
-            stderr_tail: complaint,
+            stderr_tail,
         };
         self.jobs.insert(job.clone(), entry);
         Ok(lines)
     }
 
     fn end_detached(&self, machine: &str, folder: &Path, job: &JobId) -> Result<()> {
-        let place = folder.to_string_lossy();
-        let program = format!("{place}/bin/speedwell");
-        let words = [program.as_str(), "perform-parcel", "--end", &place, &job.0];
-        send_and_read(self.start_command(machine, &words)?, &mut std::io::empty()).map(drop)
+        let folder_text = folder.to_string_lossy();
+        let program = format!("{folder_text}/bin/speedwell");
+        let arguments = [
+            program.as_str(),
+            "perform-parcel",
+            "--end",
+            &folder_text,
+            &job.0,
+        ];
+        send_and_read(
+            self.start_command(machine, &arguments)?,
+            &mut std::io::empty(),
+        )
+        .map(drop)
     }
 
     pub(super) fn job_state(&mut self, id: &JobId) -> JobState {
@@ -220,11 +236,11 @@ impl SshEngine {
             Ok(Some(status)) if status.success() => JobState::Ended(None),
             Ok(Some(status)) if status.code() == Some(STILL_RUNNING) => JobState::Running,
             Ok(Some(status)) => {
-                let said = job.stderr_tail.last_line();
+                let last_line = job.stderr_tail.last_line();
                 JobState::Ended(Some(match status.code() {
-                    Some(CONNECTION_FAILED) => format!("connection lost: {said}"),
-                    _ if said.is_empty() => format!("the worker exited: {status}"),
-                    _ => format!("the worker exited: {status}: {said}"),
+                    Some(CONNECTION_FAILED) => format!("connection lost: {last_line}"),
+                    _ if last_line.is_empty() => format!("the worker exited: {status}"),
+                    _ => format!("the worker exited: {status}: {last_line}"),
                 }))
             }
             Err(error) => JobState::Ended(Some(format!("connection lost: {error}"))),
@@ -234,11 +250,11 @@ impl SshEngine {
     /// Cancels detached workers, then releases all leases and closes the connections.
     pub(super) fn cancel_jobs(&mut self, jobs: &[JobId]) -> Result<()> {
         for id in jobs {
-            let there = self
+            let followed_worker = self
                 .jobs
                 .get(id)
                 .and_then(|job| job.followed_worker.clone());
-            if let Some((machine, folder)) = there {
+            if let Some((machine, folder)) = followed_worker {
                 self.end_detached(&machine, &folder, id)?;
             }
         }
@@ -252,13 +268,13 @@ impl SshEngine {
                 job.lease = None;
             }
         }
-        let until = Instant::now() + WORKER_EXIT_GRACE;
+        let deadline = Instant::now() + WORKER_EXIT_GRACE;
         for id in jobs {
             let Some(job) = self.jobs.get_mut(id) else {
                 continue;
             };
             while job.connection.try_wait()?.is_none() {
-                if Instant::now() >= until {
+                if Instant::now() >= deadline {
                     job.connection.kill()?;
                     job.connection.wait()?;
                     break;
@@ -269,20 +285,21 @@ impl SshEngine {
         Ok(())
     }
 
-    pub(super) fn start_command(&self, machine: &str, words: &[&str]) -> Result<Child> {
+    pub(super) fn start_command(&self, machine: &str, arguments: &[&str]) -> Result<Child> {
         self.ensure_known(machine)?;
-        let mut line = self.ssh_command(machine, words);
-        line.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut command = self.ssh_command(machine, arguments);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
         // Own process group: Ctrl-C must reach us only; the other end is notified over the
         // connection.
-        line.process_group(0);
-        line.stderr(Stdio::piped())
+        command.process_group(0);
+        command
+            .stderr(Stdio::piped())
             .spawn()
             .context("cannot start 'ssh'")
     }
 
-    /// An ssh command for a machine; quotes the words for the shell that sshd starts.
-    fn ssh_command(&self, machine: &str, words: &[&str]) -> Command {
+    /// Builds an ssh command for a machine; quotes the arguments for the shell that sshd starts.
+    fn ssh_command(&self, machine: &str, arguments: &[&str]) -> Command {
         let mut ssh = Command::new("ssh");
         ssh.args(SSH_OPTIONS);
         if let Some(config) = &self.config {
@@ -291,13 +308,17 @@ impl SshEngine {
         // ssh's messages are matched by text, so fix the language.
         ssh.arg("--")
             .arg(machine)
-            .args(words.iter().map(|word| quote(word)));
+            .args(arguments.iter().map(|argument| quote(argument)));
         ssh.env("LC_ALL", "C");
         ssh
     }
 
     fn ensure_known(&self, machine: &str) -> Result<()> {
-        if !self.machines.iter().any(|known| known.name == machine) {
+        if !self
+            .machines
+            .iter()
+            .any(|candidate| candidate.name == machine)
+        {
             bail!("unknown machine '{machine}'");
         }
         Ok(())
@@ -319,42 +340,45 @@ fn read_stderr(child: &mut Child) -> StderrTail {
     let Some(mut stderr) = child.stderr.take() else {
         return StderrTail::default();
     };
-    let said = Arc::<Mutex<Vec<u8>>>::default();
-    let kept = Arc::clone(&said);
-    let reading = thread::spawn(move || {
+    let bytes = Arc::<Mutex<Vec<u8>>>::default();
+    let shared_bytes = Arc::clone(&bytes);
+    let reader = thread::spawn(move || {
         let mut buffer = [0; 1024];
         while let Ok(count @ 1..) = stderr.read(&mut buffer) {
-            let mut tail = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tail = shared_bytes.lock().unwrap_or_else(PoisonError::into_inner);
             tail.extend_from_slice(&buffer[..count]);
             let surplus = tail.len().saturating_sub(STDERR_TAIL_BYTES);
             tail.drain(..surplus);
         }
     });
     StderrTail {
-        said,
-        reading: Some(reading),
+        bytes,
+        reader: Some(reader),
     }
 }
 
-fn last_nonempty_line(said: &[u8]) -> String {
-    let said = String::from_utf8_lossy(said);
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+fn last_nonempty_line(stderr: &[u8]) -> String {
+    let stderr = String::from_utf8_lossy(stderr);
+    let mut lines = stderr
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty());
     lines.next_back().unwrap_or_default().to_owned()
 }
 
 /// Explains why a machine does not answer and what to do about it.
-fn unavailable_reason(machine: &str, said: &[u8]) -> String {
-    let said = last_nonempty_line(said);
-    if said.contains("Host key verification failed") {
+fn unavailable_reason(machine: &str, stderr: &[u8]) -> String {
+    let stderr = last_nonempty_line(stderr);
+    if stderr.contains("Host key verification failed") {
         return format!("its host key is unknown: verify it once with 'ssh {machine}'");
     }
-    if said.contains("Permission denied") {
+    if stderr.contains("Permission denied") {
         return format!(
             "no key allows a login without a prompt: try 'ssh -o BatchMode=yes {machine} true'"
         );
     }
-    if said.is_empty() {
+    if stderr.is_empty() {
         return "it does not respond".to_owned();
     }
-    said
+    stderr
 }

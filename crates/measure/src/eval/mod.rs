@@ -64,10 +64,10 @@ pub fn plan_snippets(
     mut request: EvalRequest,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<PreparedPlan> {
-    let named = !request.variants.given.is_empty();
+    let has_named_variants = !request.variants.given.is_empty();
     let shared = request.shares_process && request.snippets.len() > 1;
     ensure!(
-        !(shared && named),
+        !(shared && has_named_variants),
         "compared programs cannot share a process\nhint: leave out --shared and --order parallel"
     );
     ensure!(
@@ -77,14 +77,14 @@ pub fn plan_snippets(
         request.language
     );
     request.variants = revisions::check_out_revisions(&request.variants, listener)?;
-    let compares_snippets = !named && request.snippets.len() > 1;
+    let compares_snippets = !has_named_variants && request.snippets.len() > 1;
     let jobs = build_jobs(&request, compares_snippets)?;
-    let compared = if compares_snippets {
+    let snippet_variants = if compares_snippets {
         snippets_as_variants(&request.snippets)
     } else {
         Vec::new()
     };
-    let variants = request.variants.build_variants(compared)?;
+    let variants = request.variants.build_variants(snippet_variants)?;
     request.plan.sampling.check_bounds(variants.len())?;
     revisions::place_benchmark_files(&variants, std::iter::empty())?;
     let suite = DiscoveredBenchmarks {
@@ -120,14 +120,14 @@ fn build_jobs(request: &EvalRequest, compares_snippets: bool) -> anyhow::Result<
         [] => vec![None],
         levels => levels.iter().copied().map(Some).collect(),
     };
-    let alone: Vec<Option<&NamedSnippet>> = if compares_snippets {
+    let separate_snippets: Vec<Option<&NamedSnippet>> = if compares_snippets {
         vec![None]
     } else {
         request.snippets.iter().map(Some).collect()
     };
     let rows = Case::cartesian_product(&request.parameters)?;
     let mut jobs = Vec::new();
-    for snippet in alone {
+    for snippet in separate_snippets {
         for row in &rows {
             for level in &levels {
                 jobs.push(build_job(request, snippet, row, *level)?);
@@ -174,14 +174,14 @@ fn build_job(
             .chain(concurrency)
             .collect(),
     );
-    let here = std::env::current_dir()?;
+    let directory = std::env::current_dir()?;
     Ok(BenchmarkJob {
         source: BenchmarkSource {
             kind: SourceKind::Snippet(request.language),
             name: benchmark,
-            file: here.clone(),
-            root: here.clone(),
-            directory: here,
+            file: directory.clone(),
+            root: directory.clone(),
+            directory,
             definition: None,
             suite: None,
             user_suites: Vec::new(),

@@ -22,14 +22,15 @@ impl DecimalNumber {
             Some(digits) => (-1, digits),
             None => (1, text.strip_prefix('+').unwrap_or(text)),
         };
-        let (whole, behind) = digits.split_once('.').unwrap_or((digits, ""));
-        let is_plain = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
-        let is_number =
-            is_plain(whole) && is_plain(behind) && !(whole.is_empty() && behind.is_empty());
-        let places = u32::try_from(behind.len())
+        let (integer_digits, decimals) = digits.split_once('.').unwrap_or((digits, ""));
+        let is_digits = |part: &str| part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_number = is_digits(integer_digits)
+            && is_digits(decimals)
+            && !(integer_digits.is_empty() && decimals.is_empty());
+        let places = u32::try_from(decimals.len())
             .ok()
             .filter(|places| *places <= MAX_PLACES)?;
-        let units: i128 = format!("0{whole}{behind}")
+        let units: i128 = format!("0{integer_digits}{decimals}")
             .parse()
             .ok()
             .filter(|_| is_number)?;
@@ -53,9 +54,9 @@ impl DecimalNumber {
             self.units.unsigned_abs(),
             self.places as usize + 1
         );
-        let (whole, behind) = digits.split_at(digits.len() - self.places as usize);
-        let point = if behind.is_empty() { "" } else { "." };
-        format!("{sign}{whole}{point}{behind}")
+        let (integer_digits, decimals) = digits.split_at(digits.len() - self.places as usize);
+        let point = if decimals.is_empty() { "" } else { "." };
+        format!("{sign}{integer_digits}{point}{decimals}")
     }
 }
 
@@ -67,38 +68,38 @@ impl DecimalNumber {
 /// numbers than the limit on cases.
 pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Result<Vec<String>> {
     let number = |text: &str| {
-        let read = DecimalNumber::parse(text);
-        read.with_context(|| {
+        let parsed = DecimalNumber::parse(text);
+        parsed.with_context(|| {
             format!("cannot parse '{text}': expected a decimal number such as 10 or 0.5")
         })
     };
     let [begin, end, step] = [number(first)?, number(last)?, number(step.unwrap_or("1"))?];
     let places = begin.places.max(step.places);
-    let finest = places.max(end.places);
-    let scaled = [begin, end, step].map(|number| number.with_places(finest));
-    let [Some(from), Some(to), Some(by)] = scaled else {
+    let max_places = places.max(end.places);
+    let scaled = [begin, end, step].map(|number| number.with_places(max_places));
+    let [Some(scaled_begin), Some(scaled_end), Some(scaled_step)] = scaled else {
         bail!("the numbers from {first} to {last} have too many digits");
     };
     ensure!(
-        from <= to,
+        scaled_begin <= scaled_end,
         "the range from {first} to {last} is empty\nhint: the smaller number comes first"
     );
     ensure!(
-        by > 0,
+        scaled_step > 0,
         "invalid step {}: expected a number greater than 0",
         step.to_text()
     );
-    let count = (to - from) / by + 1;
+    let count = (scaled_end - scaled_begin) / scaled_step + 1;
     ensure!(
         count <= Case::MOST as i128,
         "the range from {first} to {last} has {count} values, more than the limit of {} cases",
         Case::MOST
     );
-    let shift = 10i128.pow(finest - places);
-    let text = |at: i128| match at {
+    let shift = 10i128.pow(max_places - places);
+    let text = |index: i128| match index {
         0 => begin.to_text(),
-        at => DecimalNumber {
-            units: (from + at * by) / shift,
+        index => DecimalNumber {
+            units: (scaled_begin + index * scaled_step) / shift,
             places,
         }
         .to_text(),
@@ -109,31 +110,35 @@ pub fn parse_range(first: &str, last: &str, step: Option<&str>) -> anyhow::Resul
 /// Splits a list at commas. `\,` is a literal comma, `\\` a backslash.
 pub fn parse_list(text: &str) -> Vec<String> {
     let mut values = vec![String::new()];
-    let mut letters = text.chars().peekable();
-    while let Some(letter) = letters.next() {
-        let at = values.len() - 1;
-        match letter {
+    let mut characters = text.chars().peekable();
+    while let Some(character) = characters.next() {
+        let last = values.len() - 1;
+        match character {
             ',' => values.push(String::new()),
-            '\\' if matches!(letters.peek(), Some(',' | '\\')) => values[at].extend(letters.next()),
-            letter => values[at].push(letter),
+            '\\' if matches!(characters.peek(), Some(',' | '\\')) => {
+                values[last].extend(characters.next())
+            }
+            character => values[last].push(character),
         }
     }
     values
 }
 
-/// Converts texts to parameter values: numbers or booleans if all have the same type and print as
-/// typed, texts otherwise.
-pub fn infer_values(texts: &[String]) -> Vec<ParameterValue> {
-    let guessed: Vec<ParameterValue> = texts
+/// Converts strings to parameter values: numbers or booleans if all have the same type and print as
+/// typed, strings otherwise.
+pub fn infer_values(strings: &[String]) -> Vec<ParameterValue> {
+    let inferred: Vec<ParameterValue> = strings
         .iter()
         .map(|text| ParameterValue::infer_value(text))
         .collect();
-    let is_kept = |(text, value): (&String, &ParameterValue)| value.plain() == **text;
-    let are_alike = guessed.windows(2).all(|two| two[0].kind() == two[1].kind());
-    if are_alike && texts.iter().zip(&guessed).all(is_kept) {
-        guessed
+    let prints_as_typed = |(text, value): (&String, &ParameterValue)| value.plain() == **text;
+    let are_alike = inferred
+        .windows(2)
+        .all(|pair| pair[0].kind() == pair[1].kind());
+    if are_alike && strings.iter().zip(&inferred).all(prints_as_typed) {
+        inferred
     } else {
-        texts.iter().cloned().map(ParameterValue::Text).collect()
+        strings.iter().cloned().map(ParameterValue::Text).collect()
     }
 }
 

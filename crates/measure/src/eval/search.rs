@@ -85,7 +85,7 @@ pub fn search_snippets(
     let mut failed = false;
     for job in &plan.jobs {
         for variant in &plan.variants {
-            let setting = RunContext {
+            let context = RunContext {
                 variant,
                 program: harness::resolve_program_for(&job.source, variant),
                 slot: search.slot,
@@ -103,7 +103,7 @@ pub fn search_snippets(
                 is_series: false,
                 pin: plan.pin.as_ref(),
             };
-            failed |= !search.search_snippet(&job.under(variant), variant, &setting)?;
+            failed |= !search.search_snippet(&job.under(variant), variant, &context)?;
         }
     }
     let is_interrupted = is_interrupt_requested();
@@ -111,12 +111,12 @@ pub fn search_snippets(
         interrupted: is_interrupted,
     })?;
     drop(search);
-    let ended = match (is_interrupted, failed) {
+    let session_end = match (is_interrupted, failed) {
         (true, _) => SessionEnd::Interrupted,
         (false, true) => SessionEnd::Failed,
         (false, false) => SessionEnd::Complete,
     };
-    Ok((store.load_session(number)?, ended))
+    Ok((store.load_session(number)?, session_end))
 }
 
 struct ConcurrencySearch<'a, 'l> {
@@ -135,27 +135,27 @@ impl ConcurrencySearch<'_, '_> {
         &mut self,
         job: &BenchmarkJob,
         variant: &Variant,
-        setting: &RunContext<'_>,
+        context: &RunContext<'_>,
     ) -> anyhow::Result<bool> {
-        let Some(own) = job.snippet_under(variant) else {
+        let Some(snippet_code) = job.snippet_under(variant) else {
             return Ok(true);
         };
-        let mut spec = match snippet::build_process(&own, &setting.program, variant) {
+        let mut spec = match snippet::build_process(&snippet_code, &context.program, variant) {
             Ok(spec) => spec,
-            Err(failed) => return self.record_failure(&failed.into(), job, setting),
+            Err(error) => return self.record_failure(&error.into(), job, context),
         };
-        spec.pin = setting.pin.cloned();
+        spec.pin = context.pin.cloned();
         spec.directory = Some(job.source.directory.clone());
         spec.limit = Duration::from_secs(24 * 3600);
-        let (mut live, _) = match LiveHarness::start(spec) {
+        let (mut harness, _) = match LiveHarness::start(spec) {
             Ok(started) => started,
-            Err(gone) => return self.record_failure(&gone, job, setting),
+            Err(failure) => return self.record_failure(&failure, job, context),
         };
-        let loaded = live
-            .load_snippet("code", &own)
+        let loaded = harness
+            .load_snippet("code", &snippet_code)
             .map(|answer| answer.find_fault("code"));
-        if let Some(gone) = find_fault(loaded) {
-            return self.record_failure(&gone, job, setting);
+        if let Some(failure) = find_fault(loaded) {
+            return self.record_failure(&failure, job, context);
         }
         let mut levels: Vec<ConcurrencyLevel> = Vec::new();
         while let NextLevel::Visit(level) = scaling::next_level(&levels, &self.rules) {
@@ -163,16 +163,16 @@ impl ConcurrencySearch<'_, '_> {
                 break;
             }
             let begin = (unix_time_ms(), Instant::now());
-            match self.measure_level(&mut live, level) {
+            match self.measure_level(&mut harness, level) {
                 Ok(Some(measured)) if !is_interrupt_requested() => {
                     self.record_visit(&measured, level, begin, job, variant, &mut levels)?
                 }
                 Ok(_) => break,
-                Err(gone) => return self.record_failure(&gone, job, setting),
+                Err(failure) => return self.record_failure(&failure, job, context),
             }
         }
-        match find_fault(live.shut_down().map(|answer| answer.find_fault("code"))) {
-            Some(gone) => self.record_failure(&gone, job, setting),
+        match find_fault(harness.shut_down().map(|answer| answer.find_fault("code"))) {
+            Some(failure) => self.record_failure(&failure, job, context),
             None => Ok(true),
         }
     }
@@ -180,19 +180,19 @@ impl ConcurrencySearch<'_, '_> {
     /// Measures a level once; `None` if the user interrupted before there was a result.
     fn measure_level(
         &self,
-        live: &mut LiveHarness,
+        harness: &mut LiveHarness,
         level: u32,
     ) -> Result<Option<SnippetTiming>, HarnessFailure> {
-        let answer = live.set_workers("code", level)?;
-        if let Some(cause) = answer.find_fault("code") {
+        let reply = harness.set_workers("code", level)?;
+        if let Some(cause) = reply.find_fault("code") {
             return Err(HarnessFailure::new(cause));
         }
         let limit = expected_duration(&self.samples, self.limit);
         let jobs = ["code".to_owned()];
-        let answer = live.run_jobs(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
-        match answer.find_fault("code") {
+        let reply = harness.run_jobs(&jobs, &self.samples, false, Some(limit), &mut |_| {})?;
+        match reply.find_fault("code") {
             Some(cause) => Err(HarnessFailure::new(cause)),
-            None => Ok(answer.timing("code", &self.samples)),
+            None => Ok(reply.timing("code", &self.samples)),
         }
     }
 
@@ -208,22 +208,22 @@ impl ConcurrencySearch<'_, '_> {
         let per_s = measured.per_s.unwrap_or(0.0);
         self.listener
             .observe(&SessionEvent::Visited { level, per_s })?;
-        match levels.iter_mut().find(|known| known.concurrency == level) {
-            Some(known) => known.throughputs.push(per_s),
+        match levels.iter_mut().find(|entry| entry.concurrency == level) {
+            Some(entry) => entry.throughputs.push(per_s),
             None => levels.push(ConcurrencyLevel {
                 concurrency: level,
                 throughputs: vec![per_s],
                 is_spoilt: false,
             }),
         }
-        let visits = levels.iter().find(|known| known.concurrency == level);
-        let block = visits.map_or(0, |known| known.throughputs.len() as u32 - 1);
-        let seen = snippet::to_observation(measured, &job_at_level(job, level));
-        for metric in &seen.metrics {
+        let visits = levels.iter().find(|entry| entry.concurrency == level);
+        let block = visits.map_or(0, |entry| entry.throughputs.len() as u32 - 1);
+        let observation = snippet::to_observation(measured, &job_at_level(job, level));
+        for metric in &observation.metrics {
             self.recorder.observe(&SessionEvent::Declared(metric))?;
         }
         self.recorder.observe(&SessionEvent::RunFinished(&Run {
-            case: Arc::new(seen.case),
+            case: Arc::new(observation.case),
             variant: Arc::from(variant.name.as_str()),
             slot: self.slot,
             block,
@@ -234,8 +234,8 @@ impl ConcurrencySearch<'_, '_> {
             surroundings: None,
             disturbed: None,
             machine: None,
-            samples: seen.samples,
-            notes: seen.notes,
+            samples: observation.samples,
+            notes: observation.notes,
             load: None,
         }))?;
         self.recorder
@@ -246,11 +246,11 @@ impl ConcurrencySearch<'_, '_> {
 
     fn record_failure(
         &mut self,
-        gone: &HarnessFailure,
+        harness_failure: &HarnessFailure,
         job: &BenchmarkJob,
-        setting: &RunContext<'_>,
+        context: &RunContext<'_>,
     ) -> anyhow::Result<bool> {
-        let failure = snippet::shared_process_failure(gone, job, setting);
+        let failure = snippet::shared_process_failure(harness_failure, job, context);
         self.recorder.observe(&SessionEvent::Failed(&failure))?;
         Ok(false)
     }
@@ -268,10 +268,10 @@ fn job_at_level(job: &BenchmarkJob, level: u32) -> BenchmarkJob {
 }
 
 fn find_fault(
-    answer: Result<Option<speedwell_model::FailureCause>, HarnessFailure>,
+    reply: Result<Option<speedwell_model::FailureCause>, HarnessFailure>,
 ) -> Option<HarnessFailure> {
-    match answer {
+    match reply {
         Ok(cause) => cause.map(HarnessFailure::new),
-        Err(gone) => Some(gone),
+        Err(failure) => Some(failure),
     }
 }

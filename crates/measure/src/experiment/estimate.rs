@@ -18,10 +18,10 @@ pub struct ExperimentEstimate {
 
 /// Measuring time of benchmark files and snippets, if options and files determine it before
 /// anything runs. Excludes starting programs and servers. `None` if a benchmark or framework
-/// decides it, and for experiments, about which [`estimate_loads`] knows more.
+/// determines the time, and for experiments, about which [`estimate_loads`] knows more.
 pub fn measuring_time(plan: &SessionPlan) -> Option<Duration> {
-    let is_one_after_the_other = plan.design.order != RunOrder::Paired && !plan.shared;
-    if !is_one_after_the_other || plan.is_search || plan.design.counting.is_some() {
+    let is_sequential = plan.design.order != RunOrder::Paired && !plan.shared;
+    if !is_sequential || plan.is_search || plan.design.counting.is_some() {
         return None;
     }
     let mut one_round = Duration::ZERO;
@@ -80,33 +80,34 @@ pub fn estimate_from_trial(
     let Some(experiment) = plan.experiment()? else {
         return Ok(None);
     };
-    let all = estimate_runs(plan, &experiment, lived_ns);
-    Ok(Some(all).filter(|all| *all != ExperimentEstimate::default()))
+    let estimate = estimate_runs(plan, &experiment, lived_ns);
+    Ok(Some(estimate).filter(|estimate| *estimate != ExperimentEstimate::default()))
 }
 
-/// `lived_ns` is the time of each run besides its load, `None` for runs that do not count.
+/// `lived_ns` is the time that each run takes in addition to its load, or `None` for runs that do
+/// not count.
 fn estimate_runs(
     plan: &SessionPlan,
     experiment: &Experiment,
     lived_ns: &[Option<u64>],
 ) -> ExperimentEstimate {
     let runs = u64::from(plan.runs_per_variant());
-    let mut all = ExperimentEstimate::default();
-    for (at, lived_ns) in lived_ns.iter().enumerate() {
-        let (job, variant) = (at / plan.variants.len(), at % plan.variants.len());
+    let mut estimate = ExperimentEstimate::default();
+    for (index, lived_ns) in lived_ns.iter().enumerate() {
+        let (job, variant) = (index / plan.variants.len(), index % plan.variants.len());
         let (Some(lived_ns), Some(job)) = (lived_ns, plan.jobs.get(job)) else {
             continue;
         };
-        all.time += Duration::from_nanos(lived_ns * runs);
+        estimate.time += Duration::from_nanos(lived_ns * runs);
         let name = &plan.variants[variant].name;
         let case = job.case.as_ref();
         if let Some(traffic) = case.and_then(|case| case_traffic(experiment, case, name)) {
             let (time, count) = load_length(&traffic);
-            all.time += time * u32::try_from(runs).unwrap_or(u32::MAX);
-            all.requests += count * runs;
+            estimate.time += time * u32::try_from(runs).unwrap_or(u32::MAX);
+            estimate.requests += count * runs;
         }
     }
-    all
+    estimate
 }
 
 fn case_traffic(experiment: &Experiment, case: &Case, variant: &str) -> Option<ServerLoad> {
@@ -134,13 +135,13 @@ fn assignment_traffic(assignment: RunAssignment) -> Option<ServerLoad> {
 /// Time and number of requests of a load, including its warm-up.
 fn load_length(traffic: &ServerLoad) -> (Duration, u64) {
     let time = traffic.spec.time.unwrap_or_default();
-    let (warm_time, warm_requests) = match traffic.warmup {
+    let (warmup_ms, warmup_requests) = match traffic.warmup {
         LoadWarmup::None => (0, 0),
         LoadWarmup::Requests(count) => (0, count),
         LoadWarmup::DurationMs(ms) | LoadWarmup::SteadyMs(ms) => (ms, 0),
     };
     (
-        time + Duration::from_millis(warm_time),
-        traffic.spec.count.unwrap_or(0) + warm_requests,
+        time + Duration::from_millis(warmup_ms),
+        traffic.spec.count.unwrap_or(0) + warmup_requests,
     )
 }

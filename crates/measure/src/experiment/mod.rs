@@ -38,25 +38,26 @@ pub fn plan_experiment(
     );
     let mut selection = request.selection.clone();
     let target = file.to_string_lossy().into_owned();
-    let here = std::env::current_dir()?;
-    let sources = discover::find_sources(&target, &here, &KnownAdapters::new(&[], &here)?)?;
-    let mut written = DefinitionFile {
+    let directory = std::env::current_dir()?;
+    let sources =
+        discover::find_sources(&target, &directory, &KnownAdapters::new(&[], &directory)?)?;
+    let mut definition = DefinitionFile {
         set: selection.sets.clone(),
         ..sources[0].definition()?.source().clone()
     };
-    let experiment = Experiment::parse(&written)?;
+    let experiment = Experiment::parse(&definition)?;
     let renamed = experiment.renamed_message();
     let renamed =
         renamed.with_context(|| format!("in the definition file '{}'", file.display()))?;
-    let mut held = None;
+    let mut machine_lease = None;
     if !request.only_lists {
         requirements::check_requirements(&experiment, listener)?;
-        if let Some(place) = &experiment.place {
+        if let Some(roles_on_machines) = &experiment.place {
             let fleet = request.fleet.context("this command cannot use a fleet")?;
-            let (placement, own) =
-                roles::prepare_machines(place, &experiment.root, &fleet()?, listener)?;
-            written.placement = Some(Box::new(placement));
-            held = Some(own);
+            let (placement, lease) =
+                roles::prepare_machines(roles_on_machines, &experiment.root, &fleet()?, listener)?;
+            definition.placement = Some(Box::new(placement));
+            machine_lease = Some(lease);
         }
     }
     divide_values(&experiment, &mut selection);
@@ -67,17 +68,17 @@ pub fn plan_experiment(
         .warnings
         .extend(shared_processors_warning(&experiment));
     let mut plan = request.plan.build_plan(variants, &suite);
-    plan.design.experiment = Some(written);
-    // Its instructions are counted by the processor, as a separate metric.
+    plan.design.experiment = Some(definition);
+    // In an experiment, the processor counts instructions as a separate metric.
     plan.design.counting = None;
     apply_file_plan(&experiment, &request.plan, &mut plan);
     Ok(PreparedPlan {
-        held,
+        held: machine_lease,
         ..PreparedPlan::new(plan, suite)
     })
 }
 
-/// A warning if the file divides the processors but there are too few of them.
+/// Returns a warning if the file divides the processors but there are too few of them.
 fn shared_processors_warning(experiment: &Experiment) -> Option<String> {
     let is_shared = experiment.plan.pins.is_some() && experiment.shares.is_none();
     is_shared.then(|| {
@@ -106,18 +107,25 @@ fn divide_values(experiment: &Experiment, selection: &mut BenchmarkSelection) {
             .map(|file| (file.clone(), values.clone()));
         selection.of_files.extend(file_values);
     }
-    let has = |group: &BenchmarkGroup, name: &str| {
-        group.parameters.iter().any(|(known, _)| known == name)
+    let has_parameter = |group: &BenchmarkGroup, name: &str| {
+        group
+            .parameters
+            .iter()
+            .any(|(parameter, _)| parameter == name)
     };
     let belongs_to_group = |name: &str| {
         let mut others = experiment
             .groups
             .iter()
             .filter(|group| group.files.is_empty());
-        others.any(|group| has(group, name))
+        others.any(|group| has_parameter(group, name))
     };
     selection.sets.retain(|(name, _)| {
-        belongs_to_group(name) || experiment.params.iter().any(|(known, _)| known == name)
+        belongs_to_group(name)
+            || experiment
+                .params
+                .iter()
+                .any(|(parameter, _)| parameter == name)
     });
 }
 
@@ -126,54 +134,54 @@ fn build_variants(
     experiment: &Experiment,
     request: &MeasureRequest,
 ) -> anyhow::Result<Vec<Variant>> {
-    let current = |name: &str| std::env::var(name).ok();
-    let mut found = Vec::new();
+    let current_variable = |name: &str| std::env::var(name).ok();
+    let mut variants = Vec::new();
     for variant in &experiment.variants {
-        let usual = experiment.harness_variant(&variant.name, &current);
-        // A variant that replaces the command means nothing to benchmark files, which do not need
-        // it.
-        let mut plain = usual.unwrap_or_else(|_| Variant::plain(&variant.name));
+        let harness_variant = experiment.harness_variant(&variant.name, &current_variable);
+        // A variant that replaces the command has no meaning for benchmark files, which do not use
+        // the command.
+        let mut plain = harness_variant.unwrap_or_else(|_| Variant::plain(&variant.name));
         let extra_arguments = request.variants.arguments.iter().cloned();
         plain.arguments.splice(0..0, extra_arguments);
-        found.push(plain.clone());
+        variants.push(plain.clone());
         if experiment.plan.control.as_ref() == Some(&variant.name) {
-            found.push(Variant {
+            variants.push(Variant {
                 name: repetition_of(&variant.name),
                 ..plain
             });
         }
     }
-    let named = request.variants.baseline.as_ref();
-    let baseline = named.unwrap_or(&experiment.compare.baseline);
-    let position = found
+    let requested = request.variants.baseline.as_ref();
+    let baseline = requested.unwrap_or(&experiment.compare.baseline);
+    let position = variants
         .iter()
         .position(|variant| variant.name == *baseline)
         .with_context(|| format!("no variant is named '{baseline}'"))?;
-    found[..=position].rotate_right(1);
-    Ok(found)
+    variants[..=position].rotate_right(1);
+    Ok(variants)
 }
 
 /// Applies the plan settings of the file that the request does not override.
 fn apply_file_plan(experiment: &Experiment, request: &PlanRequest, plan: &mut SessionPlan) {
-    let said = &experiment.plan;
+    let file_plan = &experiment.plan;
     let sampling = &request.sampling;
     if sampling.runs.is_none()
-        && let Some(runs) = said.runs
+        && let Some(runs) = file_plan.runs
     {
         plan.sampling.runs = RunCount::Fixed(runs);
         plan.design.stopping = StoppingDesign::Fixed { runs };
     }
     plan.sampling = SamplingOptions {
-        precision: sampling.precision.or(said.precision),
-        timeout_ms: as_milliseconds(said.timeout),
-        budget_ms: plan.sampling.budget_ms.or(said
+        precision: sampling.precision.or(file_plan.precision),
+        timeout_ms: as_milliseconds(file_plan.timeout),
+        budget_ms: plan.sampling.budget_ms.or(file_plan
             .budget
             .filter(|_| sampling.runs.is_none())
             .map(as_milliseconds)),
         ..plan.sampling.clone()
     };
     if request.order == RunOrder::Blocks {
-        plan.design.order = match said.order {
+        plan.design.order = match file_plan.order {
             RunOrder::Alternate => RunOrder::Alternate,
             _ => RunOrder::Blocks,
         };

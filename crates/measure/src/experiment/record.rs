@@ -1,7 +1,7 @@
 //! Profiles of an experiment: extra runs after measuring, one per requested case and variant.
 //!
-//! Decides what to record if more is requested than the file says. The analysis selects the cases;
-//! `runner/experiment` records a run. Start at [`record_profiles`].
+//! Decides what to record if the user requests more profiles than the file does. The analysis
+//! selects the cases; `runner/experiment` records a run. Start at [`record_profiles`].
 
 use crate::{EventListener, emit_warning};
 use anyhow::Context;
@@ -22,8 +22,8 @@ use speedwell_suite::experiment::{
 };
 use std::time::Duration;
 
-/// Records what the file asks for, or everything possible if `is_requested`, and stores it with the
-/// session. What cannot be recorded is stored with the reason.
+/// Records the profiles that the file requests, or all possible ones if `is_requested`, and stores
+/// them with the session. For a profile that cannot be recorded, the reason is stored.
 ///
 /// # Errors
 /// Fails if the store cannot be accessed.
@@ -44,61 +44,74 @@ pub fn record_profiles(
     if let Some(sentence) = files_warning(&experiment).filter(|_| is_requested) {
         emit_warning(listener, &sentence)?;
     }
-    let found = analyze_experiment(session, &experiment, settings);
-    let wanted = wanted_profiles(&found, &experiment, &profile);
+    let analysis = analyze_experiment(session, &experiment, settings);
+    let wanted_profiles_of_session = wanted_profiles(&analysis, &experiment, &profile);
     let number = session.number.context("a measured session is stored")?;
-    let (mut done, mut ended): (Vec<ProfileRecording>, _) = (Vec::new(), SessionEnd::Complete);
-    for (one, variant) in profile_sides(&wanted) {
-        let is_known =
-            |known: &ProfileRecording| known.case == one.case && known.variant == *variant;
-        if done.iter().any(is_known) {
+    let (mut recordings, mut session_end): (Vec<ProfileRecording>, _) =
+        (Vec::new(), SessionEnd::Complete);
+    for (wanted, variant) in profile_sides(&wanted_profiles_of_session) {
+        let is_recorded = |recording: &ProfileRecording| {
+            recording.case == wanted.case && recording.variant == *variant
+        };
+        if recordings.iter().any(is_recorded) {
             continue;
         }
-        let order = ProfileRequest {
+        let profile_request = ProfileRequest {
             profiling: profiling_options(&profile),
-            requests: recorded_requests(session, &one.case, work_baseline(&wanted, &one.case)),
+            requests: recorded_requests(
+                session,
+                &wanted.case,
+                work_baseline(&wanted_profiles_of_session, &wanted.case),
+            ),
         };
-        let recording = record_case(plan, &experiment, one, variant, &order, listener)?;
+        let recording = record_case(
+            plan,
+            &experiment,
+            wanted,
+            variant,
+            &profile_request,
+            listener,
+        )?;
         if recording.is_none() && is_interrupt_requested() {
-            ended = SessionEnd::Interrupted;
+            session_end = SessionEnd::Interrupted;
             break;
         }
         let Some(recording) = recording else {
             continue;
         };
         store.store_profile(number, &recording)?;
-        done.push(recording);
+        recordings.push(recording);
     }
     session.profiles = store.load_session_without_runs(number)?.profiles;
-    Ok(ended)
+    Ok(session_end)
 }
 
-/// How to take profiles, if at all.
+/// Returns how to record profiles; `None` if none are to be recorded.
 fn requested_profile(experiment: &Experiment, is_requested: bool) -> Option<ProfilePlan> {
-    let said = experiment.profile.clone();
+    let configured = experiment.profile.clone();
     if !is_requested {
-        return said.filter(|profile| profile.tool != ProfilerChoice::None);
+        return configured.filter(|profile| profile.tool != ProfilerChoice::None);
     }
     let compare = &experiment.compare;
     let last = compare
         .all_pairs()
         .into_iter()
         .rfind(|(baseline, _)| *baseline == compare.baseline);
-    let usual = ProfilePlan {
+    let default = ProfilePlan {
         when: ProfileCondition::Always,
         tool: ProfilerChoice::Auto,
         after_warmup: true,
         pairs: last.into_iter().collect(),
     };
-    Some(match said {
-        None => usual,
-        Some(said) => ProfilePlan {
+    Some(match configured {
+        None => default,
+        Some(configured) => ProfilePlan {
             when: ProfileCondition::Always,
-            tool: match said.tool {
+            tool: match configured.tool {
                 ProfilerChoice::None => ProfilerChoice::Auto,
                 tool => tool,
             },
-            ..said
+            ..configured
         },
     })
 }
@@ -114,8 +127,8 @@ fn profiling_options(profile: &ProfilePlan) -> ProfilingOptions {
     }
 }
 
-/// A warning: harnesses of benchmark files choose the amount of work by time, so two recordings
-/// would not cover the same work.
+/// Returns a warning if there are benchmark files: their harnesses choose the amount of work by
+/// time, so two recordings would not cover the same work.
 fn files_warning(experiment: &Experiment) -> Option<String> {
     let mut groups = experiment.groups.iter();
     let group = groups.find(|group| group.kind == GroupKind::Function)?;
@@ -129,14 +142,14 @@ fn files_warning(experiment: &Experiment) -> Option<String> {
 fn profile_sides(wanted: &[WantedProfile]) -> impl Iterator<Item = (&WantedProfile, &String)> {
     wanted
         .iter()
-        .flat_map(|one| [(one, &one.pair.0), (one, &one.pair.1)])
+        .flat_map(|profile| [(profile, &profile.pair.0), (profile, &profile.pair.1)])
 }
 
-/// The variant whose timed runs determine how much work to record for a case. It is the same for
-/// all pairs of the case, because a variant in two pairs is recorded once.
+/// Returns the variant whose timed runs determine how much work to record for a case. It is the
+/// same for all pairs of the case, because a variant in two pairs is recorded once.
 fn work_baseline<'a>(wanted: &'a [WantedProfile], case: &Case) -> &'a str {
-    let first = wanted.iter().find(|one| one.case == *case);
-    first.map_or("", |one| &one.pair.0)
+    let first = wanted.iter().find(|profile| profile.case == *case);
+    first.map_or("", |profile| &profile.pair.0)
 }
 
 /// Records a case under a variant; `None` if the case was not measured or the user interrupts.
@@ -145,14 +158,20 @@ fn record_case(
     experiment: &Experiment,
     wanted: &WantedProfile,
     variant: &str,
-    order: &ProfileRequest,
+    request: &ProfileRequest,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<Option<ProfileRecording>> {
-    let is_meant = |case: &Option<_>| case.as_ref() == Some(&wanted.case);
-    let at = plan.jobs.iter().position(|job| is_meant(&job.case));
-    let variant = plan.variants.iter().find(|known| known.name == variant);
-    let slot = plan.slots().into_iter().find(|slot| Some(slot.job) == at);
-    let (Some(at), Some(variant), Some(slot)) = (at, variant, slot) else {
+    let is_wanted_case = |case: &Option<_>| case.as_ref() == Some(&wanted.case);
+    let job_index = plan.jobs.iter().position(|job| is_wanted_case(&job.case));
+    let variant = plan
+        .variants
+        .iter()
+        .find(|candidate| candidate.name == variant);
+    let slot = plan
+        .slots()
+        .into_iter()
+        .find(|slot| Some(slot.job) == job_index);
+    let (Some(job_index), Some(variant), Some(slot)) = (job_index, variant, slot) else {
         return Ok(None);
     };
     listener.observe(&SessionEvent::Note(&format!(
@@ -160,7 +179,7 @@ fn record_case(
         wanted.case.id(),
         variant.name
     )))?;
-    let setting = RunContext {
+    let context = RunContext {
         variant,
         program: own_program(),
         slot: slot.index,
@@ -178,7 +197,7 @@ fn record_case(
         experiment: Some(experiment),
         kept: None,
     };
-    let profile = harness::record_profile(&plan.jobs[at], &setting, order);
+    let profile = harness::record_profile(&plan.jobs[job_index], &context, request);
     Ok(profile.map(|profile| ProfileRecording {
         case: wanted.case.clone(),
         variant: variant.name.clone(),

@@ -39,7 +39,7 @@ fn describe_missing(
     requirement: &ExperimentRequirement,
     listener: &mut EventListener<'_>,
 ) -> Option<String> {
-    let why = match &requirement.need {
+    let problem = match &requirement.need {
         RequirementKind::Program {
             command,
             pattern,
@@ -52,7 +52,7 @@ fn describe_missing(
     };
     let hint = requirement.hint.as_ref().map(|hint| format!(" ({hint})"));
     Some(format!(
-        "{}: {why}{}",
+        "{}: {problem}{}",
         requirement.name,
         hint.unwrap_or_default()
     ))
@@ -63,7 +63,7 @@ fn check_program(command: &[String], pattern: &str, at_least: Option<&str>) -> R
     let [program, arguments @ ..] = command else {
         return Err("no command is given to check for it".to_owned());
     };
-    let shown = command.join(" ");
+    let displayed = command.join(" ");
     let output = Command::new(program)
         .args(arguments)
         .stdin(Stdio::null())
@@ -72,36 +72,38 @@ fn check_program(command: &[String], pattern: &str, at_least: Option<&str>) -> R
     let text = String::from_utf8_lossy(&output.stdout).into_owned()
         + &String::from_utf8_lossy(&output.stderr);
     let expression = Regex::new(pattern).map_err(|error| error.to_string())?;
-    let found = expression.captures(&text);
-    let version = found
+    let captures = expression.captures(&text);
+    let version = captures
         .as_ref()
-        .and_then(|found| found.name("version").or_else(|| found.get(0)));
+        .and_then(|captures| captures.name("version").or_else(|| captures.get(0)));
     let Some(version) = version else {
         return Err(format!(
-            "cannot find a version in the output of '{shown}': {}",
+            "cannot find a version in the output of '{displayed}': {}",
             text.lines().next().unwrap_or_default()
         ));
     };
     match at_least {
-        Some(least) if compare_versions(version.as_str(), least) == Ordering::Less => Err(format!(
-            "version {} is older than {least}",
-            version.as_str()
-        )),
+        Some(min_version) if compare_versions(version.as_str(), min_version) == Ordering::Less => {
+            Err(format!(
+                "version {} is older than {min_version}",
+                version.as_str()
+            ))
+        }
         _ => Ok(()),
     }
 }
 
 /// Compares versions number by number.
-fn compare_versions(one: &str, other: &str) -> Ordering {
+fn compare_versions(installed: &str, required: &str) -> Ordering {
     let numbers = |text: &str| -> Vec<u64> {
         let parts = text.split(|c: char| !c.is_ascii_digit());
         parts.filter_map(|part| part.parse().ok()).collect()
     };
-    let (one, other) = (numbers(one), numbers(other));
-    let part = |version: &[u64], at: usize| version.get(at).copied().unwrap_or(0);
+    let (installed, required) = (numbers(installed), numbers(required));
+    let part = |version: &[u64], index: usize| version.get(index).copied().unwrap_or(0);
     // Only the required parts count: 20.20.2 satisfies 20.
-    (0..other.len())
-        .map(|at| part(&one, at).cmp(&part(&other, at)))
+    (0..required.len())
+        .map(|index| part(&installed, index).cmp(&part(&required, index)))
         .find(|order| order.is_ne())
         .unwrap_or(Ordering::Equal)
 }
@@ -113,38 +115,38 @@ fn install_packages(
     lockfile: bool,
     listener: &mut EventListener<'_>,
 ) -> Result<(), String> {
-    let shown = directory.display();
+    let displayed = directory.display();
     if !directory.join("package.json").is_file() {
-        return Err(format!("'{shown}' has no package.json"));
+        return Err(format!("'{displayed}' has no package.json"));
     }
     let lock = directory.join("package-lock.json");
     if lockfile && !lock.is_file() {
-        return Err(format!("'{shown}' has no package-lock.json"));
+        return Err(format!("'{displayed}' has no package-lock.json"));
     }
     // npm keeps a copy of the lockfile that it installed.
     let installed = directory.join("node_modules/.package-lock.json");
-    let age = |file: &Path| {
+    let modified = |file: &Path| {
         std::fs::metadata(file)
-            .and_then(|about| about.modified())
+            .and_then(|metadata| metadata.modified())
             .ok()
     };
-    if age(&installed)
-        .zip(age(&lock))
+    if modified(&installed)
+        .zip(modified(&lock))
         .is_some_and(|(installed, lock)| installed >= lock)
     {
         return Ok(());
     }
-    let doing = format!("installing the packages of '{shown}'");
+    let note = format!("installing the packages of '{displayed}'");
     listener
-        .observe(&SessionEvent::Note(&doing))
+        .observe(&SessionEvent::Note(&note))
         .map_err(|error| error.to_string())?;
-    let words: &[&str] = if lock.is_file() {
+    let arguments: &[&str] = if lock.is_file() {
         &["ci", "--ignore-scripts", "--no-audit", "--no-fund"]
     } else {
         &["install", "--ignore-scripts", "--no-audit", "--no-fund"]
     };
     let output = Command::new("npm")
-        .args(words)
+        .args(arguments)
         .current_dir(directory)
         .stdin(Stdio::null())
         .output()
@@ -153,14 +155,14 @@ fn install_packages(
         return Ok(());
     }
     let errors = String::from_utf8_lossy(&output.stderr);
-    let last = errors
+    let last_error = errors
         .lines()
         .rev()
         .find(|line| line.contains("error") || line.contains("ERR"));
     Err(format!(
-        "'npm {}' in '{shown}' failed: {}",
-        words.join(" "),
-        last.unwrap_or("no error message")
+        "'npm {}' in '{displayed}' failed: {}",
+        arguments.join(" "),
+        last_error.unwrap_or("no error message")
     ))
 }
 

@@ -61,10 +61,10 @@ pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
 /// # Errors
 /// Fails if a file is missing or the files are too large.
 pub fn gather_bundle(plan: &SessionPlan) -> anyhow::Result<FileBundle> {
-    let (mut wanted, mut prefixes) = map_folders(plan_folders(plan))?;
-    let sent = wanted.clone();
-    for (number, from) in plan_programs(plan).into_iter().enumerate() {
-        let is_sent = sent.iter().any(|one| match one {
+    let (mut sources, mut prefixes) = map_folders(plan_folders(plan))?;
+    let sent_folders = sources.clone();
+    for (index, from) in plan_programs(plan).into_iter().enumerate() {
+        let is_sent = sent_folders.iter().any(|source| match source {
             BundleSource::Folder { from: folder, .. } => from.starts_with(folder),
             _ => false,
         });
@@ -72,20 +72,20 @@ pub fn gather_bundle(plan: &SessionPlan) -> anyhow::Result<FileBundle> {
             continue;
         }
         let name = from.file_name().unwrap_or_default().to_string_lossy();
-        let to = format!("programs/{number}/{name}");
+        let to = format!("programs/{index}/{name}");
         prefixes.push((from.clone(), Path::new(BUNDLE_PLACEHOLDER).join(&to)));
-        wanted.push(BundleSource::Program { from, to });
+        sources.push(BundleSource::Program { from, to });
     }
-    let moved = plan.relocated(&RelocationMap::new(prefixes));
-    wanted.push(BundleSource::Text {
-        text: serde_json::to_string(&moved)?,
+    let relocated = plan.relocated(&RelocationMap::new(prefixes));
+    sources.push(BundleSource::Text {
+        text: serde_json::to_string(&relocated)?,
         to: PLAN_PATH.to_owned(),
     });
-    wanted.push(BundleSource::Program {
+    sources.push(BundleSource::Program {
         from: program::program_to_send(&own_program()),
         to: PROGRAM_PATH.to_owned(),
     });
-    FileBundle::gather(&wanted)
+    FileBundle::gather(&sources)
 }
 
 /// A local path and its counterpart on the machine.
@@ -93,30 +93,33 @@ type FolderPair = (PathBuf, PathBuf);
 
 /// Returns what to send from these folders, and the path of each folder on the machine.
 fn map_folders(folders: PlanFolders) -> anyhow::Result<(Vec<BundleSource>, Vec<FolderPair>)> {
-    let sent = outermost_folders(folders.sent);
-    let (mut wanted, mut prefixes) = (Vec::new(), Vec::new());
-    for (number, around) in outermost_folders(folders.named).into_iter().enumerate() {
-        let place = format!("files/{number}");
-        for from in sent.iter().filter(|sent| sent.starts_with(&around)) {
-            let inside = from
-                .strip_prefix(&around)?
+    let sent_folders = outermost_folders(folders.sent);
+    let (mut sources, mut prefixes) = (Vec::new(), Vec::new());
+    for (index, root) in outermost_folders(folders.named).into_iter().enumerate() {
+        let target = format!("files/{index}");
+        for folder in sent_folders
+            .iter()
+            .filter(|sent_folder| sent_folder.starts_with(&root))
+        {
+            let inside = folder
+                .strip_prefix(&root)?
                 .to_str()
-                .with_context(|| format!("the name of '{}' is not UTF-8", from.display()))?;
+                .with_context(|| format!("the name of '{}' is not UTF-8", folder.display()))?;
             let to = match inside {
-                "" => place.clone(),
-                inside => format!("{place}/{inside}"),
+                "" => target.clone(),
+                inside => format!("{target}/{inside}"),
             };
-            wanted.push(BundleSource::Folder {
-                from: from.clone(),
+            sources.push(BundleSource::Folder {
+                from: folder.clone(),
                 to,
             });
         }
-        prefixes.push((around, Path::new(BUNDLE_PLACEHOLDER).join(&place)));
+        prefixes.push((root, Path::new(BUNDLE_PLACEHOLDER).join(&target)));
     }
-    Ok((wanted, prefixes))
+    Ok((sources, prefixes))
 }
 
-/// Folders named in a plan.
+/// Folders that a plan refers to.
 #[derive(Debug, Default)]
 struct PlanFolders {
     /// Folders to send: projects, and folders of files outside any project.
@@ -127,14 +130,14 @@ struct PlanFolders {
 }
 
 impl PlanFolders {
-    /// Adds the folders of a benchmark file: its project, or else its own folder. `around` are
-    /// other folders that may contain it.
-    fn add_file(&mut self, file: &Path, around: [&Path; 2]) {
+    /// Adds the folders of a benchmark file: its project, or else its own folder. `named` are other
+    /// folders that may contain it.
+    fn add_file(&mut self, file: &Path, named: [&Path; 2]) {
         if let Some(folder) = file.parent() {
             let root = project::project_root(folder).unwrap_or(folder);
             self.add_folder(root.to_owned());
         }
-        let containing = around
+        let containing = named
             .into_iter()
             .filter(|folder| file.starts_with(folder) && *folder != Path::new("/"));
         self.named.extend(containing.map(Path::to_owned));
@@ -155,11 +158,14 @@ fn plan_folders(plan: &SessionPlan) -> PlanFolders {
         let source = &job.source;
         if matches!(source.kind, SourceKind::Snippet(_)) {
             let snippet = job.snippet.iter();
-            let of_variants = plan
+            let variant_snippets = plan
                 .variants
                 .iter()
                 .filter_map(|variant| variant.snippet.as_ref());
-            for path in snippet.chain(of_variants).flat_map(|own| &own.paths) {
+            for path in snippet
+                .chain(variant_snippets)
+                .flat_map(|snippet_code| &snippet_code.paths)
+            {
                 folders.add_folder(path.clone());
             }
         } else {
@@ -171,40 +177,40 @@ fn plan_folders(plan: &SessionPlan) -> PlanFolders {
 
 /// Drops folders that lie inside another one.
 fn outermost_folders(folders: BTreeSet<PathBuf>) -> Vec<PathBuf> {
-    let mut kept: Vec<PathBuf> = Vec::new();
+    let mut outermost: Vec<PathBuf> = Vec::new();
     for folder in folders {
-        if !kept.iter().any(|outer| folder.starts_with(outer)) {
-            kept.push(folder);
+        if !outermost.iter().any(|outer| folder.starts_with(outer)) {
+            outermost.push(folder);
         }
     }
-    kept
+    outermost
 }
 
 /// Programs given by an absolute path outside the system folders. A bare name refers to the
 /// machine's own program.
 fn plan_programs(plan: &SessionPlan) -> BTreeSet<PathBuf> {
-    let is_own = |path: &PathBuf| {
+    let is_user_program = |path: &PathBuf| {
         path.is_absolute()
             && path.is_file()
-            && !SYSTEM_FOLDERS.iter().any(|own| path.starts_with(own))
+            && !SYSTEM_FOLDERS.iter().any(|folder| path.starts_with(folder))
     };
     let programs = plan
         .variants
         .iter()
         .flat_map(|variant| [variant.program.clone(), variant.artifact.clone()])
         .flatten();
-    programs.filter(is_own).collect()
+    programs.filter(is_user_program).collect()
 }
 
 /// Whether git ignores the program, as it usually does with build output.
 fn is_ignored(program: &Path) -> bool {
-    let asked = std::process::Command::new("git")
+    let output = std::process::Command::new("git")
         .arg("-C")
         .arg(program.parent().unwrap_or(Path::new("/")))
         .args(["check-ignore", "-q"])
         .arg(program)
         .output();
-    asked.is_ok_and(|asked| asked.status.success())
+    output.is_ok_and(|output| output.status.success())
 }
 
 /// Links the bundle's program into the session's folder, where engines start it.
@@ -216,8 +222,8 @@ pub fn link_program(session: &Path, bundle: &Path) -> anyhow::Result<()> {
     if to.exists() {
         return Ok(());
     }
-    let linked = fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop));
-    linked.with_context(|| format!("cannot make '{}'", to.display()))
+    let result = fs::hard_link(&from, &to).or_else(|_| fs::copy(&from, &to).map(drop));
+    result.with_context(|| format!("cannot make '{}'", to.display()))
 }
 
 #[cfg(test)]

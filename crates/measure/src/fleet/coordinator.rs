@@ -71,10 +71,10 @@ pub(super) enum Attachment {
 /// A machine of the session, stored at its index in the session.
 pub(super) struct WorkerMachine {
     pub fleet_machine: FleetMachine,
-    /// Folders of the session and of the bundle there.
+    /// Folders of the session and of the bundle on the machine.
     pub folder: PathBuf,
     pub bundle: PathBuf,
-    /// Whether its folder is directly accessible from here.
+    /// Whether its folder is directly accessible from this machine.
     pub is_shared: bool,
     /// Consecutive attempts that ended without a block.
     pub failures: u32,
@@ -111,11 +111,11 @@ impl FleetCoordinator<'_, '_, '_> {
     /// # Errors
     /// Fails if the store cannot be written or the engine rejects work.
     pub fn run(&mut self) -> anyhow::Result<SessionEnd> {
-        let mut rhythm = PollBackoff::new(Instant::now(), self.engine.max_poll_interval());
-        let mut queue = WaitingReport::default();
+        let mut backoff = PollBackoff::new(Instant::now(), self.engine.max_poll_interval());
+        let mut waiting_report = WaitingReport::default();
         loop {
             if self.submit()? {
-                rhythm.record_submission(Instant::now());
+                backoff.record_submission(Instant::now());
             }
             if self.shards.iter().all(|parcel| is_settled(parcel.state)) {
                 self.free_machines();
@@ -128,15 +128,15 @@ impl FleetCoordinator<'_, '_, '_> {
                 }
                 return Ok(SessionEnd::Interrupted);
             }
-            if rhythm.is_query_due(Instant::now()) {
-                has_news |= self.poll_jobs(&mut queue)?;
+            if backoff.is_query_due(Instant::now()) {
+                has_news |= self.poll_jobs(&mut waiting_report)?;
             }
             self.settle_attempts()?;
             let now = Instant::now();
             if has_news {
-                rhythm.record_news(now);
+                backoff.record_news(now);
             } else {
-                thread::sleep(rhythm.time_to_next_poll(now));
+                thread::sleep(backoff.time_to_next_poll(now));
             }
         }
     }
@@ -164,80 +164,77 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Hands out the waiting shards; returns whether there were any.
     pub fn submit(&mut self) -> anyhow::Result<bool> {
-        let mut has_any = false;
+        let mut has_submitted = false;
         for machine in 0..self.machines.len() {
-            let waiting = |parcel: &StoredParcel| {
+            let is_waiting = |parcel: &StoredParcel| {
                 parcel.state == ParcelState::Waiting && parcel.machine as usize == machine
             };
-            let places: Vec<u32> = (0..)
+            let shards: Vec<u32> = (0..)
                 .zip(&self.shards)
-                .filter(|(_, parcel)| waiting(parcel))
-                .map(|(place, _)| place)
+                .filter(|(_, parcel)| is_waiting(parcel))
+                .map(|(shard, _)| shard)
                 .collect();
-            if !places.is_empty() {
-                self.submit_to(machine, &places)?;
-                has_any = true;
+            if !shards.is_empty() {
+                self.submit_to(machine, &shards)?;
+                has_submitted = true;
             }
         }
-        Ok(has_any)
+        Ok(has_submitted)
     }
 
-    fn submit_to(&mut self, machine: usize, places: &[u32]) -> anyhow::Result<()> {
-        let mut work = TaskBatch {
+    fn submit_to(&mut self, machine: usize, shards: &[u32]) -> anyhow::Result<()> {
+        let mut batch = TaskBatch {
             machine: self.machines[machine].fleet_machine.name.clone(),
             folder: self.machines[machine].folder.clone(),
             tasks: Vec::new(),
             is_detached: self.attachment != Attachment::Attached,
         };
-        for &place in places {
-            let order = serde_json::to_string(&self.build_request(place)?)?;
+        for &shard in shards {
+            let request = serde_json::to_string(&self.build_request(shard)?)?;
             let number = self.next_task;
             self.next_task += 1;
             if self.machines[machine].is_shared {
-                let file = request_path(&work.folder, number);
-                if let Err(error) = fs::write(&file, &order) {
+                let file = request_path(&batch.folder, number);
+                if let Err(error) = fs::write(&file, &request) {
                     let reason = format!("cannot write '{}': {error}", file.display());
-                    return self.abandon_machine(machine, places, &reason);
+                    return self.abandon_machine(machine, shards, &reason);
                 }
             }
-            work.tasks.push(ShardTask {
-                number,
-                request: order,
-            });
+            batch.tasks.push(ShardTask { number, request });
         }
-        let submitted = self.engine.submit(&work)?;
-        let mut lines = submitted.lines;
+        let submitted = self.engine.submit(&batch)?;
+        let mut output = submitted.lines;
         if self.attachment == Attachment::Watching {
-            let spools: Vec<String> = places.iter().map(|&place| self.spool_name(place)).collect();
+            let spools: Vec<String> = shards.iter().map(|&shard| self.spool_name(shard)).collect();
             let name = &self.machines[machine].fleet_machine.name;
             let job_spools = (&submitted.job, spools.as_slice());
-            let line = self
+            let connection = self
                 .engine
-                .reconnect_job(name, &work.folder, job_spools, true)?;
-            lines = line.or(lines);
+                .reconnect_job(name, &batch.folder, job_spools, true)?;
+            output = connection.or(output);
         }
-        let stream = lines.map(SpoolStream::new);
-        let has_line = stream.is_some();
+        let stream = output.map(SpoolStream::new);
+        let is_streamed = stream.is_some();
         self.streams.extend(stream);
-        for &place in places {
-            let parcel = &mut self.shards[place as usize];
+        for &shard in shards {
+            let parcel = &mut self.shards[shard as usize];
             parcel.state = ParcelState::Sent;
             parcel.engine_id = Some(submitted.job.0.clone());
-            self.merger.set_parcel(place, parcel)?;
-            let parcel = self.shards[place as usize].clone();
-            let source = if has_line {
+            self.merger.set_parcel(shard, parcel)?;
+            let parcel = self.shards[shard as usize].clone();
+            let source = if is_streamed {
                 SpoolSource::Stream
             } else {
-                SpoolSource::from_file(attempt_spool_path(&work.folder, place, parcel.attempt))
+                SpoolSource::from_file(attempt_spool_path(&batch.folder, shard, parcel.attempt))
             };
-            self.follow_spool(place, submitted.job.clone(), source, false)?;
+            self.follow_spool(shard, submitted.job.clone(), source, false)?;
         }
         Ok(())
     }
 
     /// Name of the spool of a shard's latest attempt, as used over a connection.
-    pub fn spool_name(&self, place: u32) -> String {
-        format!("{place}.{}", self.shards[place as usize].attempt)
+    pub fn spool_name(&self, shard: u32) -> String {
+        format!("{shard}.{}", self.shards[shard as usize].attempt)
     }
 
     /// Collects available results and describes the state of the unfinished shards. Does not hand
@@ -249,7 +246,7 @@ impl FleetCoordinator<'_, '_, '_> {
         while self.collect_spools()? || !self.streams.iter().all(SpoolStream::has_ended) {
             thread::sleep(SPOOL_POLL_INTERVAL);
         }
-        let mut said = Vec::new();
+        let mut statuses = Vec::new();
         let jobs: Vec<JobId> = self
             .attempts
             .iter()
@@ -278,40 +275,40 @@ impl FleetCoordinator<'_, '_, '_> {
                     )
                 }
             };
-            said.push((attempt.shard, text));
+            statuses.push((attempt.shard, text));
         }
-        let is_whole = self.shards.iter().all(|parcel| is_settled(parcel.state));
-        let ended = if is_whole {
+        let is_settled_completely = self.shards.iter().all(|parcel| is_settled(parcel.state));
+        let ended = if is_settled_completely {
             SessionEnd::Complete
         } else {
             SessionEnd::Interrupted
         };
-        Ok((ended, said))
+        Ok((ended, statuses))
     }
 
     /// Starts reading the spool of a shard's latest attempt.
     pub fn follow_spool(
         &mut self,
-        place: u32,
+        shard: u32,
         job: JobId,
         source: SpoolSource,
-        is_taken_up: bool,
+        is_resumed: bool,
     ) -> anyhow::Result<()> {
-        let parcel = &self.shards[place as usize];
+        let parcel = &self.shards[shard as usize];
         let reader = SpoolReader::new(expected_slots(&self.plan.extract_shard(&to_shard(parcel))?));
         self.jobs.insert(job.clone());
         self.attempts.push(ShardAttempt {
-            shard: place,
+            shard,
             origin: BlockOrigin {
                 machine: parcel.machine,
-                parcel: place,
+                parcel: shard,
                 attempt: parcel.attempt,
             },
             job,
             reader,
             source,
             has_begun: false,
-            is_resumed: is_taken_up,
+            is_resumed,
             blocks: 0,
             decisions: Vec::new(),
             end: None,
@@ -321,37 +318,37 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Builds the request for the next attempt at a shard, which skips everything already stored.
-    fn build_request(&self, place: u32) -> anyhow::Result<ShardRequest> {
-        let parcel = &self.shards[place as usize];
+    fn build_request(&self, shard: u32) -> anyhow::Result<ShardRequest> {
+        let parcel = &self.shards[shard as usize];
         let machine = &self.machines[parcel.machine as usize];
-        let wanted = to_shard(parcel);
-        let part = self.plan.extract_shard(&wanted)?;
+        let plan_shard = to_shard(parcel);
+        let part = self.plan.extract_shard(&plan_shard)?;
         let shard_slots: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
         let store = self.merger.store();
-        let done: BTreeSet<u32> = store
+        let finished: BTreeSet<u32> = store
             .finished_slots(self.merger.number())?
             .intersection(&shard_slots)
             .copied()
             .collect();
-        let mut known = (Vec::new(), BTreeSet::new());
-        if !done.is_empty() {
+        let mut earlier = (Vec::new(), BTreeSet::new());
+        if !finished.is_empty() {
             let number = self.merger.number();
-            known.0 = store.load_slot_runs(number, &done)?;
+            earlier.0 = store.load_slot_runs(number, &finished)?;
             let session = store.load_session_without_runs(number)?;
             let failed = session.failures.iter().filter_map(|failure| failure.slot);
-            known.1 = failed.filter(|slot| done.contains(slot)).collect();
+            earlier.1 = failed.filter(|slot| finished.contains(slot)).collect();
         }
         Ok(ShardRequest {
             session: self.session.clone(),
             bundle: machine.bundle.clone(),
-            place,
+            place: shard,
             attempt: parcel.attempt,
             machine: machine.fleet_machine.name.clone(),
             labels: machine.fleet_machine.labels.clone(),
-            parcel: wanted,
-            done,
-            failed: known.1,
-            earlier: spool::serialize_runs(&known.0)?,
+            parcel: plan_shard,
+            done: finished,
+            failed: earlier.1,
+            earlier: spool::serialize_runs(&earlier.0)?,
             settings: self.settings.clone(),
         })
     }
@@ -360,20 +357,20 @@ impl FleetCoordinator<'_, '_, '_> {
     pub fn collect_spools(&mut self) -> anyhow::Result<bool> {
         let mut has_news = false;
         for stream in 0..self.streams.len() {
-            for (whose, line) in self.streams[stream].lines() {
-                let own = |attempt: &ShardAttempt| {
-                    (attempt.origin.parcel, attempt.origin.attempt) == whose
+            for (spool_id, line) in self.streams[stream].lines() {
+                let is_source = |attempt: &ShardAttempt| {
+                    (attempt.origin.parcel, attempt.origin.attempt) == spool_id
                 };
-                if let Some(at) = self.attempts.iter().position(own) {
-                    self.feed_spool(at, &line)?;
+                if let Some(attempt) = self.attempts.iter().position(is_source) {
+                    self.feed_spool(attempt, &line)?;
                     has_news = true;
                 }
             }
         }
-        for at in 0..self.attempts.len() {
-            let bytes = self.attempts[at].source.read()?;
+        for attempt in 0..self.attempts.len() {
+            let bytes = self.attempts[attempt].source.read()?;
             if !bytes.is_empty() {
-                self.feed_spool(at, &bytes)?;
+                self.feed_spool(attempt, &bytes)?;
                 has_news = true;
             }
         }
@@ -384,8 +381,8 @@ impl FleetCoordinator<'_, '_, '_> {
     /// Warns about rejected blocks from stale attempts.
     fn report_stale_blocks(&mut self) -> anyhow::Result<()> {
         let (store, number) = (self.merger.store(), self.merger.number());
-        let kept = |slots: &BTreeSet<u32>| store.load_slot_runs(number, slots);
-        for (origin, block) in self.stale.take_rejected(kept)? {
+        let stored_runs = |slots: &BTreeSet<u32>| store.load_slot_runs(number, slots);
+        for (origin, block) in self.stale.take_rejected(stored_runs)? {
             let name = &self.machines[origin.machine as usize].fleet_machine.name;
             let sentence = format!(
                 "Rejected block {} of case {} from {name}: attempt {} had been replaced by another \
@@ -397,37 +394,37 @@ impl FleetCoordinator<'_, '_, '_> {
         Ok(())
     }
 
-    fn feed_spool(&mut self, at: usize, bytes: &[u8]) -> anyhow::Result<()> {
-        for delivered in self.attempts[at].reader.decode(bytes) {
-            self.handle_delivery(at, delivered)?;
+    fn feed_spool(&mut self, attempt: usize, bytes: &[u8]) -> anyhow::Result<()> {
+        for item in self.attempts[attempt].reader.decode(bytes) {
+            self.handle_delivery(attempt, item)?;
         }
         Ok(())
     }
 
-    fn handle_delivery(&mut self, at: usize, delivered: SpoolItem) -> anyhow::Result<()> {
-        let origin = self.attempts[at].origin;
+    fn handle_delivery(&mut self, attempt: usize, item: SpoolItem) -> anyhow::Result<()> {
+        let origin = self.attempts[attempt].origin;
         let name = self.machines[origin.machine as usize]
             .fleet_machine
             .name
             .clone();
-        match delivered {
+        match item {
             SpoolItem::Header(header) => {
-                let whose = (header.session.as_str(), header.parcel, header.attempt);
-                if whose != (self.session.as_str(), origin.parcel, origin.attempt) {
+                let spool_id = (header.session.as_str(), header.parcel, header.attempt);
+                if spool_id != (self.session.as_str(), origin.parcel, origin.attempt) {
                     self.warn(&format!("{name} sent results of another session"))?;
                     return Ok(());
                 }
-                self.attempts[at].has_begun = true;
-                let alone = self.machines.len() == 1;
+                self.attempts[attempt].has_begun = true;
+                let is_only_machine = self.machines.len() == 1;
                 self.merger
-                    .set_machine(origin.machine, &header.machine, alone)?;
+                    .set_machine(origin.machine, &header.machine, is_only_machine)?;
                 let parcel = &mut self.shards[origin.parcel as usize];
                 parcel.state = ParcelState::Running;
                 self.merger.set_parcel(origin.parcel, parcel)?;
             }
             SpoolItem::Block(block) => {
                 let merged = self.merger.merge_block(origin, &block)?;
-                self.attempts[at].blocks += 1;
+                self.attempts[attempt].blocks += 1;
                 self.machines[origin.machine as usize].failures = 0;
                 match merged {
                     MergeOutcome::New => self.emit_block(&block)?,
@@ -441,26 +438,26 @@ impl FleetCoordinator<'_, '_, '_> {
             }
             SpoolItem::Decided { job, after, saved } => {
                 if !self.record_decision(origin, (job, after), saved)? {
-                    self.attempts[at].decisions.push((job, saved));
+                    self.attempts[attempt].decisions.push((job, saved));
                 }
             }
             SpoolItem::Warning(sentence) => self.warn(&format!("{name}: {sentence}"))?,
             SpoolItem::LeftOut(reason) => self.warn(&format!("{name}: {reason}"))?,
             SpoolItem::Ended(ending, is_whole) => {
-                let over = match ending.reason {
+                let outcome = match ending.reason {
                     None if is_whole => AttemptOutcome::Complete,
                     None => AttemptOutcome::Failed(
                         "a block or decision in its spool is damaged".to_owned(),
                     ),
                     Some(reason) => AttemptOutcome::Failed(reason),
                 };
-                if matches!(over, AttemptOutcome::Complete) {
-                    for (job, saved) in std::mem::take(&mut self.attempts[at].decisions) {
+                if matches!(outcome, AttemptOutcome::Complete) {
+                    for (job, saved) in std::mem::take(&mut self.attempts[attempt].decisions) {
                         self.record_decision(origin, (job, None), saved)?;
                     }
                 }
-                self.attempts[at].end = Some(over);
-                self.attempts[at].has_ended = true;
+                self.attempts[attempt].end = Some(outcome);
+                self.attempts[attempt].has_ended = true;
             }
         }
         Ok(())
@@ -474,10 +471,10 @@ impl FleetCoordinator<'_, '_, '_> {
         (job, after): (u32, Option<u32>),
         saved: usize,
     ) -> anyhow::Result<bool> {
-        let Some(known) = self.plan.jobs.get(job as usize) else {
+        let Some(job_of_case) = self.plan.jobs.get(job as usize) else {
             return Ok(true);
         };
-        let label = &known.label;
+        let label = &job_of_case.label;
         let is_decided = self
             .merger
             .record_decision(origin, (job, after), label, saved)?;
@@ -506,7 +503,7 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Queries the engine about the jobs, reports why some have not started, and ends attempts
     /// whose worker is gone; returns whether anything arrived.
-    fn poll_jobs(&mut self, queue: &mut WaitingReport) -> anyhow::Result<bool> {
+    fn poll_jobs(&mut self, waiting_report: &mut WaitingReport) -> anyhow::Result<bool> {
         let mut jobs: Vec<JobId> = self
             .attempts
             .iter()
@@ -541,7 +538,7 @@ impl FleetCoordinator<'_, '_, '_> {
                     continue;
                 }
             };
-            // Its last output may not have been read yet.
+            // The last output of the job may not have been read yet.
             has_news |= self.collect_spools()?;
             let ended_attempts = self
                 .attempts
@@ -552,7 +549,7 @@ impl FleetCoordinator<'_, '_, '_> {
                 has_news = true;
             }
         }
-        if let Some(machines) = queue.update(&waiting) {
+        if let Some(machines) = waiting_report.update(&waiting) {
             let sentence = format!("waiting in the Slurm queue: {machines}");
             self.listener.observe(&SessionEvent::Waiting(&sentence))?;
         }
@@ -560,8 +557,8 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     fn job_machine(&self, job: &JobId) -> String {
-        let own = self.attempts.iter().find(|attempt| attempt.job == *job);
-        own.map_or_else(String::new, |attempt| {
+        let attempt = self.attempts.iter().find(|attempt| attempt.job == *job);
+        attempt.map_or_else(String::new, |attempt| {
             self.machines[attempt.origin.machine as usize]
                 .fleet_machine
                 .name
@@ -574,20 +571,24 @@ impl FleetCoordinator<'_, '_, '_> {
     ///
     /// # Errors
     /// Fails if the engine does not answer or the store cannot be written.
-    pub fn stop_workers(&mut self, patience: Duration) -> anyhow::Result<()> {
+    pub fn stop_workers(&mut self, grace: Duration) -> anyhow::Result<()> {
         for machine in self.machines.iter().filter(|machine| machine.is_shared) {
             // Workers that cannot be notified are canceled below.
             let _ = fs::write(stop_marker(&machine.folder), "");
         }
-        let jobs: Vec<JobId> = self.attempts.iter().map(|one| one.job.clone()).collect();
-        let begun = Instant::now();
-        while begun.elapsed() < patience && self.is_any_shared_open()? {
+        let jobs: Vec<JobId> = self
+            .attempts
+            .iter()
+            .map(|attempt| attempt.job.clone())
+            .collect();
+        let begin = Instant::now();
+        while begin.elapsed() < grace && self.is_any_shared_open()? {
             thread::sleep(SPOOL_POLL_INTERVAL);
         }
         self.engine.cancel_jobs(&jobs)?;
-        let begun = Instant::now();
+        let begin = Instant::now();
         while self.collect_spools()?
-            || (begun.elapsed() < Duration::from_secs(2)
+            || (begin.elapsed() < Duration::from_secs(2)
                 && !self.streams.iter().all(SpoolStream::has_ended))
         {
             thread::sleep(SPOOL_POLL_INTERVAL);
@@ -598,12 +599,12 @@ impl FleetCoordinator<'_, '_, '_> {
     /// Marks in-flight work as unassigned, so that a resumed session retries it.
     fn release_shards(&mut self) -> anyhow::Result<()> {
         for attempt in std::mem::take(&mut self.attempts) {
-            let is_whole = matches!(attempt.end, Some(AttemptOutcome::Complete));
-            if !is_whole {
+            let is_complete = matches!(attempt.end, Some(AttemptOutcome::Complete));
+            if !is_complete {
                 self.notify_replaced(attempt.origin);
             }
             let parcel = &mut self.shards[attempt.shard as usize];
-            if is_whole {
+            if is_complete {
                 parcel.state = ParcelState::Done;
             } else {
                 parcel.state = ParcelState::Waiting;
@@ -617,8 +618,10 @@ impl FleetCoordinator<'_, '_, '_> {
     fn is_any_shared_open(&mut self) -> anyhow::Result<bool> {
         self.collect_spools()?;
         let machines = &self.machines;
-        let is_open = |one: &ShardAttempt| {
-            one.has_begun && one.end.is_none() && machines[one.origin.machine as usize].is_shared
+        let is_open = |attempt: &ShardAttempt| {
+            attempt.has_begun
+                && attempt.end.is_none()
+                && machines[attempt.origin.machine as usize].is_shared
         };
         Ok(self.attempts.iter().any(is_open))
     }

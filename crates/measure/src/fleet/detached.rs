@@ -55,14 +55,14 @@ pub fn reattach_session(
     store: &mut Store,
     number: i64,
     file: &FleetFile,
-    (settings, how): (&AnalysisSettings, DetachedAction),
+    (settings, action): (&AnalysisSettings, DetachedAction),
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<(SessionEnd, Vec<ShardStatus>)> {
     process::install_handlers()?;
     let parcels = session_shards(store, number)?;
     if parcels.iter().all(|parcel| is_settled(parcel.state)) {
         ensure!(
-            how != DetachedAction::Cancel,
+            action != DetachedAction::Cancel,
             "session @{number} has ended: nothing to cancel"
         );
         return Ok((
@@ -96,34 +96,36 @@ pub fn reattach_session(
         jobs: BTreeSet::new(),
         attachment: Attachment::Watching,
     };
-    let done =
-        resume_attempts(&mut coordinator, how != DetachedAction::Report).and_then(|()| match how {
-            DetachedAction::Wait => Ok((coordinator.run()?, Vec::new())),
-            DetachedAction::Report => coordinator.collect_status(),
-            DetachedAction::Cancel => {
-                coordinator.stop_workers(Duration::ZERO)?;
-                Ok((SessionEnd::Interrupted, Vec::new()))
+    let result =
+        resume_attempts(&mut coordinator, action != DetachedAction::Report).and_then(|()| {
+            match action {
+                DetachedAction::Wait => Ok((coordinator.run()?, Vec::new())),
+                DetachedAction::Report => coordinator.collect_status(),
+                DetachedAction::Cancel => {
+                    coordinator.stop_workers(Duration::ZERO)?;
+                    Ok((SessionEnd::Interrupted, Vec::new()))
+                }
             }
         });
-    let is_whole = matches!(done, Ok((SessionEnd::Complete, _)));
-    super::finish_merging(merger, listener, is_whole)?;
-    let (ended, said) = done?;
-    Ok((ended, shard_statuses(store, number, said)?))
+    let is_complete = matches!(result, Ok((SessionEnd::Complete, _)));
+    super::finish_merging(merger, listener, is_complete)?;
+    let (ended, statuses) = result?;
+    Ok((ended, shard_statuses(store, number, statuses)?))
 }
 
 /// The session's machines, with its folders there.
 fn session_machines(
     session: &Session,
-    known: &[FleetMachine],
+    fleet_machines: &[FleetMachine],
     file: &FleetFile,
 ) -> anyhow::Result<Vec<WorkerMachine>> {
-    let machines = current_machines(&session.machines, known)?;
-    let machine = |known: FleetMachine| {
-        let folder = known.folder.join("sessions").join(&session.id);
+    let machines = current_machines(&session.machines, fleet_machines)?;
+    let machine = |machine: FleetMachine| {
+        let folder = machine.folder.join("sessions").join(&session.id);
         WorkerMachine {
             bundle: folder.join(depot::BUNDLE_LINK),
             folder,
-            fleet_machine: known,
+            fleet_machine: machine,
             is_shared: send::is_shared(file),
             failures: 0,
         }
@@ -141,24 +143,25 @@ fn session_shards(store: &Store, number: i64) -> anyhow::Result<Vec<StoredParcel
     Ok(parcels)
 }
 
-/// Status of each shard according to the store; `said` adds further information by shard index.
+/// Returns the status of each shard according to the store; `statuses` adds what the engine
+/// reports, by shard index.
 fn shard_statuses(
     store: &Store,
     number: i64,
-    said: Vec<(u32, String)>,
+    statuses: Vec<(u32, String)>,
 ) -> anyhow::Result<Vec<ShardStatus>> {
     let machines = store.load_session_without_runs(number)?.machines;
     let blocks = store.merged_blocks(number)?;
-    let status = |(place, parcel): (u32, StoredParcel)| ShardStatus {
+    let status = |(shard, parcel): (u32, StoredParcel)| ShardStatus {
         machine: machines
             .get(parcel.machine as usize)
             .map(|machine| machine.name.clone())
             .unwrap_or_default(),
         blocks: (blocks.iter())
-            .filter(|(_, origin)| origin.parcel == place)
+            .filter(|(_, origin)| origin.parcel == shard)
             .count(),
-        engine_status: (said.iter())
-            .find(|(own, _)| *own == place)
+        engine_status: (statuses.iter())
+            .find(|(status_shard, _)| *status_shard == shard)
             .map(|(_, text)| text.clone()),
         shard: parcel,
     };
@@ -180,11 +183,11 @@ pub fn clean_up(
     let mut id = None;
     if let Some((store, number)) = session {
         let parcels = session_shards(store, number)?;
-        let is_out = |parcel: &StoredParcel| {
+        let is_submitted = |parcel: &StoredParcel| {
             matches!(parcel.state, ParcelState::Sent | ParcelState::Running)
         };
         ensure!(
-            !parcels.iter().any(is_out),
+            !parcels.iter().any(is_submitted),
             "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
              'speedwell fleet cancel @{number}' ends it"
         );
@@ -202,24 +205,24 @@ pub(crate) fn clean_machines(
     session: Option<&str>,
     file: &FleetFile,
 ) -> anyhow::Result<Vec<(String, CleanSummary)>> {
-    let which = session.map_or(
+    let target = session.map_or(
         CleanTarget::Older(clean::SESSION_MAX_AGE),
         CleanTarget::Named,
     );
-    let mut seen = BTreeSet::new();
-    let mut cleaned = Vec::new();
+    let mut cleaned_folders = BTreeSet::new();
+    let mut summaries = Vec::new();
     for machine in machines {
-        let gone = if !send::is_shared(file) {
+        let summary = if !send::is_shared(file) {
             clean_there(engine, &machine, session)
-        } else if seen.insert(machine.folder.clone()) {
-            clean::clean_folder(&machine.folder, which)
+        } else if cleaned_folders.insert(machine.folder.clone()) {
+            clean::clean_folder(&machine.folder, target)
         } else {
             continue;
         };
-        let failed = || format!("cannot clean '{}'", machine.name);
-        cleaned.push((machine.name.clone(), gone.with_context(failed)?));
+        let error_context = || format!("cannot clean '{}'", machine.name);
+        summaries.push((machine.name.clone(), summary.with_context(error_context)?));
     }
-    Ok(cleaned)
+    Ok(summaries)
 }
 
 fn clean_there(
@@ -232,18 +235,18 @@ fn clean_there(
         sent_program.to_string_lossy(),
         machine.folder.to_string_lossy(),
     );
-    let mut words = vec![&*program, "perform-parcel", "--clean", &*folder];
-    words.extend(session);
-    let mut line = engine.start_command(&machine.name, &words)?;
-    drop(line.stdin.take());
-    let mut complaint = String::new();
-    if let Some(mut stderr) = line.stderr.take() {
-        stderr.read_to_string(&mut complaint)?;
+    let mut command = vec![&*program, "perform-parcel", "--clean", &*folder];
+    command.extend(session);
+    let mut connection = engine.start_command(&machine.name, &command)?;
+    drop(connection.stdin.take());
+    let mut errors = String::new();
+    if let Some(mut stderr) = connection.stderr.take() {
+        stderr.read_to_string(&mut errors)?;
     }
-    let output = line.wait_with_output()?;
-    let last = complaint.lines().rfind(|said| !said.trim().is_empty());
+    let output = connection.wait_with_output()?;
+    let last_line = errors.lines().rfind(|text| !text.trim().is_empty());
     serde_json::from_slice(&output.stdout)
-        .with_context(|| last.unwrap_or("connection lost").to_owned())
+        .with_context(|| last_line.unwrap_or("connection lost").to_owned())
 }
 
 /// Remote side of cleaning; returns the summary as JSON.
@@ -251,11 +254,13 @@ fn clean_there(
 /// # Errors
 /// Fails if the folder cannot be cleaned.
 pub fn clean_here(folder: &Path, session: Option<&str>) -> anyhow::Result<String> {
-    let which = session.map_or(
+    let target = session.map_or(
         CleanTarget::Older(clean::SESSION_MAX_AGE),
         CleanTarget::Named,
     );
-    Ok(serde_json::to_string(&clean::clean_folder(folder, which)?)?)
+    Ok(serde_json::to_string(&clean::clean_folder(
+        folder, target,
+    )?)?)
 }
 
 impl FleetRequest {

@@ -20,29 +20,29 @@ use std::path::Path;
 /// request, each with the index of its case in `plan`, which is this attempt's part.
 pub(super) fn earlier_blocks(
     folder: &Path,
-    order: &ShardRequest,
+    request: &ShardRequest,
     plan: &SessionPlan,
 ) -> Vec<(usize, SpoolBlock)> {
-    let mut known = order.done.clone();
-    let mut found = Vec::new();
-    for attempt in 0..order.attempt {
-        // Missing if that attempt had another machine or never started.
-        let Ok(bytes) = fs::read(attempt_spool_path(folder, order.place, attempt)) else {
+    let mut known_slots = request.done.clone();
+    let mut blocks = Vec::new();
+    for attempt in 0..request.attempt {
+        // The file is missing if that attempt had another machine or never started.
+        let Ok(bytes) = fs::read(attempt_spool_path(folder, request.place, attempt)) else {
             continue;
         };
-        for delivered in SpoolReader::new(expected_slots(plan)).decode(&bytes) {
-            let SpoolItem::Block(block) = delivered else {
+        for item in SpoolReader::new(expected_slots(plan)).decode(&bytes) {
+            let SpoolItem::Block(block) = item else {
                 continue;
             };
-            let place = (0..plan.jobs.len()).find(|at| plan.index_in_whole(*at) == block.job);
-            let is_new = block.slots.iter().all(|slot| !known.contains(slot));
-            if let Some(place) = place.filter(|_| is_new) {
-                known.extend(&block.slots);
-                found.push((place, block));
+            let index = (0..plan.jobs.len()).find(|job| plan.index_in_whole(*job) == block.job);
+            let is_new = block.slots.iter().all(|slot| !known_slots.contains(slot));
+            if let Some(index) = index.filter(|_| is_new) {
+                known_slots.extend(&block.slots);
+                blocks.push((index, block));
             }
         }
     }
-    found
+    blocks
 }
 
 /// A replaced attempt whose end has not been observed.
@@ -58,8 +58,8 @@ impl StaleAttempt {
     fn read_blocks(&mut self) -> (Vec<SpoolBlock>, bool) {
         let bytes = self.source.read().unwrap_or_default();
         let mut has_ended = false;
-        let delivered = self.reader.decode(&bytes).into_iter();
-        let blocks = delivered.filter_map(|one| match one {
+        let items = self.reader.decode(&bytes).into_iter();
+        let blocks = items.filter_map(|item| match item {
             SpoolItem::Block(block) => Some(block),
             SpoolItem::Ended(..) => {
                 has_ended = true;
@@ -76,47 +76,47 @@ impl StaleAttempt {
 pub(super) struct StaleAttempts {
     running: Vec<StaleAttempt>,
     /// Their blocks that no other attempt has delivered yet.
-    open: Vec<(BlockOrigin, SpoolBlock)>,
+    undelivered: Vec<(BlockOrigin, SpoolBlock)>,
 }
 
 impl StaleAttempts {
-    pub fn add(&mut self, double: StaleAttempt) {
-        self.running.push(double);
+    pub fn add(&mut self, stale: StaleAttempt) {
+        self.running.push(stale);
     }
 
     /// Returns the blocks of stale attempts that others have delivered since the last call, each
-    /// with its origin. `kept` returns the stored runs of slots. A block that a successor took over
-    /// consists of the same runs and is not reported.
+    /// with its origin. `stored_runs` returns the stored runs of slots. A block that a successor
+    /// took over consists of the same runs and is not reported.
     ///
     /// # Errors
-    /// Fails if `kept` fails.
+    /// Fails if `stored_runs` fails.
     pub fn take_rejected(
         &mut self,
-        kept: impl Fn(&BTreeSet<u32>) -> anyhow::Result<Vec<Run>>,
+        stored_runs: impl Fn(&BTreeSet<u32>) -> anyhow::Result<Vec<Run>>,
     ) -> anyhow::Result<Vec<(BlockOrigin, SpoolBlock)>> {
-        let open = &mut self.open;
-        self.running.retain_mut(|double| {
-            let (blocks, has_ended) = double.read_blocks();
-            open.extend(blocks.into_iter().map(|block| (double.origin, block)));
+        let undelivered = &mut self.undelivered;
+        self.running.retain_mut(|stale| {
+            let (blocks, has_ended) = stale.read_blocks();
+            undelivered.extend(blocks.into_iter().map(|block| (stale.origin, block)));
             !has_ended
         });
-        let mut refused = Vec::new();
-        for (origin, block) in std::mem::take(&mut self.open) {
-            let stored = kept(&block.slots.iter().copied().collect())?;
+        let mut rejected = Vec::new();
+        for (origin, block) in std::mem::take(&mut self.undelivered) {
+            let stored = stored_runs(&block.slots.iter().copied().collect())?;
             if stored.is_empty() {
-                self.open.push((origin, block));
+                self.undelivered.push((origin, block));
             } else if !are_same_runs(&stored, &block.runs) {
-                refused.push((origin, block));
+                rejected.push((origin, block));
             }
         }
-        Ok(refused)
+        Ok(rejected)
     }
 }
 
 fn are_same_runs(stored: &[Run], runs: &[Run]) -> bool {
-    let begun = |runs: &[Run]| -> BTreeSet<(u32, i64)> {
-        let begun = runs.iter().map(|run| (run.slot, run.started_unix_ms));
-        begun.collect()
+    let starts = |runs: &[Run]| -> BTreeSet<(u32, i64)> {
+        let starts = runs.iter().map(|run| (run.slot, run.started_unix_ms));
+        starts.collect()
     };
-    begun(stored) == begun(runs)
+    starts(stored) == starts(runs)
 }

@@ -55,34 +55,34 @@ pub fn perform_detached(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     perform_tasks(folder, tasks)
 }
 
-/// Copies the spools of a worker to stdout, in the given order: what exists now or, with `waits`,
+/// Copies the spools of a worker to stdout, in the given order: what exists now or, with `follows`,
 /// until the worker has ended. Returns whether it has ended.
 ///
 /// # Errors
 /// Fails if a spool cannot be read or nothing reads the output.
-pub fn stream_spools(folder: &Path, words: &[String], waits: bool) -> anyhow::Result<bool> {
-    let (name, spools) = words.split_first().context("no worker is named")?;
+pub fn stream_spools(folder: &Path, arguments: &[String], follows: bool) -> anyhow::Result<bool> {
+    let (name, spools) = arguments.split_first().context("no worker is named")?;
     let job = JobId(name.clone());
-    let is_plain = |name: &String| {
+    let is_spool_name = |name: &String| {
         name.bytes()
             .all(|byte| byte == b'.' || byte.is_ascii_digit())
     };
-    ensure!(spools.iter().all(is_plain), "invalid spool name");
-    if waits {
+    ensure!(spools.iter().all(is_spool_name), "invalid spool name");
+    if follows {
         stop_at_stdin_end();
     }
     let path = |name: &String| folder.join("spools").join(format!("{name}.jsonl"));
     let mut output = io::stdout().lock();
-    for (at, spool) in spools.iter().enumerate() {
+    for (index, spool) in spools.iter().enumerate() {
         if process::is_interrupt_requested() {
             break;
         }
         let mut file: Option<File> = None;
         loop {
             // Check this first, so that everything written before the end is read below.
-            let is_over = !waits
+            let is_last_pass = !follows
                 || detached::has_ended(&job)
-                || spools[at + 1..].iter().any(|next| path(next).exists());
+                || spools[index + 1..].iter().any(|next| path(next).exists());
             if file.is_none() {
                 file = File::open(path(spool)).ok();
             }
@@ -91,7 +91,7 @@ pub fn stream_spools(folder: &Path, words: &[String], waits: bool) -> anyhow::Re
                 None => 0,
             };
             output.flush()?;
-            if is_over || process::is_interrupt_requested() {
+            if is_last_pass || process::is_interrupt_requested() {
                 break;
             }
             if copied == 0 {
@@ -102,8 +102,8 @@ pub fn stream_spools(folder: &Path, words: &[String], waits: bool) -> anyhow::Re
     Ok(detached::has_ended(&job))
 }
 
-/// Stops following when stdin ends, since the reader is gone. Used only with `waits`: a plain read
-/// runs to its end.
+/// Stops following when stdin ends, since the reader is gone. Used only with `follows`: a plain
+/// read runs to its end.
 fn stop_at_stdin_end() {
     thread::spawn(|| {
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
@@ -115,8 +115,8 @@ fn stop_at_stdin_end() {
 ///
 /// # Errors
 /// Fails if it belongs to another user.
-pub fn end_worker(folder: &Path, words: &[String]) -> anyhow::Result<()> {
-    let name = words.first().context("no worker is named")?;
+pub fn end_worker(folder: &Path, arguments: &[String]) -> anyhow::Result<()> {
+    let name = arguments.first().context("no worker is named")?;
     let _ = fs::write(stop_marker(folder), "");
     detached::end_worker(&JobId(name.clone()), WORKER_EXIT_GRACE)
 }

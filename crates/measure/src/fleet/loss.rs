@@ -21,26 +21,26 @@ const MAX_MACHINE_FAILURES: u32 = 2;
 impl FleetCoordinator<'_, '_, '_> {
     /// Settles the attempts that have ended.
     pub fn settle_attempts(&mut self) -> anyhow::Result<()> {
-        let (over, open) = std::mem::take(&mut self.attempts)
+        let (ended, open) = std::mem::take(&mut self.attempts)
             .into_iter()
             .partition(|attempt: &ShardAttempt| attempt.end.is_some());
         self.attempts = open;
         // All attempts of one worker end together and count as one failure.
         let mut counted: BTreeSet<JobId> = BTreeSet::new();
-        for attempt in over {
-            let place = attempt.shard;
-            let gave_nothing = attempt.blocks == 0
+        for attempt in ended {
+            let shard = attempt.shard;
+            let was_useless = attempt.blocks == 0
                 && !attempt.is_resumed
                 && matches!(attempt.end, Some(AttemptOutcome::Failed(_)))
                 && counted.insert(attempt.job.clone());
-            if gave_nothing {
+            if was_useless {
                 self.machines[attempt.origin.machine as usize].failures += 1;
             }
             match attempt.end {
                 Some(AttemptOutcome::Complete) => {
-                    self.shards[place as usize].state = ParcelState::Done;
-                    let parcel = &self.shards[place as usize];
-                    self.merger.set_parcel(place, parcel)?;
+                    self.shards[shard as usize].state = ParcelState::Done;
+                    let parcel = &self.shards[shard as usize];
+                    self.merger.set_parcel(shard, parcel)?;
                 }
                 Some(AttemptOutcome::Failed(reason)) => {
                     self.notify_replaced(attempt.origin);
@@ -51,7 +51,7 @@ impl FleetCoordinator<'_, '_, '_> {
                             source: attempt.source,
                         });
                     }
-                    self.retry_shard(place, &reason)?;
+                    self.retry_shard(shard, &reason)?;
                 }
                 None => {}
             }
@@ -64,15 +64,15 @@ impl FleetCoordinator<'_, '_, '_> {
     pub fn abandon_machine(
         &mut self,
         machine: usize,
-        places: &[u32],
+        shards: &[u32],
         reason: &str,
     ) -> anyhow::Result<()> {
         let name = &self.machines[machine].fleet_machine.name;
         ensure!(self.other_machine(machine).is_some(), "{name}: {reason}");
         self.machines[machine].failures = MAX_MACHINE_FAILURES;
-        places
+        shards
             .iter()
-            .try_for_each(|place| self.retry_shard(*place, reason))
+            .try_for_each(|shard| self.retry_shard(*shard, reason))
     }
 
     /// Tells an attempt's worker to stop after its current block. The engine may have reported it
@@ -89,22 +89,22 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Starts a new attempt at a shard, on another machine if its own keeps failing.
-    fn retry_shard(&mut self, place: u32, reason: &str) -> anyhow::Result<()> {
-        let parcel = self.shards[place as usize].clone();
+    fn retry_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
+        let parcel = self.shards[shard as usize].clone();
         let machine = parcel.machine as usize;
         let name = self.machines[machine].fleet_machine.name.clone();
-        self.failed_attempts[place as usize] += 1;
-        if self.failed_attempts[place as usize] >= MAX_ATTEMPTS {
-            return self.give_up_shard(place, &format!("{name}: {reason}"));
+        self.failed_attempts[shard as usize] += 1;
+        if self.failed_attempts[shard as usize] >= MAX_ATTEMPTS {
+            return self.give_up_shard(shard, &format!("{name}: {reason}"));
         }
-        let other = self.other_machine(machine);
-        let goes = self.machines[machine].failures >= MAX_MACHINE_FAILURES;
-        self.shards[place as usize].attempt += 1;
-        self.shards[place as usize].state = ParcelState::Waiting;
-        match other {
-            Some(other) if goes => {
-                self.failed_attempts[place as usize] = 0;
-                self.move_shard(place, other, &name, reason)?;
+        let replacement = self.other_machine(machine);
+        let keeps_failing = self.machines[machine].failures >= MAX_MACHINE_FAILURES;
+        self.shards[shard as usize].attempt += 1;
+        self.shards[shard as usize].state = ParcelState::Waiting;
+        match replacement {
+            Some(replacement) if keeps_failing => {
+                self.failed_attempts[shard as usize] = 0;
+                self.move_shard(shard, replacement, &name, reason)?;
             }
             _ => {
                 let attempt = parcel.attempt + 1;
@@ -113,42 +113,53 @@ impl FleetCoordinator<'_, '_, '_> {
                 ))?;
             }
         }
-        let parcel = &self.shards[place as usize];
-        self.merger.set_parcel(place, parcel)
+        let parcel = &self.shards[shard as usize];
+        self.merger.set_parcel(shard, parcel)
     }
 
     /// The least loaded of the other machines that still get work.
-    fn other_machine(&self, but: usize) -> Option<u32> {
+    fn other_machine(&self, excluded: usize) -> Option<u32> {
         let load = |machine: usize| {
-            let own = self
+            let shards = self
                 .shards
                 .iter()
                 .filter(|parcel| parcel.machine as usize == machine);
-            own.filter(|parcel| !is_settled(parcel.state)).count()
+            shards.filter(|parcel| !is_settled(parcel.state)).count()
         };
-        let fit = (0..self.machines.len())
-            .filter(|&at| at != but && self.machines[at].failures < MAX_MACHINE_FAILURES);
-        fit.min_by_key(|&at| load(at)).map(|at| at as u32)
+        let candidates = (0..self.machines.len()).filter(|&index| {
+            index != excluded && self.machines[index].failures < MAX_MACHINE_FAILURES
+        });
+        candidates
+            .min_by_key(|&index| load(index))
+            .map(|index| index as u32)
     }
 
     /// Restarts the unfinished cases of a shard on another machine with new slot numbers, and sets
-    /// their existing runs aside.
-    fn move_shard(&mut self, place: u32, to: u32, from: &str, reason: &str) -> anyhow::Result<()> {
-        let parcel = self.shards[place as usize].clone();
+    /// the existing runs of these cases aside.
+    fn move_shard(&mut self, shard: u32, to: u32, from: &str, reason: &str) -> anyhow::Result<()> {
+        let parcel = self.shards[shard as usize].clone();
         let part = self.plan.extract_shard(&to_shard(&parcel))?;
         let number = self.merger.number();
         let decided = self.merger.store().decided_cases(number)?;
-        let done = self.merger.store().finished_slots(number)?;
+        let finished = self.merger.store().finished_slots(number)?;
         let is_open = |job: &u32| {
-            let at = parcel.jobs.iter().position(|own| own == job);
+            let index = parcel.jobs.iter().position(|shard_job| shard_job == job);
             let label = &self.plan.jobs[*job as usize].label;
-            let mut slots = part.slots().into_iter().filter(|slot| Some(slot.job) == at);
-            !decided.contains_key(label) && slots.any(|slot| !done.contains(&slot.index))
+            let mut slots = part
+                .slots()
+                .into_iter()
+                .filter(|slot| Some(slot.job) == index);
+            !decided.contains_key(label) && slots.any(|slot| !finished.contains(&slot.index))
         };
         let open: Vec<u32> = parcel.jobs.iter().copied().filter(is_open).collect();
-        let left = |slot: &PlanSlot| open.contains(&parcel.jobs[slot.job]);
-        let aside = part.slots().into_iter().filter(left).map(|slot| slot.index);
-        self.merger.set_runs_aside(&aside.collect::<Vec<u32>>())?;
+        let is_restarted = |slot: &PlanSlot| open.contains(&parcel.jobs[slot.job]);
+        let restarted_slots = part
+            .slots()
+            .into_iter()
+            .filter(is_restarted)
+            .map(|slot| slot.index);
+        self.merger
+            .set_runs_aside(&restarted_slots.collect::<Vec<u32>>())?;
         let strata = self.shards.iter().map(|parcel| parcel.stratum + 1);
         let stratum = strata.max().unwrap_or(0).max(self.plan.strata);
         let name = self.machines[to as usize].fleet_machine.name.clone();
@@ -156,7 +167,7 @@ impl FleetCoordinator<'_, '_, '_> {
             "{from}: {reason}; {} of its cases are restarted on {name}",
             open.len()
         ))?;
-        let moved = &mut self.shards[place as usize];
+        let moved = &mut self.shards[shard as usize];
         moved.machine = to;
         moved.stratum = stratum;
         moved.jobs = open;
@@ -167,10 +178,10 @@ impl FleetCoordinator<'_, '_, '_> {
     }
 
     /// Gives up a shard: each case that is not settled becomes a failure.
-    fn give_up_shard(&mut self, place: u32, reason: &str) -> anyhow::Result<()> {
-        self.shards[place as usize].state = ParcelState::Lost;
-        let parcel = self.shards[place as usize].clone();
-        self.merger.set_parcel(place, &parcel)?;
+    fn give_up_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
+        self.shards[shard as usize].state = ParcelState::Lost;
+        let parcel = self.shards[shard as usize].clone();
+        self.merger.set_parcel(shard, &parcel)?;
         let decided = self.merger.store().decided_cases(self.merger.number())?;
         for &job in &parcel.jobs {
             let job = &self.plan.jobs[job as usize];

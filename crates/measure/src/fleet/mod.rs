@@ -82,25 +82,25 @@ pub fn measure_on_fleet(
         ..
     } = plans;
     contents::check_sendable(&plan)?;
-    let known = engine.list_machines()?;
+    let fleet_machines = engine.list_machines()?;
     let number = resumed.map(|earlier| earlier.number);
     let (machines, parcels) = match number {
-        Some(number) => load_resumed(store, number, &known)?,
-        None => assign_machines(&mut plan, fleet, &known)?,
+        Some(number) => load_resumed(store, number, &fleet_machines)?,
+        None => assign_machines(&mut plan, fleet, &fleet_machines)?,
     };
     let bundle = contents::gather_bundle(&plan)?;
     send::warn_of_left_out(&bundle, listener)?;
-    let mut begun = session_header(&plan, suite, request);
+    let mut header = session_header(&plan, suite, request);
     if let Some(number) = number {
-        begun.id = store.load_session_without_runs(number)?.id;
+        header.id = store.load_session_without_runs(number)?.id;
     }
-    let machines = send_to_machines(&mut engine, fleet, machines, &bundle, &begun.id, listener)?;
-    let record = |own: &WorkerMachine| initial_record(&own.fleet_machine);
-    begun.machines = machines.iter().map(record).collect();
-    let id = begun.id.clone();
+    let machines = send_to_machines(&mut engine, fleet, machines, &bundle, &header.id, listener)?;
+    let record_of = |machine: &WorkerMachine| initial_record(&machine.fleet_machine);
+    header.machines = machines.iter().map(record_of).collect();
+    let id = header.id.clone();
     let mut merger = match number {
         Some(number) => store.resume_merging(number)?,
-        None => store.begin_merging(&begun, &serde_json::to_string(&plan)?, &parcels)?,
+        None => store.begin_merging(&header, &serde_json::to_string(&plan)?, &parcels)?,
     };
     let number = merger.number();
     if let Some(url) = &request.push {
@@ -130,8 +130,8 @@ pub fn measure_on_fleet(
         }
         coordinator.run()
     });
-    let is_whole = matches!(ended, Ok(SessionEnd::Complete));
-    finish_merging(merger, listener, is_whole)?;
+    let is_complete = matches!(ended, Ok(SessionEnd::Complete));
+    finish_merging(merger, listener, is_complete)?;
     read_back(store, number, ended, plan.slots().len())
 }
 
@@ -153,11 +153,11 @@ fn emit_start(
 fn finish_merging(
     mut merger: SessionMerger<'_>,
     listener: &mut EventListener<'_>,
-    is_whole: bool,
+    is_complete: bool,
 ) -> anyhow::Result<()> {
-    merger.finish_session(!is_whole)?;
+    merger.finish_session(!is_complete)?;
     listener.observe(&SessionEvent::Finished {
-        interrupted: !is_whole,
+        interrupted: !is_complete,
     })?;
     drop(merger);
     process::clear_interrupt();
@@ -167,9 +167,12 @@ fn finish_merging(
 fn load_resumed(
     store: &Store,
     number: i64,
-    known: &[FleetMachine],
+    fleet_machines: &[FleetMachine],
 ) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredParcel>)> {
-    let machines = current_machines(&store.load_session_without_runs(number)?.machines, known)?;
+    let machines = current_machines(
+        &store.load_session_without_runs(number)?.machines,
+        fleet_machines,
+    )?;
     Ok((machines, store.list_parcels(number)?))
 }
 
@@ -177,9 +180,9 @@ fn load_resumed(
 fn assign_machines(
     plan: &mut SessionPlan,
     fleet: &FleetRequest,
-    known: &[FleetMachine],
+    fleet_machines: &[FleetMachine],
 ) -> anyhow::Result<(Vec<FleetMachine>, Vec<StoredParcel>)> {
-    let machines = select_machines(known, fleet)?;
+    let machines = select_machines(fleet_machines, fleet)?;
     if fleet.on_each_machine {
         repeat_on_each(plan, machines.len() as u32);
     }
@@ -188,127 +191,140 @@ fn assign_machines(
 }
 
 /// Follows the attempts that an earlier coordinator started, reading their spools from the
-/// beginning. With `waits`, withdraws earlier requests to stop, and connections stay open until the
-/// workers have ended.
+/// beginning. With `follows`, withdraws earlier requests to stop, and connections stay open until
+/// the workers have ended.
 fn resume_attempts(
     coordinator: &mut FleetCoordinator<'_, '_, '_>,
-    waits: bool,
+    follows: bool,
 ) -> anyhow::Result<()> {
-    let shared = |machine: &&WorkerMachine| machine.is_shared && waits;
-    for machine in coordinator.machines.iter().filter(shared) {
+    let is_restarted = |machine: &&WorkerMachine| machine.is_shared && follows;
+    for machine in coordinator.machines.iter().filter(is_restarted) {
         let stop = stop_marker(&machine.folder);
         if stop.exists() {
             fs::remove_file(&stop)
                 .with_context(|| format!("cannot remove '{}'", stop.display()))?;
         }
     }
-    let mut lines: BTreeSet<(u32, JobId)> = BTreeSet::new();
-    for place in 0..coordinator.shards.len() as u32 {
-        let parcel = coordinator.shards[place as usize].clone();
-        let is_out = matches!(parcel.state, ParcelState::Sent | ParcelState::Running);
+    let mut connected: BTreeSet<(u32, JobId)> = BTreeSet::new();
+    for shard in 0..coordinator.shards.len() as u32 {
+        let parcel = coordinator.shards[shard as usize].clone();
+        let is_submitted = matches!(parcel.state, ParcelState::Sent | ParcelState::Running);
         let machine = &coordinator.machines[parcel.machine as usize];
-        let Some(job) = parcel.engine_id.map(JobId).filter(|_| is_out) else {
+        let Some(job) = parcel.engine_id.map(JobId).filter(|_| is_submitted) else {
             continue;
         };
-        if lines.contains(&(parcel.machine, job.clone())) {
-            coordinator.follow_spool(place, job, SpoolSource::Stream, true)?;
+        if connected.contains(&(parcel.machine, job.clone())) {
+            coordinator.follow_spool(shard, job, SpoolSource::Stream, true)?;
             continue;
         }
         let (name, folder) = (machine.fleet_machine.name.clone(), machine.folder.clone());
-        let own = (0..).zip(&coordinator.shards).filter(|(_, own)| {
-            let is_out = matches!(own.state, ParcelState::Sent | ParcelState::Running);
-            is_out && own.machine == parcel.machine && own.engine_id.as_ref() == Some(&job.0)
+        let shards_of_job = (0..).zip(&coordinator.shards).filter(|(_, other)| {
+            let is_submitted = matches!(other.state, ParcelState::Sent | ParcelState::Running);
+            is_submitted
+                && other.machine == parcel.machine
+                && other.engine_id.as_ref() == Some(&job.0)
         });
-        let spools: Vec<String> = own.map(|(own, _)| coordinator.spool_name(own)).collect();
-        let line = (coordinator.engine).reconnect_job(&name, &folder, (&job, &spools), waits)?;
-        if let Some(line) = line {
-            coordinator.streams.push(SpoolStream::new(line));
-            lines.insert((parcel.machine, job.clone()));
-            coordinator.follow_spool(place, job, SpoolSource::Stream, true)?;
+        let spools: Vec<String> = shards_of_job
+            .map(|(shard, _)| coordinator.spool_name(shard))
+            .collect();
+        let connection =
+            (coordinator.engine).reconnect_job(&name, &folder, (&job, &spools), follows)?;
+        if let Some(connection) = connection {
+            coordinator.streams.push(SpoolStream::new(connection));
+            connected.insert((parcel.machine, job.clone()));
+            coordinator.follow_spool(shard, job, SpoolSource::Stream, true)?;
             continue;
         }
-        // The attempt of a broken connection delivers nothing more and ends immediately.
-        let file = attempt_spool_path(&folder, place, parcel.attempt);
-        coordinator.follow_spool(place, job, SpoolSource::from_file(file), true)?;
+        // An attempt whose connection broke delivers nothing more and ends immediately.
+        let file = attempt_spool_path(&folder, shard, parcel.attempt);
+        coordinator.follow_spool(shard, job, SpoolSource::from_file(file), true)?;
     }
     Ok(())
 }
 
 /// First task number that no request file uses.
 fn next_task(machines: &[WorkerMachine]) -> u32 {
-    let of_folder = |machine: &WorkerMachine| {
+    let first_free_task = |machine: &WorkerMachine| {
         (0..)
             .find(|&task| !request_path(&machine.folder, task).exists())
             .unwrap_or(0)
     };
     let shared = machines.iter().filter(|machine| machine.is_shared);
-    shared.map(of_folder).max().unwrap_or(0)
+    shared.map(first_free_task).max().unwrap_or(0)
 }
 
-/// Selects the fit machines with the requested labels, sorted by name.
+/// Selects the usable machines with the requested labels, sorted by name.
 pub(crate) fn select_machines(
-    known: &[FleetMachine],
+    fleet_machines: &[FleetMachine],
     fleet: &FleetRequest,
 ) -> anyhow::Result<Vec<FleetMachine>> {
-    let on = fleet
+    let selector = fleet
         .labels
         .as_ref()
         .context("no machines selected\nhint: --machines LABELS")?;
     let mut names: Vec<String> = Vec::new();
-    for machine in known {
+    for machine in fleet_machines {
         names.push(machine.name.clone());
         names.extend(machine.labels.iter().cloned());
     }
     names.sort();
     names.dedup();
-    on.ensure_known(&names)?;
-    let is_meant = |machine: &&FleetMachine| {
-        on.matches_machine(&|name| {
+    selector.ensure_known(&names)?;
+    let is_selected = |machine: &&FleetMachine| {
+        selector.matches_machine(&|name| {
             machine.name == name || machine.labels.iter().any(|label| label == name)
         })
     };
-    let meant: Vec<&FleetMachine> = known.iter().filter(is_meant).collect();
-    ensure!(!meant.is_empty(), "no machine matches these labels");
-    let is_fit = |machine: &&&FleetMachine| !matches!(machine.state, MachineState::Unfit(_));
-    let mut fit: Vec<FleetMachine> = meant
+    let selected: Vec<&FleetMachine> = fleet_machines.iter().filter(is_selected).collect();
+    ensure!(!selected.is_empty(), "no machine matches these labels");
+    let is_usable = |machine: &&&FleetMachine| !matches!(machine.state, MachineState::Unfit(_));
+    let mut usable: Vec<FleetMachine> = selected
         .iter()
-        .filter(is_fit)
-        .map(|&one| one.clone())
+        .filter(is_usable)
+        .map(|&machine| machine.clone())
         .collect();
     // Prefer free machines.
-    fit.sort_by(|one, other| {
+    usable.sort_by(|left, right| {
         let key =
             |machine: &FleetMachine| (machine.state != MachineState::Free, machine.name.clone());
-        key(one).cmp(&key(other))
+        key(left).cmp(&key(right))
     });
     let wanted = fleet
         .machines
-        .map_or(fit.len().max(1), |wanted| wanted as usize);
-    if fit.len() < wanted {
-        let reasons = meant.iter().filter_map(|machine| match &machine.state {
+        .map_or(usable.len().max(1), |wanted| wanted as usize);
+    if usable.len() < wanted {
+        let reasons = selected.iter().filter_map(|machine| match &machine.state {
             MachineState::Unfit(reason) => Some(format!("\n  {}: {reason}", machine.name)),
             _ => None,
         });
         bail!(
             "{} of the {} matching machines are available, but {wanted} are needed{}",
-            fit.len(),
-            meant.len(),
+            usable.len(),
+            selected.len(),
             reasons.collect::<String>()
         );
     }
-    fit.truncate(wanted);
-    fit.sort_by(|one, other| one.name.cmp(&other.name));
-    Ok(fit)
+    usable.truncate(wanted);
+    usable.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(usable)
 }
 
 /// The current state of a session's machines.
 fn current_machines(
     session: &[SessionMachine],
-    known: &[FleetMachine],
+    fleet_machines: &[FleetMachine],
 ) -> anyhow::Result<Vec<FleetMachine>> {
-    let find = |own: &SessionMachine| {
-        let found = known.iter().find(|known| known.name == own.name).cloned();
-        found.with_context(|| format!("machine '{}' is no longer in the fleet", own.name))
+    let find = |session_machine: &SessionMachine| {
+        let machine = fleet_machines
+            .iter()
+            .find(|machine| machine.name == session_machine.name)
+            .cloned();
+        machine.with_context(|| {
+            format!(
+                "machine '{}' is no longer in the fleet",
+                session_machine.name
+            )
+        })
     };
     session.iter().map(find).collect()
 }
@@ -323,8 +339,8 @@ fn initial_record(machine: &FleetMachine) -> SessionMachine {
     }
 }
 
-/// Makes every machine measure all cases with a fixed number of runs: a sequential rule would have
-/// to judge all machines together.
+/// Makes every machine measure all cases with a fixed number of runs: a sequential stopping rule
+/// would have to judge all machines together.
 fn repeat_on_each(plan: &mut SessionPlan, machines: u32) {
     plan.strata = machines;
     if let StoppingDesign::Sequential { .. } = plan.design.stopping {
@@ -335,27 +351,31 @@ fn repeat_on_each(plan: &mut SessionPlan, machines: u32) {
     }
 }
 
-fn cut_plan(plan: &SessionPlan, machines: &[FleetMachine], each: bool) -> Vec<StoredParcel> {
-    let length = |job: &speedwell_harness::BenchmarkJob| expected_duration_s(plan, job);
+fn cut_plan(
+    plan: &SessionPlan,
+    machines: &[FleetMachine],
+    on_each_machine: bool,
+) -> Vec<StoredParcel> {
+    let duration = |job: &speedwell_harness::BenchmarkJob| expected_duration_s(plan, job);
     let cases: Vec<(&str, f64)> = (plan.jobs.iter())
-        .map(|job| (job.label.as_str(), length(job)))
+        .map(|job| (job.label.as_str(), duration(job)))
         .collect();
     let names: Vec<&str> = machines
         .iter()
         .map(|machine| machine.name.as_str())
         .collect();
-    let placed = place::assign_cases(&cases, &names);
+    let assignment = place::assign_cases(&cases, &names);
     let mut parcels = Vec::new();
     for machine in 0..machines.len() {
-        let is_own = |case: &usize| each || placed[*case] == machine;
-        let own = (0..cases.len())
-            .filter(is_own)
+        let is_on_machine = |case: &usize| on_each_machine || assignment[*case] == machine;
+        let cases_of_machine = (0..cases.len())
+            .filter(is_on_machine)
             .map(|case| (case as u32, cases[case].1));
-        for jobs in place::cut_into_shards(own) {
+        for jobs in place::cut_into_shards(cases_of_machine) {
             parcels.push(StoredParcel {
                 machine: machine as u32,
                 jobs,
-                stratum: if each { machine as u32 } else { 0 },
+                stratum: if on_each_machine { machine as u32 } else { 0 },
                 attempt: 0,
                 engine_id: None,
                 state: ParcelState::Waiting,
@@ -385,17 +405,17 @@ fn send_to_machines(
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<Vec<WorkerMachine>> {
     let mut ready = Vec::new();
-    for known in machines {
-        send::note_sending(bundle, &known.name, listener)?;
+    for machine in machines {
+        send::note_sending(bundle, &machine.name, listener)?;
         let is_shared = send::is_shared(&fleet.file);
         let (folder, bundle) = if is_shared {
-            send::send_to_folder(bundle, session, &known)
+            send::send_to_folder(bundle, session, &machine)
         } else {
-            send::send_over_connection(engine, bundle, session, &known)
+            send::send_over_connection(engine, bundle, session, &machine)
         }
-        .with_context(|| format!("cannot send the files to '{}'", known.name))?;
+        .with_context(|| format!("cannot send the files to '{}'", machine.name))?;
         ready.push(WorkerMachine {
-            fleet_machine: known,
+            fleet_machine: machine,
             folder,
             bundle,
             is_shared,

@@ -58,7 +58,7 @@ impl ShardRequest {
     /// Loads the part of the session's plan to measure, with the paths of this machine.
     ///
     /// # Errors
-    /// Fails if the bundle has no plan, or the plan no such part.
+    /// Fails if the bundle has no plan, or the plan does not have this part.
     pub fn load_plan(&self) -> anyhow::Result<SessionPlan> {
         let file = self.bundle.join(PLAN_PATH);
         let read = || -> anyhow::Result<SessionPlan> {
@@ -67,8 +67,8 @@ impl ShardRequest {
         let plan = read().with_context(|| format!("cannot read '{}'", file.display()))?;
         // Benchmarks get the real path, not the symlink that leads there.
         let bundle = fs::canonicalize(&self.bundle)?;
-        let here = RelocationMap::new([(PathBuf::from(BUNDLE_PLACEHOLDER), bundle)]);
-        plan.relocated(&here).extract_shard(&self.parcel)
+        let relocation = RelocationMap::new([(PathBuf::from(BUNDLE_PLACEHOLDER), bundle)]);
+        plan.relocated(&relocation).extract_shard(&self.parcel)
     }
 
     /// Path of its spool in the session's folder.
@@ -78,18 +78,18 @@ impl ShardRequest {
 }
 
 /// Path of an attempt's spool in a session's folder.
-pub fn attempt_spool_path(folder: &Path, place: u32, attempt: u32) -> PathBuf {
+pub fn attempt_spool_path(folder: &Path, shard: u32, attempt: u32) -> PathBuf {
     folder
         .join("spools")
-        .join(format!("{place}.{attempt}.jsonl"))
+        .join(format!("{shard}.{attempt}.jsonl"))
 }
 
 /// Path of the file that tells an attempt's worker, should it be alive, that another attempt
 /// replaces it.
-pub fn replaced_marker(folder: &Path, place: u32, attempt: u32) -> PathBuf {
+pub fn replaced_marker(folder: &Path, shard: u32, attempt: u32) -> PathBuf {
     folder
         .join("spools")
-        .join(format!("{place}.{attempt}.over"))
+        .join(format!("{shard}.{attempt}.over"))
 }
 
 /// Path of a task's request in a session's folder.

@@ -31,12 +31,12 @@ pub(crate) fn warn_of_left_out(
     bundle: &FileBundle,
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<()> {
-    let left_out = bundle.skipped_files();
-    for why in left_out.iter().take(MAX_NAMED_FILES) {
-        listener.observe(&SessionEvent::Warning(&format!("not sent: {why}")))?;
+    let skipped = bundle.skipped_files();
+    for reason in skipped.iter().take(MAX_NAMED_FILES) {
+        listener.observe(&SessionEvent::Warning(&format!("not sent: {reason}")))?;
     }
-    if left_out.len() > MAX_NAMED_FILES {
-        let others = left_out.len() - MAX_NAMED_FILES;
+    if skipped.len() > MAX_NAMED_FILES {
+        let others = skipped.len() - MAX_NAMED_FILES;
         listener.observe(&SessionEvent::Warning(&format!(
             "not sent: {others} more files"
         )))?;
@@ -80,7 +80,7 @@ pub(crate) fn send_to_folder(
 pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
     let (input, output) = (io::stdin(), io::stdout());
     let program = std::env::current_exe().context("cannot find this program")?;
-    let then = |session: &Path, bundle: &Path| {
+    let link_received = |session: &Path, bundle: &Path| {
         // A program in our folder was sent; any other was configured for this machine.
         if program.starts_with(folder.canonicalize()?) {
             link_program(session, bundle)
@@ -88,7 +88,12 @@ pub fn receive_bundle(folder: &Path) -> anyhow::Result<()> {
             link_configured_program(&program, session)
         }
     };
-    depot::receive_bundle(folder, &mut input.lock(), &mut output.lock(), &then)
+    depot::receive_bundle(
+        folder,
+        &mut input.lock(),
+        &mut output.lock(),
+        &link_received,
+    )
 }
 
 /// Sends everything over a connection; returns the remote folders of the session and the bundle.
@@ -104,10 +109,15 @@ pub(crate) fn send_over_connection(
     let folder = machine.folder.to_string_lossy().into_owned();
     let sent_program = program::send_program(engine, machine, &own_program())?;
     let program = sent_program.to_string_lossy();
-    let words = [&*program, "perform-parcel", "--receive", &folder];
-    let mut line = WorkerConnection::open(engine, machine, &words)?;
-    let sent = depot::send_bundle(bundle, session, &mut line.to, &mut line.from);
-    line.close(sent)
+    let command = [&*program, "perform-parcel", "--receive", &folder];
+    let mut connection = WorkerConnection::open(engine, machine, &command)?;
+    let result = depot::send_bundle(
+        bundle,
+        session,
+        &mut connection.stdin,
+        &mut connection.stdout,
+    );
+    connection.close(result)
 }
 
 /// Links the program that the machine starts in a session: the one configured for it, or the
@@ -124,50 +134,50 @@ fn link_session_program(
 }
 
 fn link_configured_program(program: &Path, folder: &Path) -> anyhow::Result<()> {
-    let place = folder.join(PROGRAM_PATH);
-    let is_there = place.exists();
+    let link = folder.join(PROGRAM_PATH);
+    let exists = link.exists();
     ensure!(
-        !is_there || place.canonicalize().ok() == program.canonicalize().ok(),
+        !exists || link.canonicalize().ok() == program.canonicalize().ok(),
         "machines that share a folder must use the same program\nhint: give the machine with \
          'binary' its own 'folder'"
     );
-    if !is_there {
-        std::os::unix::fs::symlink(program, &place)
-            .with_context(|| format!("cannot make '{}'", place.display()))?;
+    if !exists {
+        std::os::unix::fs::symlink(program, &link)
+            .with_context(|| format!("cannot make '{}'", link.display()))?;
     }
     Ok(())
 }
 
 struct WorkerConnection {
     child: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
+    stdin: ChildStdin,
+    stdout: BufReader<ChildStdout>,
 }
 
 impl WorkerConnection {
     fn open(
         engine: &mut FleetEngine,
         machine: &FleetMachine,
-        words: &[&str],
+        command: &[&str],
     ) -> anyhow::Result<WorkerConnection> {
-        let mut child = engine.start_command(&machine.name, words)?;
+        let mut child = engine.start_command(&machine.name, command)?;
         let ends = child.stdin.take().zip(child.stdout.take());
-        let (to, from) = ends.context("the connection has no stdin or stdout")?;
+        let (stdin, stdout) = ends.context("the connection has no stdin or stdout")?;
         Ok(WorkerConnection {
             child,
-            to,
-            from: BufReader::new(from),
+            stdin,
+            stdout: BufReader::new(stdout),
         })
     }
 
     /// Closes the connection. An error gets the last line of the remote stderr as context, since
     /// that is probably the cause.
-    fn close<T>(self, done: anyhow::Result<T>) -> anyhow::Result<T> {
-        let WorkerConnection { child, to, .. } = self;
-        drop(to);
+    fn close<T>(self, result: anyhow::Result<T>) -> anyhow::Result<T> {
+        let WorkerConnection { child, stdin, .. } = self;
+        drop(stdin);
         let output = child.wait_with_output()?;
         let stderr = String::from_utf8_lossy(&output.stderr);
         let last_line = stderr.lines().rfind(|line| !line.trim().is_empty());
-        done.with_context(|| last_line.unwrap_or("connection lost").to_owned())
+        result.with_context(|| last_line.unwrap_or("connection lost").to_owned())
     }
 }

@@ -10,12 +10,12 @@ use std::process::ChildStdout;
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::thread;
 
-/// Longer lines arrive in pieces.
+/// Maximum length of a piece; longer lines arrive in several pieces.
 const MAX_PIECE_BYTES: u64 = 1 << 20;
 
 /// Source of an attempt's spool lines.
 pub(super) enum SpoolSource {
-    /// A file, and the offset read so far.
+    /// A file, and the offset up to which it has been read.
     File { path: PathBuf, read: u64 },
     /// A [`SpoolStream`], which several attempts share.
     Stream,
@@ -99,24 +99,24 @@ impl SpoolStream {
 
     /// Returns the lines received since the last call, each with its shard and attempt.
     pub fn lines(&mut self) -> Vec<((u32, u32), Vec<u8>)> {
-        let mut found = Vec::new();
+        let mut received = Vec::new();
         loop {
             let line = match self.lines.try_recv() {
                 Ok(line) => line,
-                Err(why) => {
-                    self.has_ended |= why == TryRecvError::Disconnected;
+                Err(error) => {
+                    self.has_ended |= error == TryRecvError::Disconnected;
                     break;
                 }
             };
             if line.starts_with(b"{\"spool\":")
-                && let Ok(first) = serde_json::from_slice::<FirstLine>(&line)
+                && let Ok(first_line) = serde_json::from_slice::<FirstLine>(&line)
             {
-                self.current = Some((first.spool.parcel, first.spool.attempt));
+                self.current = Some((first_line.spool.parcel, first_line.spool.attempt));
             }
-            if let Some(whose) = self.current {
-                found.push((whose, line));
+            if let Some(spool_id) = self.current {
+                received.push((spool_id, line));
             }
         }
-        found
+        received
     }
 }

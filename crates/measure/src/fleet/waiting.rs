@@ -19,55 +19,55 @@ const MAX_NAMES: usize = 5;
 
 /// Decides when to poll.
 pub(super) struct PollBackoff {
-    news: Instant,
-    asked: Instant,
+    last_news: Instant,
+    last_query: Instant,
     pause: Duration,
-    longest: Duration,
+    max_pause: Duration,
 }
 
 impl PollBackoff {
-    /// Starts at `now`. Queries to the engine start one second apart and back off to `longest`.
-    pub fn new(now: Instant, longest: Duration) -> PollBackoff {
+    /// Starts at `now`. Queries to the engine start one second apart and back off to `max_pause`.
+    pub fn new(now: Instant, max_pause: Duration) -> PollBackoff {
         PollBackoff {
-            news: now,
-            asked: now,
-            pause: FIRST_QUERY_DELAY.min(longest),
-            longest,
+            last_news: now,
+            last_query: now,
+            pause: FIRST_QUERY_DELAY.min(max_pause),
+            max_pause,
         }
     }
 
     /// Records that something has arrived.
     pub fn record_news(&mut self, now: Instant) {
-        self.news = now;
+        self.last_news = now;
     }
 
     /// Records that work was handed out.
     pub fn record_submission(&mut self, now: Instant) {
-        *self = PollBackoff::new(now, self.longest);
+        *self = PollBackoff::new(now, self.max_pause);
     }
 
     /// Time until the next check of the spools.
     pub fn time_to_next_poll(&self, now: Instant) -> Duration {
-        let silent = now.saturating_duration_since(self.news);
-        (silent / LATENESS_DIVISOR).clamp(SPOOL_POLL_INTERVALS[0], SPOOL_POLL_INTERVALS[1])
+        let idle_time = now.saturating_duration_since(self.last_news);
+        (idle_time / LATENESS_DIVISOR).clamp(SPOOL_POLL_INTERVALS[0], SPOOL_POLL_INTERVALS[1])
     }
 
     /// Whether to query the engine now. If so, increases the time until the next query.
     pub fn is_query_due(&mut self, now: Instant) -> bool {
-        let is_time = now.saturating_duration_since(self.asked) >= self.pause;
-        if is_time {
-            self.asked = now;
-            self.pause = (self.pause * 2).min(self.longest);
+        let is_due = now.saturating_duration_since(self.last_query) >= self.pause;
+        if is_due {
+            self.last_query = now;
+            self.pause = (self.pause * 2).min(self.max_pause);
         }
-        is_time
+        is_due
     }
 }
 
 /// Work that the engine has not started, as of the last query.
 #[derive(Debug, Default)]
 pub(super) struct WaitingReport {
-    heard: String,
-    said: String,
+    latest: String,
+    reported: String,
 }
 
 impl WaitingReport {
@@ -81,14 +81,14 @@ impl WaitingReport {
         let parts: Vec<String> = reasons
             .map(|(reason, machines)| format!("{} ({reason})", join_names(machines)))
             .collect();
-        let heard = parts.join(", ");
-        let is_worth_it = heard.is_empty() || heard == self.heard;
-        self.heard = heard;
-        if !is_worth_it || self.heard == self.said {
+        let description = parts.join(", ");
+        let is_stable = description.is_empty() || description == self.latest;
+        self.latest = description;
+        if !is_stable || self.latest == self.reported {
             return None;
         }
-        self.said.clone_from(&self.heard);
-        (!self.said.is_empty()).then_some(self.said.as_str())
+        self.reported.clone_from(&self.latest);
+        (!self.reported.is_empty()).then_some(self.reported.as_str())
     }
 }
 

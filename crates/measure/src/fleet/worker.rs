@@ -1,7 +1,7 @@
 //! The remote side: measures shards on this machine and writes their spools.
 //!
 //! Holds the machine lock while it measures, so that other measurements wait. Before every block it
-//! checks whether a later attempt has started, and stops if so. Start at [`perform_tasks`].
+//! checks whether a later attempt has started, and stops if it has. Start at [`perform_tasks`].
 
 use super::doubles;
 use super::order::{ShardRequest, attempt_spool_path, replaced_marker, request_path, stop_marker};
@@ -37,8 +37,8 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
     process::install_handlers()?;
     if tasks == ["-"] {
         for line in read_requests() {
-            let order = serde_json::from_str(&line).context("cannot parse a request")?;
-            run_attempt(folder, &order, Some(Box::new(io::stdout())))?;
+            let request = serde_json::from_str(&line).context("cannot parse a request")?;
+            run_attempt(folder, &request, Some(Box::new(io::stdout())))?;
         }
         return Ok(());
     }
@@ -51,8 +51,8 @@ pub fn perform_tasks(folder: &Path, tasks: &[String]) -> anyhow::Result<()> {
         let read = || -> anyhow::Result<ShardRequest> {
             Ok(serde_json::from_str(&fs::read_to_string(&file)?)?)
         };
-        let order = read().with_context(|| format!("cannot read '{}'", file.display()))?;
-        run_attempt(folder, &order, None)?;
+        let request = read().with_context(|| format!("cannot read '{}'", file.display()))?;
+        run_attempt(folder, &request, None)?;
         if process::is_interrupt_requested() {
             break;
         }
@@ -66,9 +66,9 @@ fn remove_old_sessions(session: &Path) {
     if let Some(fleet) = fleet.filter(|_| {
         session
             .parent()
-            .is_some_and(|own| own.ends_with("sessions"))
+            .is_some_and(|parent| parent.ends_with("sessions"))
     }) {
-        // No reason not to measure; the next worker tries again.
+        // A failure is no reason not to measure; the next worker tries again.
         let _ = clean::clean_folder(fleet, clean::CleanTarget::Older(clean::SESSION_MAX_AGE));
     }
 }
@@ -90,92 +90,99 @@ fn read_requests() -> Receiver<String> {
 
 fn run_attempt(
     folder: &Path,
-    order: &ShardRequest,
+    request: &ShardRequest,
     mut copy: Option<Box<dyn Write + Send>>,
 ) -> anyhow::Result<()> {
-    let mut begun: Option<(SessionPlan, SpoolWriter)> = None;
+    let mut attempt: Option<(SessionPlan, SpoolWriter)> = None;
     // Create the spool early if the wait is long, so that it can be reported.
-    let waited = wait_for_machine(folder, &mut |sentence| {
-        if begun.is_none() {
-            begun = Some(begin_attempt(folder, order, copy.take())?);
+    let lock = wait_for_machine(folder, &mut |sentence| {
+        if attempt.is_none() {
+            attempt = Some(begin_attempt(folder, request, copy.take())?);
         }
-        let spool = begun.as_mut().map(|(_, spool)| spool);
+        let spool = attempt.as_mut().map(|(_, spool)| spool);
         spool.map_or(Ok(()), |spool| spool.write_warning(sentence))
     })?;
-    let Some(_lock) = waited else {
+    let Some(_lock) = lock else {
         return Ok(());
     };
-    let (plan, mut spool) = match begun {
-        Some(begun) => begun,
-        None => begin_attempt(folder, order, copy)?,
+    let (plan, mut spool) = match attempt {
+        Some(attempt) => attempt,
+        None => begin_attempt(folder, request, copy)?,
     };
-    let orders = execution_options(folder, order, (&plan, &mut spool))?;
-    let mut fence = BlockGuard {
+    let options = execution_options(folder, request, (&plan, &mut spool))?;
+    let mut guard = BlockGuard {
         folder,
-        order,
+        request,
         reason: None,
     };
-    let mut judge = AnalysisStoppingRule::new(&plan, &order.settings);
+    let mut stopping_rule = AnalysisStoppingRule::new(&plan, &request.settings);
     // Only sources of packages are sent, because builds depend on the machine.
-    let ready = fence
+    let ready = guard
         .ensure_open()
         .and_then(|()| build_packages(&plan, &mut spool));
-    let ended = ready
-        .and_then(|()| runner::execute(&plan, orders, &mut judge, &mut [&mut spool, &mut fence]));
-    match ended {
+    let result = ready.and_then(|()| {
+        runner::execute(
+            &plan,
+            options,
+            &mut stopping_rule,
+            &mut [&mut spool, &mut guard],
+        )
+    });
+    match result {
         Ok(SessionEnd::Complete) => spool.end_spool(None),
         // Report nothing more after an interrupt; a new request will follow.
         Ok(_) => Ok(()),
-        Err(error) => spool.end_spool(Some(fence.reason.unwrap_or_else(|| format!("{error:#}")))),
+        Err(error) => spool.end_spool(Some(guard.reason.unwrap_or_else(|| format!("{error:#}")))),
     }
 }
 
-/// Builds the options for the execution, with everything that need not be measured: what the
-/// coordinator has, and what earlier attempts left here, which is copied to the spool.
+/// Builds the options for the execution, including everything that need not be measured again: what
+/// the coordinator has, and what earlier attempts left on this machine, which is copied to the
+/// spool.
 fn execution_options(
     folder: &Path,
-    order: &ShardRequest,
+    request: &ShardRequest,
     (plan, spool): (&SessionPlan, &mut SpoolWriter),
 ) -> anyhow::Result<ExecuteOptions> {
-    let mut orders = ExecuteOptions {
-        completed_slots: order.done.clone(),
-        failed_slots: order.failed.clone(),
-        previous_runs: order.earlier_runs()?,
+    let mut options = ExecuteOptions {
+        completed_slots: request.done.clone(),
+        failed_slots: request.failed.clone(),
+        previous_runs: request.earlier_runs()?,
         ..ExecuteOptions::default()
     };
-    for (job, block) in doubles::earlier_blocks(folder, order, plan) {
+    for (job, block) in doubles::earlier_blocks(folder, request, plan) {
         spool.copy_block(job, &block)?;
-        orders.completed_slots.extend(&block.slots);
+        options.completed_slots.extend(&block.slots);
         let failed = block.failures.iter().filter_map(|failure| failure.slot);
-        orders.failed_slots.extend(failed);
-        orders.previous_runs.extend(block.runs);
+        options.failed_slots.extend(failed);
+        options.previous_runs.extend(block.runs);
     }
-    Ok(orders)
+    Ok(options)
 }
 
 /// Loads the plan of an attempt and creates its spool.
 fn begin_attempt(
     folder: &Path,
-    order: &ShardRequest,
+    request: &ShardRequest,
     copy: Option<Box<dyn Write + Send>>,
 ) -> anyhow::Result<(SessionPlan, SpoolWriter)> {
-    let mut plan = order.load_plan()?;
+    let mut plan = request.load_plan()?;
     attach_definitions(&mut plan)?;
-    let (machine, remark) = describe_machine(order);
+    let (machine, remark) = describe_machine(request);
     let header = SpoolHeader {
         version: VERSION,
-        session: order.session.clone(),
-        bundle: order.bundle.to_string_lossy().into_owned(),
-        parcel: order.place,
-        attempt: order.attempt,
+        session: request.session.clone(),
+        bundle: request.bundle.to_string_lossy().into_owned(),
+        parcel: request.place,
+        attempt: request.attempt,
         machine,
         boot: process::ProcessIdentity::current_process()
             .boot
             .unwrap_or_default(),
     };
     let labels = plan.jobs.iter().enumerate();
-    let jobs = labels.map(|(at, job)| (plan.index_in_whole(at), job.label.clone()));
-    let mut spool = SpoolWriter::create(&order.spool_path(folder), header, jobs.collect(), copy)?;
+    let jobs = labels.map(|(index, job)| (plan.index_in_whole(index), job.label.clone()));
+    let mut spool = SpoolWriter::create(&request.spool_path(folder), header, jobs.collect(), copy)?;
     if let Some(remark) = remark {
         spool.write_warning(&remark)?;
     }
@@ -183,13 +190,13 @@ fn begin_attempt(
 }
 
 /// Describes this machine, with a warning if its identity is uncertain.
-fn describe_machine(order: &ShardRequest) -> (SessionMachine, Option<String>) {
+fn describe_machine(request: &ShardRequest) -> (SessionMachine, Option<String>) {
     let environment = environment::capture_environment(&[]);
     let identity = MachineIdentity::from_environment(Path::new("/"), &environment);
     let machine = SessionMachine {
         id: identity.id,
-        name: order.machine.clone(),
-        labels: order.labels.clone(),
+        name: request.machine.clone(),
+        labels: request.labels.clone(),
         class: identity.class,
         environment,
         ..SessionMachine::default()
@@ -198,25 +205,25 @@ fn describe_machine(order: &ShardRequest) -> (SessionMachine, Option<String>) {
 }
 
 /// Waits for exclusive use of this machine; `None` if the worker should stop. Reports a long wait
-/// and the current holder by `tell`.
+/// and the current holder through `report`.
 fn wait_for_machine(
     folder: &Path,
-    tell: &mut dyn FnMut(&str) -> anyhow::Result<()>,
+    report: &mut dyn FnMut(&str) -> anyhow::Result<()>,
 ) -> anyhow::Result<Option<MachineLock>> {
     let fleet = folder.ancestors().nth(2).unwrap_or(folder);
-    let mut turn = LockTicket::exclusive(fleet)?;
-    let (begin, mut is_said) = (Instant::now(), false);
+    let mut ticket = LockTicket::exclusive(fleet)?;
+    let (begin, mut is_reported) = (Instant::now(), false);
     loop {
-        if let Some(lock) = turn.try_acquire()? {
+        if let Some(lock) = ticket.try_acquire()? {
             return Ok(Some(lock));
         }
         if process::is_interrupt_requested() || stop_marker(folder).exists() {
             return Ok(None);
         }
-        if !is_said && begin.elapsed() > MIN_REPORTED_WAIT {
-            is_said = true;
-            let whom = turn.describe_holders();
-            tell(&format!("waiting for {whom} to release the machine"))?;
+        if !is_reported && begin.elapsed() > MIN_REPORTED_WAIT {
+            is_reported = true;
+            let holders = ticket.describe_holders();
+            report(&format!("waiting for {holders} to release the machine"))?;
         }
         thread::sleep(LOCK_POLL_INTERVAL);
     }
@@ -225,20 +232,20 @@ fn wait_for_machine(
 /// Stops a worker between two blocks.
 struct BlockGuard<'a> {
     folder: &'a Path,
-    order: &'a ShardRequest,
+    request: &'a ShardRequest,
     reason: Option<String>,
 }
 
 impl BlockGuard<'_> {
     /// The reason not to start another block, if there is one.
     fn stop_reason(&mut self) -> Option<String> {
-        let mut later = 1..4;
-        let ShardRequest { place, attempt, .. } = *self.order;
-        if let Some(later) = later
-            .find(|more| attempt_spool_path(self.folder, place, attempt + more).exists())
-            .map(|more| attempt + more)
+        let mut offsets = 1..4;
+        let ShardRequest { place, attempt, .. } = *self.request;
+        if let Some(successor) = offsets
+            .find(|offset| attempt_spool_path(self.folder, place, attempt + offset).exists())
+            .map(|offset| attempt + offset)
         {
-            self.reason = Some(format!("attempt {later} has taken over"));
+            self.reason = Some(format!("attempt {successor} has taken over"));
         } else if replaced_marker(self.folder, place, attempt).exists() {
             self.reason = Some("another attempt is taking over".to_owned());
         } else if stop_marker(self.folder).exists() {

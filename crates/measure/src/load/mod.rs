@@ -1,6 +1,7 @@
 //! HTTP loads: rounds over all addresses, or a search over levels or rates.
 //!
-//! Decides the order of the loads. Independent of how they are reported. Start at [`run_loads`].
+//! Decides the order of the loads. Knows nothing about how they are reported. Start at
+//! [`run_loads`].
 
 pub mod machines;
 mod rounds;
@@ -30,15 +31,15 @@ pub struct LoadResults {
 }
 
 /// Carries out loads until everything is known or the user interrupts.
-pub fn run_loads(request: &LoadRequest, tell: &mut dyn FnMut(LoadEvent<'_>)) -> LoadResults {
+pub fn run_loads(request: &LoadRequest, emit: &mut dyn FnMut(LoadEvent<'_>)) -> LoadResults {
     let mut runs = Vec::new();
-    let from = request.generators.as_ref();
-    let ended = from
+    let generators = request.generators.as_ref();
+    let ended = generators
         .map(|fleet| LoadGenerators::new(fleet, &request.specs))
         .transpose()
-        .and_then(|mut from| match &request.mode {
-            LoadMode::AsSpecified => run_rounds(request, &mut from, &mut runs, tell),
-            _ => search::run_visits(request, &mut from, &mut runs, tell),
+        .and_then(|mut generators| match &request.mode {
+            LoadMode::AsSpecified => run_rounds(request, &mut generators, &mut runs, emit),
+            _ => search::run_visits(request, &mut generators, &mut runs, emit),
         });
     LoadResults { runs, ended }
 }
@@ -50,25 +51,27 @@ pub fn run_loads(request: &LoadRequest, tell: &mut dyn FnMut(LoadEvent<'_>)) -> 
 pub fn build_session(
     request: &LoadRequest,
     runs: &[LoadRun],
-    kept: &SessionRequest,
+    session_request: &SessionRequest,
 ) -> anyhow::Result<Session> {
     // The report of the loads contains the warnings.
     let mut session = measured::load_session("load", runs, &mut Vec::new())?;
     // Rounds are shuffled, but the first address given is the baseline.
-    let place = |name: &str| {
+    let position = |name: &str| {
         request
             .specs
             .iter()
             .position(|spec| is_load_of(&spec.url, name))
     };
-    session.variants.sort_by_key(|variant| place(&variant.name));
+    session
+        .variants
+        .sort_by_key(|variant| position(&variant.name));
     let baseline = session.variants.first().map(|variant| variant.name.clone());
     let rounds = runs.iter().map(|run| run.round + 1).max();
     Ok(Session {
-        tags: kept.tags.clone(),
-        command: kept.command.clone(),
-        environment: kept.capture_environment(&[]),
-        origin: kept.find_origin(),
+        tags: session_request.tags.clone(),
+        command: session_request.command.clone(),
+        environment: session_request.capture_environment(&[]),
+        origin: session_request.find_origin(),
         design: SessionDesign {
             // Every round has each address once, shuffled: blocks with one run per variant.
             order: RunOrder::Blocks,
@@ -97,16 +100,16 @@ fn is_load_of(url: &str, name: &str) -> bool {
 /// Fails if the tool is missing, cannot send this load, or does not report its results.
 pub fn load_with_tools(
     request: &LoadRequest,
-    kept: &SessionRequest,
-    tell: &mut dyn FnMut(LoadEvent<'_>),
+    session_request: &SessionRequest,
+    emit: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<Session> {
     let mut sessions = Vec::new();
     for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
-        let loaded = load_with_tool(spec, request.seed, &mut |notice| {
-            tell(LoadEvent::Notice(notice));
+        let result = load_with_tool(spec, request.seed, &mut |notice| {
+            emit(LoadEvent::Notice(notice));
         });
-        match loaded? {
+        match result? {
             Some(session) => sessions.push((session, None)),
             None => break,
         }
@@ -131,10 +134,10 @@ pub fn load_with_tools(
         .collect();
     Ok(Session {
         state,
-        tags: kept.tags.clone(),
-        command: kept.command.clone(),
-        environment: kept.capture_environment(&programs),
-        origin: kept.find_origin(),
+        tags: session_request.tags.clone(),
+        command: session_request.command.clone(),
+        environment: session_request.capture_environment(&programs),
+        origin: session_request.find_origin(),
         ..formats::merge_sessions(tool, sessions)?
     })
 }

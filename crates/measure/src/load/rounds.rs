@@ -1,4 +1,4 @@
-//! Requested loads: their order, and how one is carried out.
+//! Plans the order of the requested loads and carries out each of them.
 
 use super::super::SearchRequest;
 use super::machines::LoadGenerators;
@@ -17,7 +17,7 @@ use std::sync::atomic::AtomicBool;
 /// Options for HTTP loads.
 #[derive(Debug, Clone)]
 pub struct LoadRequest {
-    /// The load of every address; a visited level or rate replaces the address's own.
+    /// The load of every address; when a level or rate is visited, it replaces the one given here.
     pub specs: Vec<LoadSpec>,
     /// What to search for.
     pub mode: LoadMode,
@@ -47,7 +47,7 @@ pub enum LoadMode {
 /// Progress of the loads.
 #[derive(Debug)]
 pub enum LoadEvent<'a> {
-    /// A load starts, which ends like this.
+    /// A load starts; the condition says when it ends.
     Started(StopCondition),
     /// A message about the load.
     Notice(LoadNotice<'a>),
@@ -63,18 +63,18 @@ pub enum LoadEvent<'a> {
 /// Fails if a load cannot be started.
 pub fn run_rounds(
     request: &LoadRequest,
-    from: &mut Option<LoadGenerators>,
+    generators: &mut Option<LoadGenerators>,
     runs: &mut Vec<LoadRun>,
-    tell: &mut dyn FnMut(LoadEvent<'_>),
+    emit: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<()> {
     for turn in plan_turns(request.specs.len(), request.runs.unwrap_or(1), request.seed) {
         let spec = &request.specs[turn.url];
         let mut run = run_one_load(
             spec,
-            from,
+            generators,
             stop_condition_with_warmup(spec),
             request.seed,
-            tell,
+            emit,
         )?;
         (run.round, run.slot) = (turn.round, turn.slot);
         runs.push(run);
@@ -88,25 +88,25 @@ pub fn run_rounds(
 /// Carries out one load.
 pub fn run_one_load(
     spec: &LoadSpec,
-    from: &mut Option<LoadGenerators>,
+    generators: &mut Option<LoadGenerators>,
     stop: StopCondition,
     seed: u64,
-    tell: &mut dyn FnMut(LoadEvent<'_>),
+    emit: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<LoadRun> {
-    tell(LoadEvent::Started(stop));
-    let mut notice = |notice: LoadNotice<'_>| tell(LoadEvent::Notice(notice));
-    let run = match from {
+    emit(LoadEvent::Started(stop));
+    let mut notice = |notice: LoadNotice<'_>| emit(LoadEvent::Notice(notice));
+    let run = match generators {
         None => run_load(spec, seed, &mut notice),
-        Some(from) => {
-            let spec = from.combined_spec(spec);
+        Some(generators) => {
+            let spec = generators.combined_spec(spec);
             let mut send =
                 |job: &LoadJob, stop: &AtomicBool, watch: &mut dyn FnMut(&LoadSnapshot)| {
-                    from.send_load(job, stop, watch)
+                    generators.send_load(job, stop, watch)
                 };
             run_load_with_sender(&spec, seed, &mut send, &mut notice)
         }
     };
-    tell(LoadEvent::Ended);
+    emit(LoadEvent::Ended);
     run
 }
 

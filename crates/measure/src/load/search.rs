@@ -1,7 +1,7 @@
 //! Loads at several levels of concurrency or at several rates.
 //!
-//! Carries out one visit after the other, as the analysis or a list says. `analysis` picks the next
-//! level. Start at [`run_visits`].
+//! Carries out one visit after the other. The levels come from a list, or `analysis` picks the next
+//! one. Start at [`run_visits`].
 
 use super::machines::LoadGenerators;
 use super::rounds::{LoadEvent, LoadMode, LoadRequest, plan_turns, run_one_load};
@@ -34,15 +34,15 @@ const RATE_RULES: RateRules = RateRules {
 /// Fails if a load cannot be started.
 pub fn run_visits(
     request: &LoadRequest,
-    from: &mut Option<LoadGenerators>,
+    generators: &mut Option<LoadGenerators>,
     runs: &mut Vec<LoadRun>,
-    tell: &mut dyn FnMut(LoadEvent<'_>),
+    emit: &mut dyn FnMut(LoadEvent<'_>),
 ) -> anyhow::Result<()> {
     let mut search = LoadSearch {
         request,
-        from,
+        generators,
         runs,
-        tell,
+        emit,
     };
     match &request.mode {
         LoadMode::AsSpecified => Ok(()),
@@ -53,7 +53,7 @@ pub fn run_visits(
 }
 
 fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
-    let usual = if is_rate { RATE_TIME } else { CONCURRENCY_TIME };
+    let default_time = if is_rate { RATE_TIME } else { CONCURRENCY_TIME };
     LoadSpec {
         rate: is_rate.then_some(level),
         concurrency: if is_rate {
@@ -61,7 +61,7 @@ fn visit_spec(spec: &LoadSpec, level: f64, is_rate: bool) -> LoadSpec {
         } else {
             Some(level as u32)
         },
-        time: spec.time.or(Some(usual)),
+        time: spec.time.or(Some(default_time)),
         warmup: spec.warmup.or(Some(DEFAULT_WARMUP)),
         ..spec.clone()
     }
@@ -80,9 +80,9 @@ fn concurrency_rules(request: &LoadRequest, search: &SearchRequest) -> Saturatio
 
 struct LoadSearch<'a, 't> {
     request: &'a LoadRequest,
-    from: &'a mut Option<LoadGenerators>,
+    generators: &'a mut Option<LoadGenerators>,
     runs: &'a mut Vec<LoadRun>,
-    tell: &'a mut (dyn FnMut(LoadEvent<'_>) + 't),
+    emit: &'a mut (dyn FnMut(LoadEvent<'_>) + 't),
 }
 
 impl LoadSearch<'_, '_> {
@@ -95,9 +95,9 @@ impl LoadSearch<'_, '_> {
             rules.limit,
             rules.first
         );
-        self.visit_while(|own| {
-            let own: Vec<&LoadRun> = own.iter().collect();
-            match analysis::load::next_level(&own, &rules) {
+        self.visit_while(|runs| {
+            let runs: Vec<&LoadRun> = runs.iter().collect();
+            match analysis::load::next_level(&runs, &rules) {
                 NextLevel::Visit(level) => Some(f64::from(level)),
                 _ => None,
             }
@@ -106,23 +106,23 @@ impl LoadSearch<'_, '_> {
 
     fn search_rate(&mut self) -> anyhow::Result<()> {
         let conditions = &self.request.conditions;
-        self.visit_while(|own| {
-            let own: Vec<_> = own.iter().map(analysis::load::analyze_load).collect();
-            match analysis::load::next_rate(&own, conditions, &RATE_RULES) {
+        self.visit_while(|runs| {
+            let runs: Vec<_> = runs.iter().map(analysis::load::analyze_load).collect();
+            match analysis::load::next_rate(&runs, conditions, &RATE_RULES) {
                 NextRate::Try(rate) => Some(rate),
                 _ => None,
             }
         })
     }
 
-    /// For each address, visits the level or rate that follows from its loads so far, until there
-    /// is none.
+    /// For each address, visits the level or rate that `next` derives from the earlier loads of the
+    /// address, until there is none.
     fn visit_while(&mut self, next: impl Fn(&[LoadRun]) -> Option<f64>) -> anyhow::Result<()> {
-        for at in 0..self.request.specs.len() {
+        for index in 0..self.request.specs.len() {
             let begin = self.runs.len();
             while let Some(level) = next(&self.runs[begin..]) {
-                self.run_visit(at, level)?;
-                if self.is_over() {
+                self.run_visit(index, level)?;
+                if self.must_stop() {
                     return Ok(());
                 }
             }
@@ -131,7 +131,7 @@ impl LoadSearch<'_, '_> {
     }
 
     /// A load that did not run to its end would be visited again.
-    fn is_over(&self) -> bool {
+    fn must_stop(&self) -> bool {
         process::is_interrupt_requested() || self.runs.last().is_some_and(|run| run.is_partial)
     }
 
@@ -140,8 +140,8 @@ impl LoadSearch<'_, '_> {
         let request = self.request;
         let rounds = request.runs.unwrap_or(SaturationRules::default().visits);
         for turn in plan_turns(request.specs.len() * levels.len(), rounds, request.seed) {
-            let (at, level) = (turn.url / levels.len(), levels[turn.url % levels.len()]);
-            self.run_visit(at, f64::from(level))?;
+            let (index, level) = (turn.url / levels.len(), levels[turn.url % levels.len()]);
+            self.run_visit(index, f64::from(level))?;
             if process::is_interrupt_requested() {
                 break;
             }
@@ -151,32 +151,32 @@ impl LoadSearch<'_, '_> {
 
     /// Carries out one load at a level or rate. Its round is the number of earlier loads at the
     /// same level.
-    fn run_visit(&mut self, at: usize, level: f64) -> anyhow::Result<()> {
+    fn run_visit(&mut self, index: usize, level: f64) -> anyhow::Result<()> {
         let is_rate = self.request.mode == LoadMode::Rate;
-        let mut spec = visit_spec(&self.request.specs[at], level, is_rate);
+        let mut spec = visit_spec(&self.request.specs[index], level, is_rate);
         let label = TargetUrl::parse(&spec.url)?.to_string();
         let is_first = !self.runs.iter().any(|run| run.label == label);
         // Verify the server once, unless each visit starts a new one or redirects are followed.
         spec.no_verify |= !(is_first || spec.serve.is_some() || spec.location);
-        let tell = &mut *self.tell;
+        let emit = &mut *self.emit;
         let mut run = run_one_load(
             &spec,
-            self.from,
+            self.generators,
             stop_condition(&spec),
             self.request.seed,
             &mut |event| match event {
                 LoadEvent::Notice(LoadNotice::Probed(..)) if !is_first => {}
-                event => tell(event),
+                event => emit(event),
             },
         )?;
         // Redirects change the address; identify the load by the typed one.
         run.label = label;
-        let same = |other: &&LoadRun| {
+        let is_same_level = |other: &&LoadRun| {
             other.label == run.label && other.requested.pace == run.requested.pace
         };
-        run.round = self.runs.iter().filter(same).count() as u32;
+        run.round = self.runs.iter().filter(is_same_level).count() as u32;
         run.slot = self.runs.len() as u32;
-        (self.tell)(LoadEvent::Visited(level, run.measured.throughput()));
+        (self.emit)(LoadEvent::Visited(level, run.measured.throughput()));
         self.runs.push(run);
         Ok(())
     }

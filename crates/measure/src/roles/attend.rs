@@ -68,7 +68,10 @@ impl PlacedSession {
         let plan: SessionPlan = serde_json::from_str(&text)
             .with_context(|| format!("cannot read the plan of session @{number}"))?;
         let planned = plan.slots().len();
-        let placement = plan.design.experiment.and_then(|own| own.placement);
+        let placement = plan
+            .design
+            .experiment
+            .and_then(|experiment| experiment.placement);
         let Some(placement) = placement else {
             return Ok(None);
         };
@@ -93,7 +96,9 @@ impl PlacedSession {
         let recorder = store.recording_process(self.number)?;
         Ok(match recorder.as_ref().map(ProcessIdentity::has_ended) {
             Some(Some(true)) => MeasuringProcess::Interrupted,
-            Some(Some(false)) => MeasuringProcess::Here(recorder.map_or(0, |own| own.pid)),
+            Some(Some(false)) => {
+                MeasuringProcess::Here(recorder.map_or(0, |identity| identity.pid))
+            }
             Some(None) | None => MeasuringProcess::Elsewhere,
         })
     }
@@ -104,24 +109,25 @@ impl PlacedSession {
     /// Fails if the engine does not answer.
     pub fn role_statuses(&self) -> Result<Vec<RoleStatus>> {
         let mut engine = FleetEngine::from_file(&self.file);
-        let known = engine.list_machines()?;
+        let fleet_machines = engine.list_machines()?;
         let job = match &self.placement.allocation {
             Some(allocation) => engine.describe_allocation(allocation)?,
             None => None,
         };
-        let part = |name: &str, machine: &PlacedMachine| RoleStatus {
+        let status = |name: &str, machine: &PlacedMachine| RoleStatus {
             role: name.to_owned(),
             machine: machine.name.clone(),
             address: machine.address.to_string(),
-            engine_status: unavailable_reason(&known, &machine.name).or_else(|| job.clone()),
+            engine_status: unavailable_reason(&fleet_machines, &machine.name)
+                .or_else(|| job.clone()),
         };
         let placement = &self.placement;
-        let mut parts = vec![part("target", placement.of_target())];
+        let mut statuses = vec![status("target", placement.of_target())];
         let services = placement.services.iter();
-        parts.extend(services.map(|(name, at)| part(name, &placement.machines[*at])));
+        statuses.extend(services.map(|(name, index)| status(name, &placement.machines[*index])));
         let load = placement.load.iter();
-        parts.extend(load.map(|at| part("load", &placement.machines[*at])));
-        Ok(parts)
+        statuses.extend(load.map(|index| status("load", &placement.machines[*index])));
+        Ok(statuses)
     }
 
     /// Waits until the measurement has ended or the user interrupts.
@@ -130,19 +136,19 @@ impl PlacedSession {
     /// Fails if the store cannot be read.
     pub fn wait(&self, store: &Store) -> Result<MeasuringProcess> {
         process::install_handlers()?;
-        let measured = loop {
-            let measured = self.measuring_process(store)?;
-            let goes_on = matches!(
-                measured,
+        let process = loop {
+            let process = self.measuring_process(store)?;
+            let is_running = matches!(
+                process,
                 MeasuringProcess::Here(_) | MeasuringProcess::Elsewhere
             );
-            if !goes_on || process::is_interrupt_requested() {
-                break measured;
+            if !is_running || process::is_interrupt_requested() {
+                break process;
             }
             thread::sleep(POLL_INTERVAL);
         };
         process::clear_interrupt();
-        Ok(measured)
+        Ok(process)
     }
 
     /// Ends the session as Ctrl-C would, and releases its machines.
@@ -151,13 +157,13 @@ impl PlacedSession {
     /// Fails if it has ended already, if another machine measures it and it holds no allocation, or
     /// if it does not end in time.
     pub fn cancel(&self, store: &Store) -> Result<()> {
-        let measured = self.measuring_process(store)?;
-        if let MeasuringProcess::Here(process) = measured {
+        let measuring = self.measuring_process(store)?;
+        if let MeasuringProcess::Here(process) = measuring {
             if let Some(recorder) = store.recording_process(self.number)? {
                 recorder.interrupt()?;
             }
             let begin = Instant::now();
-            while self.measuring_process(store)? == measured {
+            while self.measuring_process(store)? == measuring {
                 ensure!(
                     begin.elapsed() < END_GRACE,
                     "session @{} does not end; the process that measures it is {process}",
@@ -166,7 +172,7 @@ impl PlacedSession {
                 thread::sleep(POLL_INTERVAL);
             }
         }
-        let was_held = match &self.placement.allocation {
+        let was_allocated = match &self.placement.allocation {
             Some(allocation) => {
                 FleetEngine::from_file(&self.file).release_allocation(allocation)?
             }
@@ -174,11 +180,11 @@ impl PlacedSession {
         };
         let number = self.number;
         ensure!(
-            was_held || measured != MeasuringProcess::Elsewhere,
+            was_allocated || measuring != MeasuringProcess::Elsewhere,
             "session @{number} is measured by a process of another machine\nhint: end it there, with Ctrl-C"
         );
         ensure!(
-            was_held || matches!(measured, MeasuringProcess::Here(_)),
+            was_allocated || matches!(measuring, MeasuringProcess::Here(_)),
             "session @{number} no longer holds machines: nothing to cancel"
         );
         Ok(())
@@ -190,10 +196,10 @@ impl PlacedSession {
     /// Fails if it is still being measured or a machine cannot be reached.
     pub fn clean(&self, store: &Store) -> Result<Vec<(String, CleanSummary)>> {
         let number = self.number;
-        let measured = self.measuring_process(store)?;
+        let measuring = self.measuring_process(store)?;
         ensure!(
             matches!(
-                measured,
+                measuring,
                 MeasuringProcess::Interrupted | MeasuringProcess::Complete
             ),
             "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
@@ -219,12 +225,12 @@ impl PlacedSession {
     }
 }
 
-fn unavailable_reason(known: &[FleetMachine], name: &str) -> Option<String> {
-    let Some(machine) = known.iter().find(|known| known.name == name) else {
+fn unavailable_reason(machines: &[FleetMachine], name: &str) -> Option<String> {
+    let Some(machine) = machines.iter().find(|machine| machine.name == name) else {
         return Some("it is no longer in the fleet".to_owned());
     };
     match &machine.state {
-        MachineState::Unfit(why) => Some(why.clone()),
+        MachineState::Unfit(reason) => Some(reason.clone()),
         MachineState::Free | MachineState::Busy => None,
     }
 }

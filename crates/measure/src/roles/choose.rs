@@ -12,110 +12,137 @@ const MAX_LIST_BYTES: usize = 64 << 10;
 /// Returns the indexes of each role's machines; no machine has two roles.
 pub(super) fn assign_machines(
     roles: &[PlacedRole],
-    known: &[FleetMachine],
+    machines: &[FleetMachine],
 ) -> Result<Vec<Vec<usize>>> {
-    let mut names: Vec<String> = (known.iter())
-        .flat_map(|own| [&own.name].into_iter().chain(&own.labels))
+    let mut names: Vec<String> = (machines.iter())
+        .flat_map(|machine| [&machine.name].into_iter().chain(&machine.labels))
         .cloned()
         .collect();
     names.sort();
     names.dedup();
     for role in roles {
-        let named = || format!("in [place], for '{}'", role.name);
-        role.on.ensure_known(&names).with_context(named)?;
+        let error_context = || format!("in [place], for '{}'", role.name);
+        role.on.ensure_known(&names).with_context(error_context)?;
         ensure!(
             role.machines as usize <= MAX_MACHINES,
             "a load can be sent from at most {MAX_MACHINES} machines, but [place] has {}",
             role.machines
         );
     }
-    let mut order: Vec<usize> = (0..known.len()).collect();
-    order.sort_by_key(|at| (known[*at].state != MachineState::Free, &known[*at].name));
-    // A seat is one machine of a role. It gives up its machine to another seat if it can get a
-    // different one.
+    let mut order: Vec<usize> = (0..machines.len()).collect();
+    order.sort_by_key(|index| {
+        (
+            machines[*index].state != MachineState::Free,
+            &machines[*index].name,
+        )
+    });
+    // A seat is one of the machines that a role needs. A seat gives up its machine to another seat
+    // if it can get a different machine.
     let seats: Vec<usize> = (0..roles.len())
         .flat_map(|role| (0..roles[role].machines).map(move |_| role))
         .collect();
-    let mut owners: Vec<Option<usize>> = vec![None; known.len()];
+    let mut owners: Vec<Option<usize>> = vec![None; machines.len()];
     for seat in 0..seats.len() {
-        let wishes = |seat: usize| -> Vec<usize> {
-            let own = order.iter().copied();
-            own.filter(|at| is_suitable(&roles[seats[seat]], &known[*at]))
+        let suitable_machines = |seat: usize| -> Vec<usize> {
+            let candidates = order.iter().copied();
+            candidates
+                .filter(|index| is_suitable(&roles[seats[seat]], &machines[*index]))
                 .collect()
         };
-        if !find_seat(seat, &wishes, &mut owners, &mut vec![false; known.len()]) {
-            return Err(no_machine_error(&roles[seats[seat]], roles, known));
+        if !find_seat(
+            seat,
+            &suitable_machines,
+            &mut owners,
+            &mut vec![false; machines.len()],
+        ) {
+            return Err(no_machine_error(&roles[seats[seat]], roles, machines));
         }
     }
-    let of_role = |role: usize| {
-        let own = order.iter().copied();
-        own.filter(|at| owners[*at].is_some_and(|seat| seats[seat] == role))
+    let machines_of_role = |role: usize| {
+        let candidates = order.iter().copied();
+        candidates
+            .filter(|index| owners[*index].is_some_and(|seat| seats[seat] == role))
             .collect()
     };
-    Ok((0..roles.len()).map(of_role).collect())
+    Ok((0..roles.len()).map(machines_of_role).collect())
 }
 
-/// Builds the components of a job that gives each role suitable machines. The scheduler chooses
-/// where no choice for one role can block another. Otherwise, or if the list of machines to avoid
-/// would be too long, the machines in `dealt` are named.
+/// Builds the components of a job that gives each role suitable machines. The scheduler chooses the
+/// machines of a role if its choice cannot take a machine that another role needs. Otherwise, or if
+/// the list of machines to avoid would be too long, the machines in `assignment` are named.
 pub(super) fn lease_components(
     roles: &[PlacedRole],
-    known: &[FleetMachine],
-    dealt: &[Vec<usize>],
+    machines: &[FleetMachine],
+    assignment: &[Vec<usize>],
 ) -> Vec<LeaseComponent> {
-    let wishes: Vec<Vec<usize>> = (roles.iter())
+    let suitable: Vec<Vec<usize>> = (roles.iter())
         .map(|role| {
-            (0..known.len())
-                .filter(|at| is_suitable(role, &known[*at]))
+            (0..machines.len())
+                .filter(|index| is_suitable(role, &machines[*index]))
                 .collect()
         })
         .collect();
-    let is_in_no_way = |own: &Vec<usize>, other: &Vec<usize>| {
-        own == other || !own.iter().any(|at| other.contains(at))
+    let never_conflicts = |role_machines: &Vec<usize>, other_machines: &Vec<usize>| {
+        role_machines == other_machines
+            || !role_machines
+                .iter()
+                .any(|index| other_machines.contains(index))
     };
-    let name = |at: usize| known[at].name.clone();
-    let component = |(role, (own, dealt)): (&PlacedRole, (&Vec<usize>, &Vec<usize>))| {
-        let others: Vec<String> = (0..known.len())
-            .filter(|at| !own.contains(at))
-            .map(name)
-            .collect();
-        let length: usize = others.iter().map(|name| name.len() + 1).sum();
-        let is_free = wishes.iter().all(|other| is_in_no_way(own, other));
-        let chooses = is_free && length <= MAX_LIST_BYTES;
-        let these = dealt.iter().map(|at| name(*at));
-        LeaseComponent {
-            machines: role.machines,
-            named_nodes: if chooses { Vec::new() } else { these.collect() },
-            excluded_nodes: if chooses { others } else { Vec::new() },
-        }
-    };
-    let all = roles.iter().zip(wishes.iter().zip(dealt));
-    all.map(component).collect()
+    let name = |index: usize| machines[index].name.clone();
+    let component =
+        |(role, (role_machines, assignment)): (&PlacedRole, (&Vec<usize>, &Vec<usize>))| {
+            let others: Vec<String> = (0..machines.len())
+                .filter(|index| !role_machines.contains(index))
+                .map(name)
+                .collect();
+            let length: usize = others.iter().map(|name| name.len() + 1).sum();
+            let is_independent = suitable
+                .iter()
+                .all(|other_machines| never_conflicts(role_machines, other_machines));
+            let scheduler_chooses = is_independent && length <= MAX_LIST_BYTES;
+            let assigned = assignment.iter().map(|index| name(*index));
+            LeaseComponent {
+                machines: role.machines,
+                named_nodes: if scheduler_chooses {
+                    Vec::new()
+                } else {
+                    assigned.collect()
+                },
+                excluded_nodes: if scheduler_chooses {
+                    others
+                } else {
+                    Vec::new()
+                },
+            }
+        };
+    let role_choices = roles.iter().zip(suitable.iter().zip(assignment));
+    role_choices.map(component).collect()
 }
 
 /// Whether a machine has the labels of a role and is available.
 fn is_suitable(role: &PlacedRole, machine: &FleetMachine) -> bool {
-    let goes_by = |name: &str| machine.name == name || machine.labels.iter().any(|own| own == name);
-    role.on.matches_machine(&goes_by) && !matches!(machine.state, MachineState::Unfit(_))
+    let has_name =
+        |name: &str| machine.name == name || machine.labels.iter().any(|label| label == name);
+    role.on.matches_machine(&has_name) && !matches!(machine.state, MachineState::Unfit(_))
 }
 
 /// Finds a machine for a seat, moving other seats if necessary (augmenting path).
 fn find_seat(
     seat: usize,
-    wishes: &dyn Fn(usize) -> Vec<usize>,
+    suitable_machines: &dyn Fn(usize) -> Vec<usize>,
     owners: &mut [Option<usize>],
     tried: &mut Vec<bool>,
 ) -> bool {
-    for at in wishes(seat) {
-        if std::mem::replace(&mut tried[at], true) {
+    for machine in suitable_machines(seat) {
+        if std::mem::replace(&mut tried[machine], true) {
             continue;
         }
-        let is_free = match owners[at] {
+        let is_free = match owners[machine] {
             None => true,
-            Some(other) => find_seat(other, wishes, owners, tried),
+            Some(other) => find_seat(other, suitable_machines, owners, tried),
         };
         if is_free {
-            owners[at] = Some(seat);
+            owners[machine] = Some(seat);
             return true;
         }
     }
@@ -125,10 +152,10 @@ fn find_seat(
 fn no_machine_error(
     role: &PlacedRole,
     roles: &[PlacedRole],
-    known: &[FleetMachine],
+    machines: &[FleetMachine],
 ) -> anyhow::Error {
     let wanted: u32 = roles.iter().map(|role| role.machines).sum();
-    let unfit = known.iter().filter_map(|machine| match &machine.state {
+    let unfit = machines.iter().filter_map(|machine| match &machine.state {
         MachineState::Unfit(reason) => Some(format!("\n  {}: {reason}", machine.name)),
         _ => None,
     });

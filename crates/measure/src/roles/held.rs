@@ -18,7 +18,7 @@ use speedwell_suite::fleet::FleetFile;
 /// The machines of an experiment, held until this value is dropped or the process ends.
 pub struct MachineLease {
     /// Connections whose other end holds the machine's lock. They end before the lease does.
-    _lines: Vec<RoleConnection>,
+    _connections: Vec<RoleConnection>,
     _lease: Option<AllocationLease>,
 }
 
@@ -36,17 +36,18 @@ impl MachineLease {
     ) -> Result<MachineLease> {
         let mut machines: Vec<_> = placement.machines.iter().collect();
         machines.sort_by_key(|machine| &machine.id);
-        machines.dedup_by(|one, other| one.id == other.id);
-        let mut lines = Vec::new();
+        machines.dedup_by(|left, right| left.id == right.id);
+        let mut connections = Vec::new();
         for machine in machines {
-            let order = WorkerRequest::Hold(machine.folder.clone());
-            let there = (machine.name.as_str(), machine.program.as_str());
-            let line = RoleConnection::open(engine, there, "lock", &order);
-            let had = line.and_then(|line| await_lock(line, &machine.name, listener));
-            lines.push(had.map_err(|why| anyhow!(why.reason))?);
+            let request = WorkerRequest::Hold(machine.folder.clone());
+            let remote_program = (machine.name.as_str(), machine.program.as_str());
+            let connection = RoleConnection::open(engine, remote_program, "lock", &request);
+            let locked =
+                connection.and_then(|connection| await_lock(connection, &machine.name, listener));
+            connections.push(locked.map_err(|failure| anyhow!(failure.reason))?);
         }
         Ok(MachineLease {
-            _lines: lines,
+            _connections: connections,
             _lease: lease,
         })
     }
@@ -54,20 +55,22 @@ impl MachineLease {
 
 /// Waits until the other end of the connection holds the machine's lock.
 fn await_lock(
-    line: RoleConnection,
+    connection: RoleConnection,
     machine: &str,
     listener: &mut EventListener<'_>,
 ) -> StageResult<RoleConnection> {
     loop {
-        match line.next_event()? {
-            WorkerEvent::Has => return Ok(line),
-            WorkerEvent::Waits(whom) => {
-                let sentence = format!("waiting for {whom} to release '{machine}'");
-                let heard = listener.observe(&SessionEvent::Waiting(&sentence));
-                heard.map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
+        match connection.next_event()? {
+            WorkerEvent::Has => return Ok(connection),
+            WorkerEvent::Waits(holders) => {
+                let sentence = format!("waiting for {holders} to release '{machine}'");
+                let observed = listener.observe(&SessionEvent::Waiting(&sentence));
+                observed.map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
             }
-            WorkerEvent::Done(done) => return Err(line.with_role_name(outcome_failure(*done))),
-            _ => return Err(line.with_role_name(unexpected_message())),
+            WorkerEvent::Done(outcome) => {
+                return Err(connection.with_role_name(outcome_failure(*outcome)));
+            }
+            _ => return Err(connection.with_role_name(unexpected_message())),
         }
     }
 }
@@ -84,21 +87,21 @@ pub(super) fn job_name(session: &str) -> String {
 pub(super) fn acquire_allocation(
     engine: &mut FleetEngine,
     name: &str,
-    wanted: &[LeaseComponent],
+    components: &[LeaseComponent],
     listener: &mut EventListener<'_>,
 ) -> Result<Option<AllocationLease>> {
-    let mut known = String::new();
-    engine.acquire_lease(name, wanted, &mut |why| {
+    let mut last_reason = String::new();
+    engine.acquire_lease(name, components, &mut |reason| {
         ensure!(
             !process::is_interrupt_requested(),
             "interrupted while waiting for machines"
         );
-        if why.is_empty() || why == known {
+        if reason.is_empty() || reason == last_reason {
             return Ok(());
         }
-        why.clone_into(&mut known);
+        reason.clone_into(&mut last_reason);
         listener.observe(&SessionEvent::Waiting(&format!(
-            "waiting until Slurm has machines for all parts of this experiment: {why}"
+            "waiting until Slurm has machines for all parts of this experiment: {reason}"
         )))
     })
 }
@@ -113,40 +116,40 @@ pub fn reacquire_machines(
 ) -> Result<MachineLease> {
     let file = FleetFile::read(&placement.fleet)?;
     let mut engine = FleetEngine::from_file(&file);
-    let mut own = None;
+    let mut lease = None;
     if let Some(earlier) = &placement.allocation {
         // Waiting for machines that a leftover job holds would never end.
         engine.release_allocation(earlier)?;
-        own = acquire_allocation(
+        lease = acquire_allocation(
             &mut engine,
             &earlier.name,
             &same_machines(earlier),
             listener,
         )?;
     }
-    if let Some(own) = &own {
-        placement.allocation = Some(own.allocation.clone());
+    if let Some(lease) = &lease {
+        placement.allocation = Some(lease.allocation.clone());
     }
     let mut engine = engine.within_allocation(placement.allocation.as_ref());
-    resend_missing(&mut engine, placement, own.as_ref(), &file)?;
-    MachineLease::acquire(&mut engine, placement, own, listener)
+    resend_missing(&mut engine, placement, lease.as_ref(), &file)?;
+    MachineLease::acquire(&mut engine, placement, lease, listener)
 }
 
 /// Components that request the machines of an earlier allocation.
 fn same_machines(earlier: &MachineAllocation) -> Vec<LeaseComponent> {
     let mut components: Vec<LeaseComponent> = Vec::new();
     for (name, component) in &earlier.components {
-        let at = *component as usize;
-        if components.len() <= at {
+        let index = *component as usize;
+        if components.len() <= index {
             let empty = LeaseComponent {
                 machines: 0,
                 named_nodes: Vec::new(),
                 excluded_nodes: Vec::new(),
             };
-            components.resize(at + 1, empty);
+            components.resize(index + 1, empty);
         }
-        components[at].machines += 1;
-        components[at].named_nodes.push(name.clone());
+        components[index].machines += 1;
+        components[index].named_nodes.push(name.clone());
     }
     components
 }

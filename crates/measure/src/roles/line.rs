@@ -38,25 +38,25 @@ impl RoleConnection {
         engine: &mut FleetEngine,
         (machine, program): (&str, &str),
         name: &str,
-        order: &WorkerRequest,
+        request: &WorkerRequest,
     ) -> StageResult<RoleConnection> {
-        let failed = |error: anyhow::Error| {
+        let connect_failure = |error: anyhow::Error| {
             let reason = format!("{name} on '{machine}': cannot connect: {error:#}");
             stage_failure(RunStage::Start, reason)
         };
         let child = engine
             .start_command(machine, &[program, COMMAND])
-            .map_err(failed)?;
-        let (line, from) = GeneratorConnection::new(child).map_err(failed)?;
-        let text = serde_json::to_string(order).map_err(|error| failed(error.into()))?;
-        // Ignore errors: the end of a failed connection tells why.
-        let _ = line.send_line(&text);
+            .map_err(connect_failure)?;
+        let (connection, reader) = GeneratorConnection::new(child).map_err(connect_failure)?;
+        let json = serde_json::to_string(request).map_err(|error| connect_failure(error.into()))?;
+        // Ignore errors: the end of a failed connection gives the reason.
+        let _ = connection.send_line(&json);
         let alarm = Arc::new(AtomicBool::new(false));
         Ok(RoleConnection {
             name: name.to_owned(),
             machine: machine.to_owned(),
-            connection: line,
-            events: receive_events(from, Arc::clone(&alarm)),
+            connection,
+            events: receive_events(reader, Arc::clone(&alarm)),
             alarm,
         })
     }
@@ -71,7 +71,7 @@ impl RoleConnection {
                 return Err(self.with_role_name(stage_failure(RunStage::Alive, "interrupted")));
             }
             match self.events.recv_timeout(POLL_INTERVAL) {
-                Ok(Ok(said)) => return Ok(said),
+                Ok(Ok(event)) => return Ok(event),
                 Ok(Err(error)) => {
                     let reason = format!("connection lost: {}", self.connection.end_reason(&error));
                     return Err(self.with_role_name(stage_failure(RunStage::Alive, reason)));
@@ -91,15 +91,16 @@ impl RoleConnection {
         if !self.alarm.load(Ordering::Relaxed) {
             return None;
         }
-        let why = match self.next_event() {
-            Ok(WorkerEvent::Done(done)) => {
-                done.performed.failure.map(|why| self.with_role_name(why))
-            }
+        let failure = match self.next_event() {
+            Ok(WorkerEvent::Done(outcome)) => outcome
+                .performed
+                .failure
+                .map(|failure| self.with_role_name(failure)),
             Ok(_) => None,
-            Err(why) => Some(why),
+            Err(failure) => Some(failure),
         };
         Some(
-            why.unwrap_or_else(|| {
+            failure.unwrap_or_else(|| {
                 self.with_role_name(stage_failure(RunStage::Alive, "it has ended"))
             }),
         )
@@ -111,39 +112,39 @@ impl RoleConnection {
     }
 
     /// Sends the outcome of the load that it requested.
-    pub fn send_outcome(&self, answer: &LoadReply) {
+    pub fn send_outcome(&self, reply: &LoadReply) {
         self.alarm.store(false, Ordering::Relaxed);
-        if let Ok(text) = serde_json::to_string(answer) {
+        if let Ok(json) = serde_json::to_string(reply) {
             // The next read reports a broken connection.
-            let _ = self.connection.send_line(&text);
+            let _ = self.connection.send_line(&json);
         }
     }
 
-    /// Ends a service and appends its final notes to `notes`.
+    /// Ends a service and appends the notes of its final report to `notes`.
     ///
     /// # Errors
     /// Fails if it did not end cleanly.
     pub fn end_service(self, notes: &mut Vec<String>) -> StageResult<()> {
         self.connection.close(END_GRACE);
-        let last = self.events.iter().find_map(|said| match said {
-            Ok(WorkerEvent::Done(done)) => Some(done.performed),
+        let final_report = self.events.iter().find_map(|event| match event {
+            Ok(WorkerEvent::Done(outcome)) => Some(outcome.performed),
             _ => None,
         });
-        let Some(performed) = last else {
+        let Some(performed) = final_report else {
             return Ok(());
         };
-        let whose = |note: &String| format!("{} on '{}': {note}", self.name, self.machine);
-        notes.extend(performed.notes.iter().map(whose));
+        let attributed = |note: &String| format!("{} on '{}': {note}", self.name, self.machine);
+        notes.extend(performed.notes.iter().map(attributed));
         performed
             .failure
-            .map_or(Ok(()), |why| Err(self.with_role_name(why)))
+            .map_or(Ok(()), |failure| Err(self.with_role_name(failure)))
     }
 
     /// Prefixes the reason with the role and its machine.
-    pub fn with_role_name(&self, why: StageFailure) -> StageFailure {
+    pub fn with_role_name(&self, failure: StageFailure) -> StageFailure {
         StageFailure {
-            reason: format!("{} on '{}': {}", self.name, self.machine, why.reason),
-            ..why
+            reason: format!("{} on '{}': {}", self.name, self.machine, failure.reason),
+            ..failure
         }
     }
 }
@@ -157,22 +158,22 @@ impl Drop for RoleConnection {
 
 /// Receives messages in a thread. Raises the alarm when the role ends or asks to stop a load.
 fn receive_events(
-    mut from: BufReader<ChildStdout>,
+    mut reader: BufReader<ChildStdout>,
     alarm: Arc<AtomicBool>,
 ) -> Receiver<anyhow::Result<WorkerEvent>> {
-    let (sender, said) = mpsc::channel();
+    let (sender, events) = mpsc::channel();
     thread::spawn(move || {
         loop {
-            let line = read_line(&mut from)
-                .and_then(|line| Ok(serde_json::from_str::<WorkerEvent>(&line)?));
-            let is_last = matches!(line, Err(_) | Ok(WorkerEvent::Done(_)));
-            if is_last || matches!(line, Ok(WorkerEvent::StopLoad)) {
+            let event = read_line(&mut reader)
+                .and_then(|event| Ok(serde_json::from_str::<WorkerEvent>(&event)?));
+            let is_last = matches!(event, Err(_) | Ok(WorkerEvent::Done(_)));
+            if is_last || matches!(event, Ok(WorkerEvent::StopLoad)) {
                 alarm.store(true, Ordering::Relaxed);
             }
-            if sender.send(line).is_err() || is_last {
+            if sender.send(event).is_err() || is_last {
                 break;
             }
         }
     });
-    said
+    events
 }

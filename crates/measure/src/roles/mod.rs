@@ -40,24 +40,32 @@ const FILES_PATH: &str = "files/0";
 /// # Errors
 /// Fails if a role gets no machine, or if the files cannot be sent to one.
 pub fn prepare_machines(
-    place: &RolePlacement,
+    role_placement: &RolePlacement,
     root: &Path,
     file: &FleetFile,
     listener: &mut EventListener<'_>,
 ) -> Result<(MachinePlacement, MachineLease)> {
     let mut engine = FleetEngine::from_file(file);
-    let known = engine.list_machines()?;
-    let mut dealt = choose::assign_machines(&place.roles, &known)?;
+    let fleet_machines = engine.list_machines()?;
+    let mut assignment = choose::assign_machines(&role_placement.roles, &fleet_machines)?;
     let bundle = gather_bundle(root)?;
     send::warn_of_left_out(&bundle, listener)?;
     let session = uuid::Uuid::now_v7().to_string();
-    let wanted = choose::lease_components(&place.roles, &known, &dealt);
-    let lease =
-        held::acquire_allocation(&mut engine, &held::job_name(&session), &wanted, listener)?;
+    let components = choose::lease_components(&role_placement.roles, &fleet_machines, &assignment);
+    let lease = held::acquire_allocation(
+        &mut engine,
+        &held::job_name(&session),
+        &components,
+        listener,
+    )?;
     if let Some(lease) = &lease {
-        let place_of = |name: &str| known.iter().position(|own| own.name == name);
-        for (component, own) in (0..).zip(&mut dealt) {
-            *own = lease.machines(component).filter_map(place_of).collect();
+        let index_of = |name: &str| {
+            fleet_machines
+                .iter()
+                .position(|machine| machine.name == name)
+        };
+        for (component, role_machines) in (0..).zip(&mut assignment) {
+            *role_machines = lease.machines(component).filter_map(index_of).collect();
         }
     }
     let mut sender = BundleSender {
@@ -68,20 +76,22 @@ pub fn prepare_machines(
         session,
     };
     let mut machines: Vec<PlacedMachine> = Vec::new();
-    let all = (place.roles.iter()).zip(&dealt);
-    for (role, at) in all.flat_map(|(role, own)| own.iter().map(move |at| (role, *at))) {
-        let name = &known[at].name;
+    let role_assignments = (role_placement.roles.iter()).zip(&assignment);
+    for (role, index) in role_assignments
+        .flat_map(|(role, role_machines)| role_machines.iter().map(move |index| (role, *index)))
+    {
+        let name = &fleet_machines[index].name;
         send::note_sending(&sender.bundle, name, listener)?;
-        let ready = sender.prepare_machine(&known[at]);
-        let failed = || format!("cannot send the files of '{}' to '{name}'", role.name);
-        machines.push(ready.with_context(failed)?);
+        let prepared = sender.prepare_machine(&fleet_machines[index]);
+        let error_context = || format!("cannot send the files of '{}' to '{name}'", role.name);
+        machines.push(prepared.with_context(error_context)?);
     }
-    let mut placement = build_placement(place, &dealt, machines);
+    let mut placement = build_placement(role_placement, &assignment, machines);
     (placement.fleet, placement.root) = (file.file.clone(), root.to_owned());
     placement.allocation = lease.as_ref().map(|lease| lease.allocation.clone());
     let BundleSender { mut engine, .. } = sender;
-    let held = MachineLease::acquire(&mut engine, &placement, lease, listener)?;
-    Ok((placement, held))
+    let machine_lease = MachineLease::acquire(&mut engine, &placement, lease, listener)?;
+    Ok((placement, machine_lease))
 }
 
 /// Sends files of an interrupted session to its machines again if they have been removed since.
@@ -94,10 +104,11 @@ fn resend_missing(
     let Some(session) = placement.session().map(str::to_owned) else {
         return Ok(());
     };
-    let is_lost =
-        |own: &&mut PlacedMachine| probe_machine(engine, &own.name, &own.program).is_err();
-    let lost: Vec<&mut PlacedMachine> = placement.machines.iter_mut().filter(is_lost).collect();
-    if lost.is_empty() {
+    let lacks_files =
+        |placed: &&mut PlacedMachine| probe_machine(engine, &placed.name, &placed.program).is_err();
+    let missing: Vec<&mut PlacedMachine> =
+        placement.machines.iter_mut().filter(lacks_files).collect();
+    if missing.is_empty() {
         return Ok(());
     }
     let mut sender = BundleSender {
@@ -107,24 +118,28 @@ fn resend_missing(
         bundle: gather_bundle(&placement.root)?,
         session,
     };
-    let known = sender.engine.list_machines()?;
-    for own in lost {
-        let machine = known.iter().find(|known| known.name == own.name);
-        let machine =
-            machine.with_context(|| format!("machine '{}' is no longer in the fleet", own.name))?;
-        let failed = || format!("cannot send the files to '{}'", own.name);
-        *own = sender.prepare_machine(machine).with_context(failed)?;
+    let fleet_machines = sender.engine.list_machines()?;
+    for placed in missing {
+        let machine = fleet_machines
+            .iter()
+            .find(|machine| machine.name == placed.name);
+        let machine = machine
+            .with_context(|| format!("machine '{}' is no longer in the fleet", placed.name))?;
+        let error_context = || format!("cannot send the files to '{}'", placed.name);
+        *placed = sender
+            .prepare_machine(machine)
+            .with_context(error_context)?;
     }
     Ok(())
 }
 
 /// Assigns machines to the roles; `machines` is in the order of the roles.
 fn build_placement(
-    place: &RolePlacement,
-    dealt: &[Vec<usize>],
+    role_placement: &RolePlacement,
+    assignment: &[Vec<usize>],
     machines: Vec<PlacedMachine>,
 ) -> MachinePlacement {
-    let mut next = 0..machines.len();
+    let mut indices = 0..machines.len();
     let mut placement = MachinePlacement {
         fleet: PathBuf::new(),
         root: PathBuf::new(),
@@ -134,12 +149,12 @@ fn build_placement(
         load: Vec::new(),
         allocation: None,
     };
-    for (role, own) in place.roles.iter().zip(dealt) {
-        let own: Vec<usize> = next.by_ref().take(own.len()).collect();
-        match (role.name.as_str(), own.as_slice()) {
-            ("target", [at]) => placement.target = *at,
-            ("load", _) => placement.load = own,
-            (_, [at]) => placement.services.push((role.name.clone(), *at)),
+    for (role, role_machines) in role_placement.roles.iter().zip(assignment) {
+        let role_machines: Vec<usize> = indices.by_ref().take(role_machines.len()).collect();
+        match (role.name.as_str(), role_machines.as_slice()) {
+            ("target", [index]) => placement.target = *index,
+            ("load", _) => placement.load = role_machines,
+            (_, [index]) => placement.services.push((role.name.clone(), *index)),
             _ => {}
         }
     }
@@ -147,7 +162,7 @@ fn build_placement(
 }
 
 fn gather_bundle(root: &Path) -> Result<FileBundle> {
-    let wanted = [
+    let sources = [
         BundleSource::Folder {
             from: root.to_owned(),
             to: FILES_PATH.to_owned(),
@@ -157,7 +172,7 @@ fn gather_bundle(root: &Path) -> Result<FileBundle> {
             to: order::PROGRAM_PATH.to_owned(),
         },
     ];
-    FileBundle::gather(&wanted)
+    FileBundle::gather(&sources)
 }
 
 struct BundleSender<'a> {
@@ -182,8 +197,8 @@ impl BundleSender<'_> {
             .to_string_lossy()
             .into_owned();
         let greeting = probe_machine(&mut self.engine, &machine.name, &program)?;
-        let of_lease = (self.lease).and_then(|lease| lease.addresses.get(&machine.name));
-        let reached_at = of_lease.copied().or(greeting.reached_at);
+        let leased_address = (self.lease).and_then(|lease| lease.addresses.get(&machine.name));
+        let reached_at = leased_address.copied().or(greeting.reached_at);
         Ok(PlacedMachine {
             name: machine.name.clone(),
             labels: machine.labels.clone(),
@@ -200,11 +215,11 @@ impl BundleSender<'_> {
 
 fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Result<ProbeReport> {
     let role = Part::open(engine, (machine, program), "a part", &WorkerRequest::Greet);
-    let said = role.and_then(|role| role.next_event().map(|said| (role, said)));
-    match said {
+    let event = role.and_then(|role| role.next_event().map(|event| (role, event)));
+    match event {
         Ok((_, WorkerEvent::Greeting(greeting))) => Ok(*greeting),
         Ok(_) => bail!("the remote program sent an unexpected message"),
-        Err(why) => bail!("{}", why.reason),
+        Err(failure) => bail!("{}", failure.reason),
     }
 }
 
@@ -212,12 +227,12 @@ fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Resu
 /// which we reach it.
 fn machine_address(file: &FleetFile, name: &str, reached_at: Option<IpAddr>) -> Result<IpAddr> {
     let entry = file.machines.iter().find(|entry| entry.name == name);
-    let said = entry.and_then(|entry| entry.address);
-    let usual = match file.engine {
+    let configured = entry.and_then(|entry| entry.address);
+    let default = match file.engine {
         EngineKind::Local => Some(IpAddr::V4(Ipv4Addr::LOCALHOST)),
         EngineKind::Ssh | EngineKind::Slurm => reached_at,
     };
-    said.or(usual).with_context(|| {
+    configured.or(default).with_context(|| {
         format!(
             "the address at which others reach it is unknown\nhint: add address = \"10.0.0.5\" \
              below name = \"{name}\" in the fleet file"

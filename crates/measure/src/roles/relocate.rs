@@ -13,29 +13,29 @@ pub(super) struct FolderMapping<'a> {
 
 impl FolderMapping<'_> {
     /// Rewrites the paths of a target and its proofs.
-    pub fn map_assignment(self, mut own: RunAssignment) -> RunAssignment {
-        self.map_target(&mut own.target);
-        for proof in &mut own.proofs {
+    pub fn map_assignment(self, mut assignment: RunAssignment) -> RunAssignment {
+        self.map_target(&mut assignment.target);
+        for proof in &mut assignment.proofs {
             if let ProofSource::File(file) = &mut proof.place {
                 *file = self.map_path(file);
             }
         }
-        own
+        assignment
     }
 
     /// Rewrites the paths of a service.
-    pub fn map_service(self, mut own: BackingService) -> BackingService {
-        self.map_target(&mut own.program);
-        for word in own.ready.iter_mut().flatten() {
-            *word = self.map_text(word);
+    pub fn map_service(self, mut service: BackingService) -> BackingService {
+        self.map_target(&mut service.program);
+        for argument in service.ready.iter_mut().flatten() {
+            *argument = self.map_text(argument);
         }
-        own
+        service
     }
 
-    fn map_target(self, own: &mut TargetProgram) {
-        own.directory = self.map_path(&own.directory);
-        for text in own.strings_mut() {
-            *text = self.map_text(text);
+    fn map_target(self, target: &mut TargetProgram) {
+        target.directory = self.map_path(&target.directory);
+        for string in target.strings_mut() {
+            *string = self.map_text(string);
         }
     }
 
@@ -48,20 +48,23 @@ impl FolderMapping<'_> {
         }
     }
 
-    /// Rewrites the folder wherever it occurs in a text, as in `--data=/here/x`.
+    /// Rewrites the folder wherever it occurs in a string, as in `--data=/here/x`.
     fn map_text(self, text: &str) -> String {
         let (from, to) = (self.from.to_string_lossy(), self.to.to_string_lossy());
-        let is_of_a_name = |c: char| c.is_alphanumeric() || "._-".contains(c);
-        let (mut moved, mut rest) = (String::new(), text);
-        while let Some(at) = rest.find(&*from) {
-            let (before, behind) = (&rest[..at], &rest[at + from.len()..]);
-            let follows_a_name = before.chars().next_back().is_some_and(is_of_a_name);
-            let is_it = !follows_a_name && !behind.starts_with(is_of_a_name);
-            moved.push_str(before);
-            moved.push_str(if is_it { &to } else { &from });
-            rest = behind;
+        let is_name_character = |c: char| c.is_alphanumeric() || "._-".contains(c);
+        let (mut result, mut unprocessed) = (String::new(), text);
+        while let Some(position) = unprocessed.find(&*from) {
+            let (before, after) = (
+                &unprocessed[..position],
+                &unprocessed[position + from.len()..],
+            );
+            let follows_name = before.chars().next_back().is_some_and(is_name_character);
+            let is_folder = !follows_name && !after.starts_with(is_name_character);
+            result.push_str(before);
+            result.push_str(if is_folder { &to } else { &from });
+            unprocessed = after;
         }
-        moved + rest
+        result + unprocessed
     }
 }
 

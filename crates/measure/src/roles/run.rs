@@ -36,17 +36,17 @@ pub fn perform_run(assignment: &RunAssignment, seed: u64) -> RunReport {
     let Some(placement) = &assignment.placement else {
         return experiment::perform_run(assignment, seed);
     };
-    let mut done = RunReport::default();
-    let ended = run_placed(assignment, placement, seed, &mut done);
-    done.performed.failure = ended.err();
-    done
+    let mut report = RunReport::default();
+    let result = run_placed(assignment, placement, seed, &mut report);
+    report.performed.failure = result.err();
+    report
 }
 
 fn run_placed(
     assignment: &RunAssignment,
     placement: &MachinePlacement,
     seed: u64,
-    done: &mut RunReport,
+    report: &mut RunReport,
 ) -> StageResult<()> {
     if assignment.profile.is_some() {
         let reason = "profiles are recorded on a single machine, but [place] uses others";
@@ -64,42 +64,42 @@ fn run_placed(
         load_failure: None,
     };
     let mut services: Vec<RoleConnection> = Vec::new();
-    let wanted = (&assignment.services[..], assignment.ports);
+    let services_and_ports = (&assignment.services[..], assignment.ports);
     let engine = &mut run.engine;
-    let ended = match start_services(
+    let result = match start_services(
         engine,
         placement,
-        wanted,
+        services_and_ports,
         &mut run.placeholders,
         &mut services,
     ) {
-        Ok(()) => run.run_target(&services, done),
-        Err(why) => Err(why),
+        Ok(()) => run.run_target(&services, report),
+        Err(failure) => Err(failure),
     };
-    let lost = match &ended {
+    let lost_service = match &result {
         Err(_) if !process::is_interrupt_requested() => find_lost_service(&services),
         _ => None,
     };
-    let stopped = end_all(services, done);
-    match lost {
-        Some(why) => Err(why),
-        None => ended.and(stopped),
+    let end_result = end_all(services, report);
+    match lost_service {
+        Some(failure) => Err(failure),
+        None => result.and(end_result),
     }
 }
 
-/// Starts services, reports their addresses by `ready`, and keeps them alive until this process is
-/// interrupted or one is lost. Returns notes and any failure.
+/// Starts services, reports their addresses through `ready`, and keeps them alive until this
+/// process is interrupted or one is lost. Returns notes and any failure.
 pub fn keep_services(
     keeping: &ScopedServices,
     ready: &mut dyn FnMut(&[PlaceholderValue]),
 ) -> StageReport {
-    let mut done = RunReport::default();
-    let ended = match &keeping.placement {
-        None => experiment::run_shared_services(keeping, ready, &mut done),
-        Some(placement) => keep_placed_services(keeping, placement, ready, &mut done),
+    let mut report = RunReport::default();
+    let result = match &keeping.placement {
+        None => experiment::run_shared_services(keeping, ready, &mut report),
+        Some(placement) => keep_placed_services(keeping, placement, ready, &mut report),
     };
-    done.performed.failure = ended.err();
-    done.performed
+    report.performed.failure = result.err();
+    report.performed
 }
 
 /// Like [`keep_services`], on the machines where the services are placed.
@@ -107,28 +107,28 @@ fn keep_placed_services(
     keeping: &ScopedServices,
     placement: &MachinePlacement,
     ready: &mut dyn FnMut(&[PlaceholderValue]),
-    done: &mut RunReport,
+    report: &mut RunReport,
 ) -> StageResult<()> {
     let file = FleetFile::read(&placement.fleet)
         .map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;
     let mut engine = FleetEngine::from_file(&file).within_allocation(placement.allocation.as_ref());
     let mut placeholders = initial_placeholders(placement, &keeping.kept);
-    let before = placeholders.len();
+    let known_count = placeholders.len();
     let mut services: Vec<RoleConnection> = Vec::new();
-    let wanted = (&keeping.services[..], keeping.ports);
-    let ended = start_services(
+    let services_and_ports = (&keeping.services[..], keeping.ports);
+    let result = start_services(
         &mut engine,
         placement,
-        wanted,
+        services_and_ports,
         &mut placeholders,
         &mut services,
     )
     .and_then(|()| {
-        ready(&placeholders[before..]);
+        ready(&placeholders[known_count..]);
         wait_for_loss(|| services.iter().find_map(RoleConnection::find_failure))
     });
-    let stopped = end_all(services, done);
-    ended.and(stopped)
+    let end_result = end_all(services, report);
+    result.and(end_result)
 }
 
 /// Placeholders known before anything starts: the target's host, and services that outlive the
@@ -138,55 +138,59 @@ fn initial_placeholders(
     kept: &[PlaceholderValue],
 ) -> Vec<PlaceholderValue> {
     let host = placement.of_target().address.to_string();
-    let mut known = vec![("target.host".to_owned(), host)];
-    known.extend_from_slice(kept);
-    known
+    let mut placeholders = vec![("target.host".to_owned(), host)];
+    placeholders.extend_from_slice(kept);
+    placeholders
 }
 
 /// Starts services one after the other, each on its machine, since later ones may need earlier
-/// ones. Adds their addresses to `blanks`.
+/// ones. Adds their addresses to `placeholders`.
 fn start_services(
     engine: &mut FleetEngine,
     placement: &MachinePlacement,
     (services, ports): (&[BackingService], Option<(u16, u16)>),
-    blanks: &mut Vec<PlaceholderValue>,
+    placeholders: &mut Vec<PlaceholderValue>,
     started: &mut Vec<RoleConnection>,
 ) -> StageResult<()> {
     for service in services {
         let machine = placement.of_service(&service.name);
-        let moved = FolderMapping {
+        let mapping = FolderMapping {
             from: &placement.root,
             to: &machine.root,
         };
-        let order = WorkerRequest::Serve(Box::new(ServiceRequest {
-            service: moved.map_service(service.clone()).fill_placeholders(blanks),
+        let request = WorkerRequest::Serve(Box::new(ServiceRequest {
+            service: mapping
+                .map_service(service.clone())
+                .fill_placeholders(placeholders),
             address: machine.address,
             ports,
             folder: machine.folder.clone(),
         }));
         let name = format!("service '{}'", service.name);
-        let there = (machine.name.as_str(), machine.program.as_str());
-        let role = RoleConnection::open(engine, there, &name, &order)?;
+        let remote_program = (machine.name.as_str(), machine.program.as_str());
+        let role = RoleConnection::open(engine, remote_program, &name, &request)?;
         let port = match role.next_event()? {
             WorkerEvent::Ready(port) => port,
-            WorkerEvent::Done(done) => return Err(role.with_role_name(outcome_failure(*done))),
+            WorkerEvent::Done(outcome) => {
+                return Err(role.with_role_name(outcome_failure(*outcome)));
+            }
             _ => return Err(role.with_role_name(unexpected_message())),
         };
-        let blank = |what: &str, text: String| (format!("{}.{what}", service.name), text);
-        blanks.push(blank("host", machine.address.to_string()));
-        blanks.push(blank("port", port.to_string()));
+        let placeholder = |key: &str, text: String| (format!("{}.{key}", service.name), text);
+        placeholders.push(placeholder("host", machine.address.to_string()));
+        placeholders.push(placeholder("port", port.to_string()));
         started.push(role);
     }
     Ok(())
 }
 
-fn end_all(services: Vec<RoleConnection>, done: &mut RunReport) -> StageResult<()> {
-    let mut ended = Ok(());
+fn end_all(services: Vec<RoleConnection>, report: &mut RunReport) -> StageResult<()> {
+    let mut result = Ok(());
     for service in services.into_iter().rev() {
-        let own = service.end_service(&mut done.performed.notes);
-        ended = ended.and(own);
+        let service_result = service.end_service(&mut report.performed.notes);
+        result = result.and(service_result);
     }
-    ended
+    result
 }
 
 /// The service whose loss made the target fail. Its end may be noticed a little later than the
@@ -216,43 +220,49 @@ struct PlacedRun<'a> {
 
 impl PlacedRun<'_> {
     /// Runs the target and sends the loads that it requests.
-    fn run_target(&mut self, services: &[RoleConnection], done: &mut RunReport) -> StageResult<()> {
+    fn run_target(
+        &mut self,
+        services: &[RoleConnection],
+        report: &mut RunReport,
+    ) -> StageResult<()> {
         let machine = self.placement.of_target();
-        let moved = FolderMapping {
+        let mapping = FolderMapping {
             from: &self.placement.root,
             to: &machine.root,
         };
-        let mut blanks = self.placeholders.clone();
-        blanks.push(("host".to_owned(), machine.address.to_string()));
+        let mut placeholders = self.placeholders.clone();
+        placeholders.push(("host".to_owned(), machine.address.to_string()));
         let assignment = RunAssignment {
             services: Vec::new(),
             placement: None,
-            ..moved.map_assignment(self.assignment.clone().fill_placeholders(&blanks))
+            ..mapping.map_assignment(self.assignment.clone().fill_placeholders(&placeholders))
         };
-        let order = WorkerRequest::Perform(Box::new(TargetRequest {
+        let request = WorkerRequest::Perform(Box::new(TargetRequest {
             assignment,
             seed: self.seed,
             address: machine.address,
             folder: machine.folder.clone(),
         }));
-        let there = (machine.name.as_str(), machine.program.as_str());
-        let target = RoleConnection::open(&mut self.engine, there, "target", &order)?;
+        let remote_program = (machine.name.as_str(), machine.program.as_str());
+        let target = RoleConnection::open(&mut self.engine, remote_program, "target", &request)?;
         loop {
             match target.next_event()? {
-                WorkerEvent::Load(wanted) => {
-                    let sent = self.send_load(&wanted, &target, services);
-                    self.load_failure = sent.as_ref().err().map(|error| format!("{error:#}"));
-                    target.send_outcome(&match sent {
+                WorkerEvent::Load(load_request) => {
+                    let result = self.send_load(&load_request, &target, services);
+                    self.load_failure = result.as_ref().err().map(|error| format!("{error:#}"));
+                    target.send_outcome(&match result {
                         Ok(run) => LoadReply::Sent(Box::new(run)),
                         Err(error) => LoadReply::NotSent(format!("{error:#}")),
                     });
                 }
                 WorkerEvent::StopLoad => {}
-                WorkerEvent::Done(finished) => {
-                    let RoleOutcome { performed, load } = *finished;
-                    (done.performed, done.load) = (performed, load);
-                    let why = done.performed.failure.take();
-                    return why.map_or(Ok(()), |why| Err(self.attribute_failure(&target, why)));
+                WorkerEvent::Done(outcome) => {
+                    let RoleOutcome { performed, load } = *outcome;
+                    (report.performed, report.load) = (performed, load);
+                    let failure = report.performed.failure.take();
+                    return failure.map_or(Ok(()), |failure| {
+                        Err(self.attribute_failure(&target, failure))
+                    });
                 }
                 _ => return Err(target.with_role_name(unexpected_message())),
             }
@@ -260,25 +270,28 @@ impl PlacedRun<'_> {
     }
 
     /// Attributes a failure to the machines that send the load, or to the target.
-    fn attribute_failure(&self, target: &RoleConnection, why: StageFailure) -> StageFailure {
-        let is_of_load = |failure: &String| why.reason.contains(failure.as_str());
-        match (&self.load_failure, why.stage) {
-            (Some(failure), RunStage::Warmup | RunStage::Load) if is_of_load(failure) => {
+    fn attribute_failure(&self, target: &RoleConnection, failure: StageFailure) -> StageFailure {
+        let is_load_failure =
+            |load_failure: &String| failure.reason.contains(load_failure.as_str());
+        match (&self.load_failure, failure.stage) {
+            (Some(load_failure), RunStage::Warmup | RunStage::Load)
+                if is_load_failure(load_failure) =>
+            {
                 StageFailure {
-                    reason: failure.clone(),
-                    ..why
+                    reason: load_failure.clone(),
+                    ..failure
                 }
             }
             (_, RunStage::Served) => StageFailure {
-                reason: format!("load from {}: {}", self.names_of_load(), why.reason),
-                ..why
+                reason: format!("load from {}: {}", self.names_of_load(), failure.reason),
+                ..failure
             },
-            _ => target.with_role_name(why),
+            _ => target.with_role_name(failure),
         }
     }
 
     fn names_of_load(&self) -> String {
-        let name = |at: &usize| format!("'{}'", self.placement.machines[*at].name);
+        let name = |index: &usize| format!("'{}'", self.placement.machines[*index].name);
         let names: Vec<String> = self.placement.load.iter().map(name).collect();
         names.join(", ")
     }
@@ -286,31 +299,31 @@ impl PlacedRun<'_> {
     /// Sends a load from its machines. It ends early if the target or a service is lost.
     fn send_load(
         &self,
-        wanted: &RequestedLoad,
+        load_request: &RequestedLoad,
         target: &RoleConnection,
         services: &[RoleConnection],
     ) -> Result<LoadRun> {
         // A machine without a connection would have nothing to send.
-        let most = wanted.spec.concurrency.unwrap_or(u32::MAX).max(1) as usize;
-        let machines = (self.placement.load.iter().take(most)).map(|at| {
-            let machine = &self.placement.machines[*at];
+        let max_machines = load_request.spec.concurrency.unwrap_or(u32::MAX).max(1) as usize;
+        let machines = (self.placement.load.iter().take(max_machines)).map(|index| {
+            let machine = &self.placement.machines[*index];
             (machine.name.clone(), machine.program.clone())
         });
         let engine = FleetEngine::from_file(&self.file)
             .within_allocation(self.placement.allocation.as_ref());
         let mut generators = LoadGenerators::on_machines(engine, machines);
         let job = build_job(
-            &generators.combined_spec(&wanted.spec),
-            wanted.seed,
+            &generators.combined_spec(&load_request.spec),
+            load_request.seed,
             LoadShare::ONLY,
         )?;
-        let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
         let alarms: Vec<&AtomicBool> = (services.iter().chain([target]))
             .map(RoleConnection::alarm)
             .collect();
-        let sent = thread::scope(|scope| {
+        let result = thread::scope(|scope| {
             scope.spawn(|| {
-                while !over.load(Ordering::Relaxed) {
+                while !has_ended.load(Ordering::Relaxed) {
                     let has_alarm = alarms.iter().any(|alarm| alarm.load(Ordering::Relaxed));
                     if has_alarm || process::is_interrupt_requested() {
                         stop.store(true, Ordering::Relaxed);
@@ -318,30 +331,30 @@ impl PlacedRun<'_> {
                     thread::sleep(POLL_INTERVAL);
                 }
             });
-            let sent = generators.send_load(&job, &stop, &mut |_| ());
-            over.store(true, Ordering::Relaxed);
-            sent
+            let result = generators.send_load(&job, &stop, &mut |_| ());
+            has_ended.store(true, Ordering::Relaxed);
+            result
         })?;
-        if let Some((part, why)) =
-            (sent.parts.iter()).find_map(|part| Some((part, part.lost.as_ref()?)))
+        if let Some((part, reason)) =
+            (result.parts.iter()).find_map(|part| Some((part, part.lost.as_ref()?)))
         {
             bail!(
-                "load from '{}': connection lost after {} requests: {why}",
+                "load from '{}': connection lost after {} requests: {reason}",
                 part.machine,
                 part.attempted
             );
         }
-        if let Some(loss) = sent.losses.first() {
+        if let Some(loss) = result.losses.first() {
             bail!("load from {loss}");
         }
-        let mut run = wrap_measured(&job, sent.measured);
-        run.parts = sent.parts;
+        let mut run = wrap_measured(&job, result.measured);
+        run.parts = result.parts;
         Ok(run)
     }
 }
 
-pub(super) fn outcome_failure(done: RoleOutcome) -> StageFailure {
-    done.performed.failure.unwrap_or_else(unexpected_message)
+pub(super) fn outcome_failure(outcome: RoleOutcome) -> StageFailure {
+    outcome.performed.failure.unwrap_or_else(unexpected_message)
 }
 
 pub(super) fn unexpected_message() -> StageFailure {

@@ -132,22 +132,22 @@ pub(super) enum LoadReply {
 pub fn perform_role() -> Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    let order: WorkerRequest = serde_json::from_str(&line).context("cannot parse the request")?;
-    if let WorkerRequest::Greet = order {
+    let request: WorkerRequest = serde_json::from_str(&line).context("cannot parse the request")?;
+    if let WorkerRequest::Greet = request {
         return send_event(&WorkerEvent::Greeting(Box::new(probe_report())));
     }
-    let answers = receive_replies();
-    let mut done = RunReport::default();
-    let ended = match order {
+    let replies = receive_replies();
+    let mut report = RunReport::default();
+    let result = match request {
         WorkerRequest::Greet => Ok(()),
-        WorkerRequest::Hold(folder) => hold_lock(&folder, &answers),
-        WorkerRequest::Serve(order) => run_service(&order, &answers, &mut done),
-        WorkerRequest::Perform(order) => run_target_request(&order, answers, &mut done),
+        WorkerRequest::Hold(folder) => hold_lock(&folder, &replies),
+        WorkerRequest::Serve(request) => run_service(&request, &replies, &mut report),
+        WorkerRequest::Perform(request) => run_target_request(&request, replies, &mut report),
     };
-    done.performed.failure = ended.err();
+    report.performed.failure = result.err();
     send_event(&WorkerEvent::Done(Box::new(RoleOutcome {
-        performed: done.performed,
-        load: done.load,
+        performed: report.performed,
+        load: report.load,
     })))
 }
 
@@ -165,29 +165,30 @@ fn probe_report() -> ProbeReport {
 
 /// Holds the lock of this machine until the connection ends, so that the roles of the experiment
 /// need not queue.
-fn hold_lock(folder: &Path, answers: &Receiver<LoadReply>) -> StageResult<()> {
-    let failed = |error: anyhow::Error| stage_failure(RunStage::Start, format!("{error:#}"));
-    let mut turn = LockTicket::shared(folder).map_err(failed)?;
-    let mut known = None;
+fn hold_lock(folder: &Path, replies: &Receiver<LoadReply>) -> StageResult<()> {
+    let lock_failure = |error: anyhow::Error| stage_failure(RunStage::Start, format!("{error:#}"));
+    let mut ticket = LockTicket::shared(folder).map_err(lock_failure)?;
+    let mut reported_holders = None;
     let begin = Instant::now();
     let _lock = loop {
-        if let Some(lock) = turn.try_acquire().map_err(failed)? {
+        if let Some(lock) = ticket.try_acquire().map_err(lock_failure)? {
             break lock;
         }
         if process::is_interrupt_requested() {
             return Ok(());
         }
-        let whom = (begin.elapsed() > MIN_REPORTED_WAIT).then(|| turn.describe_holders());
-        if whom.is_some() && whom != known {
-            send_event(&WorkerEvent::Waits(whom.clone().unwrap_or_default())).map_err(failed)?;
-            known = whom;
+        let holders = (begin.elapsed() > MIN_REPORTED_WAIT).then(|| ticket.describe_holders());
+        if holders.is_some() && holders != reported_holders {
+            send_event(&WorkerEvent::Waits(holders.clone().unwrap_or_default()))
+                .map_err(lock_failure)?;
+            reported_holders = holders;
         }
         thread::sleep(LOCK_POLL_INTERVAL);
     };
-    send_event(&WorkerEvent::Has).map_err(failed)?;
+    send_event(&WorkerEvent::Has).map_err(lock_failure)?;
     let is_wanted = || {
         !matches!(
-            answers.recv_timeout(LOCK_POLL_INTERVAL),
+            replies.recv_timeout(LOCK_POLL_INTERVAL),
             Err(RecvTimeoutError::Disconnected)
         )
     };
@@ -197,60 +198,60 @@ fn hold_lock(folder: &Path, answers: &Receiver<LoadReply>) -> StageResult<()> {
 
 /// Runs a service until the connection ends.
 fn run_service(
-    order: &ServiceRequest,
-    answers: &Receiver<LoadReply>,
-    done: &mut RunReport,
+    request: &ServiceRequest,
+    replies: &Receiver<LoadReply>,
+    report: &mut RunReport,
 ) -> StageResult<()> {
-    let _lock = share_lock(&order.folder)?;
+    let _lock = share_lock(&request.folder)?;
     let site = RunSite {
-        address: Some(order.address),
+        address: Some(request.address),
         ..RunSite::default()
     };
-    let own = RunningService::start(&order.service, &site, order.ports)?;
-    let told = send_event(&WorkerEvent::Ready(own.port()));
-    let mut lost = told.err().map(|error| connection_failure(&error));
+    let service = RunningService::start(&request.service, &site, request.ports)?;
+    let sent = send_event(&WorkerEvent::Ready(service.port()));
+    let mut failure = sent.err().map(|error| connection_failure(&error));
     let is_wanted = || {
         matches!(
-            answers.recv_timeout(POLL_INTERVAL),
+            replies.recv_timeout(POLL_INTERVAL),
             Err(RecvTimeoutError::Timeout)
         )
     };
-    while lost.is_none() && is_wanted() {
-        lost = own.find_failure();
+    while failure.is_none() && is_wanted() {
+        failure = service.find_failure();
     }
-    let ended = own.stop(done);
-    lost.map_or(ended, Err)
+    let stop_result = service.stop(report);
+    failure.map_or(stop_result, Err)
 }
 
 /// Runs the target.
 fn run_target_request(
-    order: &TargetRequest,
-    answers: Receiver<LoadReply>,
-    done: &mut RunReport,
+    request: &TargetRequest,
+    replies: Receiver<LoadReply>,
+    report: &mut RunReport,
 ) -> StageResult<()> {
-    let _lock = share_lock(&order.folder)?;
-    let sender = DelegatedLoads(Mutex::new(answers));
+    let _lock = share_lock(&request.folder)?;
+    let sender = DelegatedLoads(Mutex::new(replies));
     let site = RunSite {
-        address: Some(order.address),
+        address: Some(request.address),
         sender: &sender,
     };
-    run_target(&order.assignment, &site, order.seed, done)
+    run_target(&request.assignment, &site, request.seed, report)
 }
 
 /// Waits until nothing measures exclusively on this machine.
 fn share_lock(folder: &Path) -> StageResult<MachineLock> {
-    let failed = |reason: String| stage_failure(RunStage::Start, reason);
+    let lock_failure = |reason: String| stage_failure(RunStage::Start, reason);
     let begin = Instant::now();
     loop {
         match MachineLock::try_share(folder) {
             Ok(Some(lock)) => return Ok(lock),
-            Err(error) => return Err(failed(format!("{error:#}"))),
+            Err(error) => return Err(lock_failure(format!("{error:#}"))),
             Ok(None) if process::is_interrupt_requested() => {
-                return Err(failed("interrupted".to_owned()));
+                return Err(lock_failure("interrupted".to_owned()));
             }
             Ok(None) if begin.elapsed() > LOCK_TIMEOUT => {
                 let reason = "another measurement held the lock of this machine for 30 s";
-                return Err(failed(reason.to_owned()));
+                return Err(lock_failure(reason.to_owned()));
             }
             Ok(None) => thread::sleep(POLL_INTERVAL),
         }
@@ -261,28 +262,28 @@ fn connection_failure(error: &anyhow::Error) -> StageFailure {
     stage_failure(RunStage::Alive, format!("connection lost: {error:#}"))
 }
 
-fn send_event(what: &WorkerEvent) -> Result<()> {
-    let text = serde_json::to_string(what)?;
+fn send_event(event: &WorkerEvent) -> Result<()> {
+    let json = serde_json::to_string(event)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{text}")?;
+    writeln!(out, "{json}")?;
     out.flush()?;
     Ok(())
 }
 
-/// Receives answers from stdin. Its end ends this role.
+/// Receives replies from stdin. The end of stdin ends this role.
 fn receive_replies() -> Receiver<LoadReply> {
-    let (sender, answers) = mpsc::channel();
+    let (sender, replies) = mpsc::channel();
     thread::spawn(move || {
         for line in io::stdin().lock().lines() {
-            let answer = line.ok().and_then(|line| serde_json::from_str(&line).ok());
-            let Some(answer) = answer else { break };
-            if sender.send(answer).is_err() {
+            let reply = line.ok().and_then(|line| serde_json::from_str(&line).ok());
+            let Some(reply) = reply else { break };
+            if sender.send(reply).is_err() {
                 break;
             }
         }
         process::request_interrupt();
     });
-    answers
+    replies
 }
 
 /// Delegates loads to the sender of the request.
@@ -296,21 +297,21 @@ impl LoadSender for DelegatedLoads {
         _: SocketAddr,
         stop: &AtomicBool,
     ) -> Result<LoadRun> {
-        let answers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let replies = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         send_event(&WorkerEvent::Load(Box::new(RequestedLoad {
             spec: spec.clone(),
             seed,
         })))?;
-        let mut is_told = false;
+        let mut is_stop_sent = false;
         loop {
-            match answers.recv_timeout(POLL_INTERVAL) {
+            match replies.recv_timeout(POLL_INTERVAL) {
                 Ok(LoadReply::Sent(run)) => return Ok(*run),
-                Ok(LoadReply::NotSent(why)) => bail!(why),
+                Ok(LoadReply::NotSent(reason)) => bail!(reason),
                 Err(RecvTimeoutError::Disconnected) => return Err(anyhow!("connection lost")),
                 Err(RecvTimeoutError::Timeout) => {}
             }
-            if !is_told && stop.load(Ordering::Relaxed) {
-                is_told = true;
+            if !is_stop_sent && stop.load(Ordering::Relaxed) {
+                is_stop_sent = true;
                 send_event(&WorkerEvent::StopLoad)?;
             }
         }

@@ -22,66 +22,66 @@ const TAIL_LINES: usize = 20;
 pub fn run_command(
     assignment: &RunAssignment,
     pin: Option<CpuSet>,
-    done: &mut RunReport,
+    report: &mut RunReport,
 ) -> StageResult<()> {
     let spec = ProcessSpec {
         pin,
         ..target::target_spec(&assignment.target, None)
     };
     let mut output = CapturedOutput::default();
-    let counter = counters::open_if_wanted(assignment, done);
-    let (since, begin) = (SystemTime::now(), Instant::now());
+    let counter = counters::open_if_wanted(assignment, report);
+    let (started, begin) = (SystemTime::now(), Instant::now());
     let profiler = RunProfiler::from_request(assignment.profile.as_ref());
     let outcome = match &profiler {
-        Some(profiler) => profiler.record(spec, &mut output, done)?,
+        Some(profiler) => profiler.record(spec, &mut output, report)?,
         None => process::run_child(&spec, &mut output).map_err(|error| {
             let program = spec.program.display();
             stage_failure(RunStage::Start, format!("'{program}': {error}"))
         })?,
     };
-    let tailed = |why: StageFailure| StageFailure {
+    let with_stderr = |failure: StageFailure| StageFailure {
         stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
-        ..why
+        ..failure
     };
-    check_exit(assignment, &outcome).map_err(tailed)?;
-    let evidence = ProofSources {
+    check_exit(assignment, &outcome).map_err(with_stderr)?;
+    let sources = ProofSources {
         output: &output,
         directory: &assignment.target.directory,
-        since,
+        since: started,
         clock: WaitClock::REAL,
         ask: &|_| Err("a command does not answer requests".to_owned()),
     };
     for at_exit in [false, true] {
-        proof::check_proofs(&assignment.proofs, at_exit, &evidence).map_err(tailed)?;
+        proof::check_proofs(&assignment.proofs, at_exit, &sources).map_err(with_stderr)?;
     }
     if profiler.is_some() {
         return Ok(());
     }
     for figure in &assignment.figures {
         let values: Vec<f64> = extract_values(figure, &output, begin, &outcome)
-            .map_err(tailed)?
+            .map_err(with_stderr)?
             .into_iter()
             .map(|value| value * figure.factor)
             .collect();
         if values.iter().any(|value| !value.is_finite()) {
             let name = &figure.metric.name;
-            let why = stage_failure(
+            let failure = stage_failure(
                 RunStage::Figures,
                 format!("'{name}': its value is not finite"),
             );
-            return Err(tailed(why));
+            return Err(with_stderr(failure));
         }
-        let measure = ReportedMetric::new(figure.metric.clone(), values);
-        done.performed.figures.push(measure);
+        let reported = ReportedMetric::new(figure.metric.clone(), values);
+        report.performed.figures.push(reported);
     }
-    figures::add_command_metrics(&outcome, counter.and_then(|counter| counter.read()), done);
-    done.performed.notes.extend(outcome.describe_leftovers());
+    figures::add_command_metrics(&outcome, counter.and_then(|counter| counter.read()), report);
+    report.performed.notes.extend(outcome.describe_leftovers());
     Ok(())
 }
 
 fn check_exit(assignment: &RunAssignment, outcome: &ProcessOutcome) -> StageResult<()> {
     let expected = assignment.target.expected_exit;
-    let why = match outcome.ended {
+    let end = match outcome.ended {
         ProcessEnd::Exit(code) if code == expected => return Ok(()),
         ProcessEnd::Exit(_) if expected != 0 => format!("{} instead of {expected}", outcome.ended),
         ProcessEnd::Exit(_) | ProcessEnd::Signal(_) => outcome.ended.to_string(),
@@ -92,12 +92,16 @@ fn check_exit(assignment: &RunAssignment, outcome: &ProcessOutcome) -> StageResu
         ProcessEnd::Lingered => "did not end".to_owned(),
         ProcessEnd::Interrupted => "interrupted".to_owned(),
     };
-    // In whole seconds, so that runs that fail quickly have identical messages and are grouped.
-    let after = match outcome.wall_ns / 1_000_000_000 {
+    // Give the time in whole seconds, so that runs that fail quickly have identical messages and
+    // are grouped.
+    let duration_clause = match outcome.wall_ns / 1_000_000_000 {
         0 => String::new(),
         wall_s => format!(" after {wall_s} s"),
     };
-    Err(stage_failure(RunStage::Alive, format!("{why}{after}")))
+    Err(stage_failure(
+        RunStage::Alive,
+        format!("{end}{duration_clause}"),
+    ))
 }
 
 fn extract_values(
@@ -107,42 +111,46 @@ fn extract_values(
     outcome: &ProcessOutcome,
 ) -> StageResult<Vec<f64>> {
     let name = &figure.metric.name;
-    let failed = |why: String| stage_failure(RunStage::Figures, format!("'{name}': {why}"));
+    let figure_failure =
+        |reason: String| stage_failure(RunStage::Figures, format!("'{name}': {reason}"));
     let text = output.stream_text(OutputStream::Stdout);
     match &figure.from {
-        MetricSource::Regex(pattern) => values_by_pattern(pattern, &text).map_err(failed),
+        MetricSource::Regex(pattern) => values_by_pattern(pattern, &text).map_err(figure_failure),
         MetricSource::Json(path) => value_by_path(path, &text)
-            .map_err(failed)
+            .map_err(figure_failure)
             .map(|value| vec![value]),
         MetricSource::Marks(from, to) => {
-            let at = |mark: &str| match mark {
+            let time_of_mark = |mark: &str| match mark {
                 "start" => Ok(0.0),
                 "process-end" => Ok(outcome.wall_ns as f64),
                 mark => {
                     let named = mark.strip_prefix("mark:").unwrap_or(mark);
-                    let at = output
+                    let moment = output
                         .mark_time(named)
                         .ok_or_else(|| format!("no line begins with 'mark:{named}'"))?;
-                    Ok(at.duration_since(begin).as_nanos() as f64)
+                    Ok(moment.duration_since(begin).as_nanos() as f64)
                 }
             };
-            let (from, to) = (at(from).map_err(failed)?, at(to).map_err(failed)?);
+            let (from, to) = (
+                time_of_mark(from).map_err(figure_failure)?,
+                time_of_mark(to).map_err(figure_failure)?,
+            );
             Ok(vec![to - from])
         }
     }
 }
 
 fn values_by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
-    let known = Regex::new(pattern).map_err(|error| error.to_string())?;
-    let values: Vec<f64> = known
+    let regex = Regex::new(pattern).map_err(|error| error.to_string())?;
+    let values: Vec<f64> = regex
         .captures_iter(text)
-        .filter_map(|found| found.name("value").or_else(|| found.get(1)))
-        .map(|found| {
-            let number = found.as_str().parse::<f64>();
+        .filter_map(|captures| captures.name("value").or_else(|| captures.get(1)))
+        .map(|captures| {
+            let number = captures.as_str().parse::<f64>();
             number
                 .ok()
                 .filter(|n| n.is_finite())
-                .ok_or_else(|| format!("'{}' is not a number", found.as_str()))
+                .ok_or_else(|| format!("'{}' is not a number", captures.as_str()))
         })
         .collect::<Result<_, _>>()?;
     if values.is_empty() {
@@ -155,15 +163,16 @@ fn values_by_pattern(pattern: &str, text: &str) -> Result<Vec<f64>, String> {
 fn value_by_path(path: &str, text: &str) -> Result<f64, String> {
     let root: serde_json::Value = serde_json::from_str(text.trim())
         .map_err(|error| format!("its stdout is not JSON: {error}"))?;
-    let mut at = &root;
+    let mut value = &root;
     for part in path.split('.') {
         let inner = match part.parse::<usize>() {
-            Ok(index) if at.is_array() => at.get(index),
-            _ => at.get(part),
+            Ok(index) if value.is_array() => value.get(index),
+            _ => value.get(part),
         };
-        at = inner.ok_or_else(|| format!("its JSON has no '{path}'"))?;
+        value = inner.ok_or_else(|| format!("its JSON has no '{path}'"))?;
     }
-    at.as_f64()
+    value
+        .as_f64()
         .ok_or_else(|| format!("'{path}' in its JSON is not a number"))
 }
 

@@ -28,7 +28,7 @@ impl<'a> ActiveCounters<'a> {
         let spent = self.interval.finish();
         let instructions = self
             .instructions
-            .and_then(|(counter, before)| Some(counter.read()?.saturating_sub(before)));
+            .and_then(|(counter, start_count)| Some(counter.read()?.saturating_sub(start_count)));
         LoadCounters {
             spent,
             instructions,
@@ -69,15 +69,15 @@ struct PerfEventAttributes {
 /// Opens an instruction counter if a metric needs it and the machine has one.
 pub fn open_if_wanted(
     assignment: &RunAssignment,
-    done: &mut RunReport,
+    report: &mut RunReport,
 ) -> Option<InstructionCounter> {
-    let wants = |name: &String| name.starts_with("instructions");
-    if !assignment.also.iter().any(wants) {
+    let needs_counter = |name: &String| name.starts_with("instructions");
+    if !assignment.also.iter().any(needs_counter) {
         return None;
     }
     InstructionCounter::open()
         .map_err(|error| {
-            done.performed.notes.push(format!(
+            report.performed.notes.push(format!(
                 "Instructions cannot be counted on this machine ({error}); processor time is \
                  reported instead."
             ));

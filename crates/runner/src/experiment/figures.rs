@@ -64,42 +64,42 @@ pub struct LoadResult {
 }
 
 /// Adds the metrics of a load, and what the load cost the server.
-pub fn add_server_metrics(served: &LoadResult, ready: &ServerReady, done: &mut RunReport) {
-    let run = served.session.runs.first();
+pub fn add_server_metrics(result: &LoadResult, ready: &ServerReady, report: &mut RunReport) {
+    let run = result.session.runs.first();
     for sample in run.into_iter().flat_map(|run| &run.samples) {
-        if let Some(metric) = served.session.metric(&sample.metric) {
-            done.performed.add_metric(metric.clone(), sample.value);
+        if let Some(metric) = result.session.metric(&sample.metric) {
+            report.performed.add_metric(metric.clone(), sample.value);
         }
     }
     let notes = run.into_iter().flat_map(|run| run.notes.iter().cloned());
-    done.performed.notes.extend(notes);
-    add_target_cost(served, ready, done);
-    if let Some(load) = &served.load {
-        add_generator_metrics(load, done);
+    report.performed.notes.extend(notes);
+    add_target_cost(result, ready, report);
+    if let Some(load) = &result.load {
+        add_generator_metrics(load, report);
     }
 }
 
 /// Adds what the load cost the target, and other activity of the machine.
-fn add_target_cost(served: &LoadResult, ready: &ServerReady, done: &mut RunReport) {
-    let known = |name: &str| {
-        let samples = served.session.runs.first().map(|run| &run.samples);
-        let found = samples
+fn add_target_cost(result: &LoadResult, ready: &ServerReady, report: &mut RunReport) {
+    let sample_value = |name: &str| {
+        let samples = result.session.runs.first().map(|run| &run.samples);
+        let sample = samples
             .into_iter()
             .flatten()
             .find(|sample| &*sample.metric == name);
-        found.map(|sample| sample.value)
+        sample.map(|sample| sample.value)
     };
-    let rate = known("throughput").or(known("requests_per_second"));
-    let under_way = rate
-        .zip(known("latency_mean"))
+    let rate = sample_value("throughput").or(sample_value("requests_per_second"));
+    let mean_in_flight = rate
+        .zip(sample_value("latency_mean"))
         .map(|(rate, mean_ns)| rate * mean_ns / 1e9);
-    let spent = &served.counted.spent;
-    let sent = served
+    let spent = &result.counted.spent;
+    let attempts = result
         .load
         .as_ref()
         .map(|load| load.measured.totals.outcomes.attempts() as f64);
-    let requests = sent.or(rate.map(|rate| rate * spent.elapsed_ns as f64 / 1e9));
-    let each = |total: Option<u64>| {
+    let requests = attempts.or(rate.map(|rate| rate * spent.elapsed_ns as f64 / 1e9));
+    let per_request = |total: Option<u64>| {
         total
             .zip(requests)
             .map(|(total, requests)| total as f64 / requests)
@@ -108,14 +108,14 @@ fn add_target_cost(served: &LoadResult, ready: &ServerReady, done: &mut RunRepor
         .cpu_ns
         .map(|cpu_ns| cpu_ns as f64 / spent.elapsed_ns as f64);
     let percent = |share: Option<f64>| share.map(|share| share * 100.0);
-    let peak_rss = served.peak_rss_bytes.map(|bytes| bytes as f64);
-    let instructions = each(served.counted.instructions);
+    let peak_rss = result.peak_rss_bytes.map(|bytes| bytes as f64);
+    let instructions = per_request(result.counted.instructions);
     let ready_ns = Some(ready.took_ns as f64);
     let lower = MetricDirection::Lower;
     let higher = MetricDirection::Higher;
     let figures = [
-        ("effective_concurrency", "", higher, under_way),
-        ("cpu_per_request", "ns", lower, each(spent.cpu_ns)),
+        ("effective_concurrency", "", higher, mean_in_flight),
+        ("cpu_per_request", "ns", lower, per_request(spent.cpu_ns)),
         ("instructions_per_request", "", lower, instructions),
         ("cpu_cores", "", lower, cores),
         ("max_rss", "B", lower, peak_rss),
@@ -123,11 +123,11 @@ fn add_target_cost(served: &LoadResult, ready: &ServerReady, done: &mut RunRepor
         ("pressure", "%", lower, percent(spent.pressure)),
         ("steal", "%", lower, percent(spent.steal)),
     ];
-    add_metrics(&figures, done);
+    add_metrics(&figures, report);
 }
 
 /// Adds metrics that only the built-in generator provides.
-fn add_generator_metrics(load: &LoadRun, done: &mut RunReport) {
+fn add_generator_metrics(load: &LoadRun, report: &mut RunReport) {
     let counts = &load.measured.totals.outcomes;
     let bytes = counts.bytes.received as f64 / counts.codes().total() as f64;
     let threads = &load.measured.threads;
@@ -135,9 +135,9 @@ fn add_generator_metrics(load: &LoadRun, done: &mut RunReport) {
         .iter()
         .map(ThreadReport::busy_share)
         .fold(0.0, f64::max);
-    let most = threads.iter().map(|thread| thread.most_requests).max();
-    let fewest = threads.iter().map(|thread| thread.fewest_requests).min();
-    let told = |count: Option<u64>| {
+    let max_requests = threads.iter().map(|thread| thread.most_requests).max();
+    let min_requests = threads.iter().map(|thread| thread.fewest_requests).min();
+    let known_count = |count: Option<u64>| {
         count
             .filter(|count| *count < u64::MAX)
             .map(|count| count as f64)
@@ -159,41 +159,42 @@ fn add_generator_metrics(load: &LoadRun, done: &mut RunReport) {
             "requests_per_connection_min",
             "",
             MetricDirection::Higher,
-            told(fewest),
+            known_count(min_requests),
         ),
         (
             "requests_per_connection_max",
             "",
             MetricDirection::Lower,
-            told(most),
+            known_count(max_requests),
         ),
     ];
-    add_metrics(&figures, done);
+    add_metrics(&figures, report);
 }
 
-fn add_metrics(figures: &[(&str, &str, MetricDirection, Option<f64>)], done: &mut RunReport) {
+fn add_metrics(figures: &[(&str, &str, MetricDirection, Option<f64>)], report: &mut RunReport) {
     for (name, unit, better, value) in figures {
         if let Some(value) = value.filter(|value| value.is_finite()) {
-            done.performed
+            report
+                .performed
                 .add_metric(Metric::new(*name, *unit, *better), value);
         }
     }
 }
 
 /// Adds metrics of a server's shutdown.
-pub fn add_shutdown_metrics(outcome: &ProcessOutcome, done: &mut RunReport) {
+pub fn add_shutdown_metrics(outcome: &ProcessOutcome, report: &mut RunReport) {
     if let Some(shutdown) = outcome.shutdown.filter(|shutdown| !shutdown.was_killed) {
         let metric = Metric::new("server_exit", "ns", MetricDirection::Lower);
-        done.performed.add_metric(metric, shutdown.took_ns as f64);
+        report.performed.add_metric(metric, shutdown.took_ns as f64);
     }
-    done.performed.notes.extend(outcome.describe_leftovers());
+    report.performed.notes.extend(outcome.describe_leftovers());
 }
 
 /// Adds the resource usage of a command that has ended.
 pub fn add_command_metrics(
     outcome: &ProcessOutcome,
     instructions: Option<u64>,
-    done: &mut RunReport,
+    report: &mut RunReport,
 ) {
     let usage = &outcome.usage;
     let figures = [
@@ -206,7 +207,7 @@ pub fn add_command_metrics(
     for (name, unit, value) in figures {
         if let Some(value) = value {
             let metric = Metric::new(name, unit, MetricDirection::Lower);
-            done.performed.add_metric(metric, value as f64);
+            report.performed.add_metric(metric, value as f64);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Isolates a run: separate processors, and a network namespace with only a loopback device.
 //!
-//! There, a fixed port is free, and no other process can answer for the server
-//! (network_namespaces(7)). Entering affects the whole process, which must still be
+//! In such a namespace, a fixed port is free, and no other process can answer for the server
+//! (network_namespaces(7)). Entering it affects the whole process, which must still be
 //! single-threaded.
 
 use super::RunReport;
@@ -34,12 +34,12 @@ fn raise_loopback() -> io::Result<()> {
     // kernel reads an ifreq.
     unsafe {
         let mut request: libc::ifreq = std::mem::zeroed();
-        for (to, from) in request.ifr_name.iter_mut().zip(b"lo") {
-            *to = *from as libc::c_char;
+        for (target, source) in request.ifr_name.iter_mut().zip(b"lo") {
+            *target = *source as libc::c_char;
         }
         request.ifr_ifru.ifru_flags = (libc::IFF_UP | libc::IFF_RUNNING) as libc::c_short;
-        let raise = Setter::<{ libc::SIOCSIFFLAGS as Opcode }, libc::ifreq>::new(request);
-        Ok(ioctl(&socket, raise)?)
+        let set_flags = Setter::<{ libc::SIOCSIFFLAGS as Opcode }, libc::ifreq>::new(request);
+        Ok(ioctl(&socket, set_flags)?)
     }
 }
 
@@ -48,31 +48,34 @@ fn raise_loopback() -> io::Result<()> {
 ///
 /// Returns `None`, which allows all processors, if no shares were assigned, or with a note if the
 /// system cannot provide them.
-pub fn divide_processors(shares: Option<ProcessorShares>, done: &mut RunReport) -> Option<CpuSet> {
+pub fn divide_processors(
+    shares: Option<ProcessorShares>,
+    report: &mut RunReport,
+) -> Option<CpuSet> {
     let shares = shares?;
     let usable = match CpuSet::usable_by_thread() {
         Ok(usable) => usable,
-        Err(error) => return note_undivided(done, &error.to_string()),
+        Err(error) => return note_undivided(report, &error.to_string()),
     };
     let Some((target, load)) = split_cpus(&usable, shares) else {
         let reason = format!("only {} can be used", usable.cpus().len());
-        return note_undivided(done, &reason);
+        return note_undivided(report, &reason);
     };
     match load.bind_thread() {
         Ok(()) => Some(target),
-        Err(error) => note_undivided(done, &error.to_string()),
+        Err(error) => note_undivided(report, &error.to_string()),
     }
 }
 
-fn note_undivided(done: &mut RunReport, reason: &str) -> Option<CpuSet> {
+fn note_undivided(report: &mut RunReport, reason: &str) -> Option<CpuSet> {
     let note =
         format!("The processors were not divided between the target and the load: {reason}.");
-    done.performed.notes.push(note);
+    report.performed.notes.push(note);
     None
 }
 
-/// Gives the target the first processors and the load the last: adjacent ones may be hyperthreads
-/// of one core.
+/// Gives the target the first processors and the load the last ones, because adjacent processors
+/// may be hyperthreads of one core.
 fn split_cpus(usable: &CpuSet, shares: ProcessorShares) -> Option<(CpuSet, CpuSet)> {
     let cpus = usable.cpus();
     let (target, load) = (shares.target as usize, shares.load as usize);

@@ -27,32 +27,32 @@ use std::time::{Duration, Instant, SystemTime};
 /// Performs the run of a server.
 ///
 /// # Errors
-/// Returns the stage that failed. `done` holds the earlier measurements.
+/// Returns the stage that failed. `report` holds the earlier measurements.
 pub fn run_server(
     assignment: &RunAssignment,
     serving: &Serving,
     pin: Option<CpuSet>,
     run: (u64, &RunSite<'_>),
-    done: &mut RunReport,
+    report: &mut RunReport,
 ) -> StageResult<()> {
     let port = pick_port(serving.port, assignment.ports, run.1)?;
-    let counter = counters::open_if_wanted(assignment, done);
+    let counter = counters::open_if_wanted(assignment, report);
     let mut spec = target::target_spec(&assignment.target, Some(port));
     spec.shutdown = target::shutdown(&serving.stop);
     spec.pin = pin;
-    let mut life = ServerLifecycle::start(assignment, serving, run, (port, spec))?;
-    let ended = life.measure(counter.as_ref(), done);
-    let mut served = match ended {
-        Ok(served) => served,
-        Err(why) => return Err(life.fail_with_exit(why)),
+    let mut server = ServerLifecycle::start(assignment, serving, run, (port, spec))?;
+    let result = server.measure(counter.as_ref(), report);
+    let mut load_result = match result {
+        Ok(load_result) => load_result,
+        Err(failure) => return Err(server.fail_with_exit(failure)),
     };
-    if let Some(recording) = served.recording.take() {
-        life.stop_server(done)?;
-        return profiling::save_profile(recording, done);
+    if let Some(recording) = load_result.recording.take() {
+        server.stop_server(report)?;
+        return profiling::save_profile(recording, report);
     }
-    figures::add_server_metrics(&served, &life.ready, done);
-    done.load = served.load;
-    life.stop_server(done)
+    figures::add_server_metrics(&load_result, &server.ready, report);
+    report.load = load_result.load;
+    server.stop_server(report)
 }
 
 /// A running server.
@@ -89,7 +89,7 @@ impl<'a> ServerLifecycle<'a> {
         let program = spec.program.display().to_string();
         let service = ServiceProcess::start_with_conversation(spec, output.clone())
             .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
-        let mut life = ServerLifecycle {
+        let mut server = ServerLifecycle {
             url: serving.load.spec.url.replace("{port}", &port.to_string()),
             ready: ServerReady {
                 took_ns: 0,
@@ -106,22 +106,22 @@ impl<'a> ServerLifecycle<'a> {
             profiler,
             attached: None,
         };
-        match life.attach_profiler(false) {
-            Ok(attached) => life.attached = attached,
-            Err(why) => return Err(life.fail_with_exit(why)),
+        match server.attach_profiler(false) {
+            Ok(attached) => server.attached = attached,
+            Err(failure) => return Err(server.fail_with_exit(failure)),
         }
-        match life.wait_until_ready(begin) {
-            Ok(ready) => life.ready = ready,
-            Err(why) => return Err(life.fail_with_exit(why)),
+        match server.wait_until_ready(begin) {
+            Ok(ready) => server.ready = ready,
+            Err(failure) => return Err(server.fail_with_exit(failure)),
         }
-        Ok(life)
+        Ok(server)
     }
 
     fn wait_until_ready(&self, begin: Instant) -> StageResult<ServerReady> {
         let limit = Duration::from_millis(self.serving.ready.within_ms);
-        let found = wait_until_ready(&self.service, begin, limit, || self.check_ready());
+        let result = wait_until_ready(&self.service, begin, limit, || self.check_ready());
         let (address, took_ns) =
-            found.map_err(|why| stage_failure(RunStage::Ready, why.reason(limit)))?;
+            result.map_err(|failure| stage_failure(RunStage::Ready, failure.reason(limit)))?;
         Ok(ServerReady { took_ns, address })
     }
 
@@ -139,11 +139,11 @@ impl<'a> ServerLifecycle<'a> {
                 )));
             }
         }
-        if let Some(wanted) = self.serving.children {
-            let living = self.child_pids().len();
-            if living != wanted as usize {
+        if let Some(expected) = self.serving.children {
+            let actual = self.child_pids().len();
+            if actual != expected as usize {
                 return Err(ReadinessFailure::NotYet(format!(
-                    "it has {living} children instead of {wanted}"
+                    "it has {actual} children instead of {expected}"
                 )));
             }
         }
@@ -152,8 +152,11 @@ impl<'a> ServerLifecycle<'a> {
 
     /// Processes of the target except the root process.
     fn child_pids(&self) -> BTreeSet<i32> {
-        let own = self.service.pid();
-        tree_of(own).into_iter().filter(|pid| *pid != own).collect()
+        let root_pid = self.service.pid();
+        tree_of(root_pid)
+            .into_iter()
+            .filter(|pid| *pid != root_pid)
+            .collect()
     }
 
     /// Starts a recording if it is due now.
@@ -169,66 +172,66 @@ impl<'a> ServerLifecycle<'a> {
     fn measure(
         &mut self,
         counter: Option<&InstructionCounter>,
-        done: &mut RunReport,
+        report: &mut RunReport,
     ) -> StageResult<LoadResult> {
         self.check_proofs(false)?;
         self.verify_response(RunStage::Verify)?;
-        self.warm_up(done)?;
+        self.warm_up(report)?;
         let attached = self.attached.take().or(self.attach_profiler(true)?);
-        let before = self.child_pids();
-        let counting = ActiveCounters::begin(self.service.pid(), counter);
-        let sent = self.measure_load();
-        let counted = counting.end();
+        let children_before = self.child_pids();
+        let counters = ActiveCounters::begin(self.service.pid(), counter);
+        let load_result = self.measure_load();
+        let counter_values = counters.end();
         let peak_rss_bytes = process::peak_rss_bytes_of(self.service.pid());
         let recording = attached.map(ActiveRecording::stop_recording).transpose();
-        let (session, load) = sent?;
+        let (session, load) = load_result?;
         let recording =
             recording.map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))?;
         self.check_all_served(&session, load.as_ref())?;
         self.verify_response(RunStage::VerifyAgain)?;
-        self.check_unchanged(&before)?;
+        self.check_unchanged(&children_before)?;
         Ok(LoadResult {
             session,
             load,
-            counted,
+            counted: counter_values,
             peak_rss_bytes,
             recording,
         })
     }
 
     fn check_proofs(&self, at_exit: bool) -> StageResult<()> {
-        let ask = |path: &str| {
+        let request_path = |path: &str| {
             let probe = verify::send_get(&verify::replace_path(&self.url, path))?;
             Ok(String::from_utf8_lossy(&probe.body).into_owned())
         };
-        let evidence = ProofSources {
+        let sources = ProofSources {
             output: &self.output,
             directory: &self.assignment.target.directory,
             since: self.started,
             clock: self.service.clock(),
-            ask: &ask,
+            ask: &request_path,
         };
-        proof::check_proofs(&self.assignment.proofs, at_exit, &evidence)
+        proof::check_proofs(&self.assignment.proofs, at_exit, &sources)
     }
 
     fn verify_response(&self, stage: RunStage) -> StageResult<()> {
         let (rule, traffic) = (&self.serving.verify, &self.serving.load);
         verify::check_response(rule, &traffic.spec, &self.url)
-            .map_err(|why| stage_failure(stage, why))
+            .map_err(|reason| stage_failure(stage, reason))
     }
 
     /// Checks that the server is alive and has the same children as before the load.
-    fn check_unchanged(&self, before: &BTreeSet<i32>) -> StageResult<()> {
+    fn check_unchanged(&self, children_before: &BTreeSet<i32>) -> StageResult<()> {
         if self.service.has_ended() {
             return Err(stage_failure(RunStage::Alive, "it ended after the load"));
         }
-        let now = self.child_pids();
-        if now == *before {
+        let children = self.child_pids();
+        if children == *children_before {
             return Ok(());
         }
         let (lost, new) = (
-            before.difference(&now).count(),
-            now.difference(before).count(),
+            children_before.difference(&children).count(),
+            children.difference(children_before).count(),
         );
         let reason =
             format!("{lost} of its children exited during the load, {new} new ones started");
@@ -236,21 +239,21 @@ impl<'a> ServerLifecycle<'a> {
     }
 
     /// Stops a target that failed, and adds its exit and last stderr lines to the reason.
-    fn fail_with_exit(self, mut why: StageFailure) -> StageFailure {
+    fn fail_with_exit(self, mut failure: StageFailure) -> StageFailure {
         let has_ended = self.service.has_ended();
         if let Ok(outcome) = self.service.stop_and_wait() {
             if has_ended {
-                why.reason = format!("{}: {}", why.reason, outcome.ended);
+                failure.reason = format!("{}: {}", failure.reason, outcome.ended);
             }
-            why.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
+            failure.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);
         }
-        why
+        failure
     }
 
     /// Stops the target and checks how it ended.
-    fn stop_server(self, done: &mut RunReport) -> StageResult<()> {
+    fn stop_server(self, report: &mut RunReport) -> StageResult<()> {
         let has_ended = self.service.has_ended();
-        // Proofs at exit need its output after it has ended.
+        // Proofs at exit need the output of the target after it has ended.
         let (output, port, site) = (self.output.clone(), self.port, self.site);
         let (assignment, started, url) = (self.assignment, self.started, self.url.clone());
         let outcome = self
@@ -265,17 +268,19 @@ impl<'a> ServerLifecycle<'a> {
                 ..stage_failure(RunStage::Alive, reason)
             });
         }
-        figures::add_shutdown_metrics(&outcome, done);
-        let evidence = ProofSources {
+        figures::add_shutdown_metrics(&outcome, report);
+        let sources = ProofSources {
             output: &output,
             directory: &assignment.target.directory,
             since: started,
             clock: WaitClock::REAL,
             ask: &|_| Err(format!("'{url}' has ended")),
         };
-        proof::check_proofs(&assignment.proofs, true, &evidence).map_err(|why| StageFailure {
-            stderr_tail: tail(),
-            ..why
+        proof::check_proofs(&assignment.proofs, true, &sources).map_err(|failure| {
+            StageFailure {
+                stderr_tail: tail(),
+                ..failure
+            }
         })?;
         let was_killed = outcome.shutdown.is_some_and(|shutdown| shutdown.was_killed);
         if was_killed {
@@ -292,7 +297,7 @@ impl<'a> ServerLifecycle<'a> {
         if site
             .listen_addresses(port)
             .iter()
-            .any(|place| describe_listeners(place).is_some())
+            .any(|address| describe_listeners(address).is_some())
         {
             let reason = format!("port {port} is still in use");
             return Err(stage_failure(RunStage::Stop, reason));
@@ -308,13 +313,13 @@ pub(super) fn pick_port(
     ports: Option<(u16, u16)>,
     site: &RunSite<'_>,
 ) -> StageResult<u16> {
-    let holder = |port: u16| {
+    let find_holder = |port: u16| {
         site.listen_addresses(port)
             .iter()
             .find_map(describe_listeners)
     };
     match (port, ports) {
-        (Some(port), _) => match holder(port) {
+        (Some(port), _) => match find_holder(port) {
             None => Ok(port),
             Some(names) => {
                 let reason = format!("{port} is already in use by {names}");
@@ -322,20 +327,21 @@ pub(super) fn pick_port(
             }
         },
         (None, None) => {
-            let failed = |error| stage_failure(RunStage::Port, format!("no port is free: {error}"));
-            free_port(site.host()).map_err(failed)
+            let port_failure =
+                |error| stage_failure(RunStage::Port, format!("no port is free: {error}"));
+            free_port(site.host()).map_err(port_failure)
         }
         (None, Some((first, last))) => {
             // Concurrent runs start at different ports, so that they do not race for the same one.
             let count = u32::from(last - first) + 1;
             let begin = std::process::id() % count;
-            let nth = |at: u32| first + ((begin + at) % count) as u16;
+            let port_at = |offset: u32| first + ((begin + offset) % count) as u16;
             let is_free = |port: &u16| TcpListener::bind((site.host(), *port)).is_ok();
-            let free = (0..count)
-                .map(nth)
-                .find(|port| holder(*port).is_none() && is_free(port));
+            let unused_port = (0..count)
+                .map(port_at)
+                .find(|port| find_holder(*port).is_none() && is_free(port));
             let reason = || format!("none of {first}-{last} is free");
-            free.ok_or_else(|| stage_failure(RunStage::Port, reason()))
+            unused_port.ok_or_else(|| stage_failure(RunStage::Port, reason()))
         }
     }
 }
@@ -350,17 +356,17 @@ pub(super) fn find_listener(
         None => format!("nothing listens on port {port}"),
         Some(host) => format!("nothing listens on {}", SocketAddr::new(host, port)),
     };
-    let mut why = ReadinessFailure::NotYet(nobody);
-    for place in site.listen_addresses(port) {
-        match (find_listener_owner(&place, pid), place) {
+    let mut failure = ReadinessFailure::NotYet(nobody);
+    for address in site.listen_addresses(port) {
+        match (find_listener_owner(&address, pid), address) {
             (ListenerOwner::Own, ServerAddress::Internet(address)) => return Ok(address),
-            (ListenerOwner::Stranger(who), _) => {
-                why = ReadinessFailure::Never(format!(
-                    "port {port} belongs to {who}, which the target did not start"
+            (ListenerOwner::Stranger(owner), _) => {
+                failure = ReadinessFailure::Never(format!(
+                    "port {port} belongs to {owner}, which the target did not start"
                 ));
             }
             _ => {}
         }
     }
-    Err(why)
+    Err(failure)
 }

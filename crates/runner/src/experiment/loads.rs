@@ -1,5 +1,5 @@
-//! Loads of runs: the warm-up load, the measured load, and the short form, which does what
-//! `speedwell load` does, including its own server if it has one.
+//! Loads of runs: the warm-up load, the measured load, and the short form of an experiment, which
+//! does what `speedwell load` does, including its own server if it has one.
 //!
 //! Decides which metrics of a load the run gets, and when a load has failed. Start at [`send_load`]
 //! for the short form, at [`ServerLifecycle::warm_up`] for a server.
@@ -32,7 +32,7 @@ pub fn send_load(
     spec: &LoadSpec,
     pin: Option<CpuSet>,
     seed: u64,
-    done: &mut RunReport,
+    report: &mut RunReport,
 ) -> StageResult<()> {
     let port = pick_port(None, None, &RunSite::default())?;
     let spec = spec
@@ -47,25 +47,25 @@ pub fn send_load(
         None => RunStage::Verify,
     };
     let mut notes = Vec::new();
-    let mut tell = |notice: LoadNotice| match notice {
+    let mut notify = |notice: LoadNotice| match notice {
         LoadNotice::Served => stage = RunStage::Verify,
         LoadNotice::Probed(..) => stage = RunStage::Load,
         LoadNotice::Warning(warning) => notes.push(warning.to_owned()),
         LoadNotice::Standing(_) => {}
     };
-    let sent = match spec.client {
-        LoadClient::Builtin => run_load_with_server(server, &spec, seed, &mut tell)
+    let result = match spec.client {
+        LoadClient::Builtin => run_load_with_server(server, &spec, seed, &mut notify)
             .map(|load| LoadOutcome::ByUs(Box::new(load))),
-        _ => load_with_tool_beside(server, &spec, seed, &mut tell)
+        _ => load_with_tool_beside(server, &spec, seed, &mut notify)
             .map(|session| LoadOutcome::ByTool(session.map(Box::new))),
     };
-    done.performed.notes.extend(notes);
-    match sent.map_err(|error| load_failure(stage, &error))? {
-        LoadOutcome::ByUs(load) => record_load(&load, done),
+    report.performed.notes.extend(notes);
+    match result.map_err(|error| load_failure(stage, &error))? {
+        LoadOutcome::ByUs(load) => record_load(&load, report),
         LoadOutcome::ByTool(None) => Err(stage_failure(RunStage::Load, "interrupted")),
         LoadOutcome::ByTool(Some(session)) => {
             check_tool_errors(&session)?;
-            add_load_metrics(&session, done)
+            add_load_metrics(&session, report)
         }
     }
 }
@@ -91,19 +91,19 @@ fn server_spec(target: &TargetProgram, line: &str, port: u16, pin: Option<CpuSet
 
 /// Puts the reason on one line; hints and the server's last output follow as stderr.
 fn load_failure(stage: RunStage, error: &anyhow::Error) -> StageFailure {
-    let texts: Vec<String> = error.chain().map(ToString::to_string).collect();
-    let first = |text: &String| text.lines().next().unwrap_or_default().to_owned();
-    let reasons: Vec<String> = texts.iter().map(first).collect();
-    let others = texts.iter().flat_map(|text| text.lines().skip(1));
+    let messages: Vec<String> = error.chain().map(ToString::to_string).collect();
+    let first = |message: &String| message.lines().next().unwrap_or_default().to_owned();
+    let reasons: Vec<String> = messages.iter().map(first).collect();
+    let other_lines = messages.iter().flat_map(|message| message.lines().skip(1));
     StageFailure {
         stage,
         reason: reasons.join(": "),
-        stderr_tail: others.collect::<Vec<_>>().join("\n"),
+        stderr_tail: other_lines.collect::<Vec<_>>().join("\n"),
     }
 }
 
 /// Rejects a load that did not complete or that had failed requests.
-fn record_load(load: &LoadRun, done: &mut RunReport) -> StageResult<()> {
+fn record_load(load: &LoadRun, report: &mut RunReport) -> StageResult<()> {
     if process::is_interrupt_requested() {
         return Err(stage_failure(RunStage::Load, "interrupted"));
     }
@@ -120,45 +120,45 @@ fn record_load(load: &LoadRun, done: &mut RunReport) -> StageResult<()> {
     }
     check_no_failures(load)?;
     let session = load_session(load).map_err(|error| load_failure(RunStage::Figures, &error))?;
-    add_load_metrics(&session, done)?;
-    add_own_server_metrics(load, done);
+    add_load_metrics(&session, report)?;
+    add_own_server_metrics(load, report);
     Ok(())
 }
 
 /// Adds the metrics of a load: its rate first, then all others.
-fn add_load_metrics(session: &Session, done: &mut RunReport) -> StageResult<()> {
-    let missing = |what: &str| stage_failure(RunStage::Figures, what);
+fn add_load_metrics(session: &Session, report: &mut RunReport) -> StageResult<()> {
+    let figures_failure = |reason: &str| stage_failure(RunStage::Figures, reason);
     if let Some(failure) = session.failures.first() {
-        return Err(missing(&failure.cause.to_string()));
+        return Err(figures_failure(&failure.cause.to_string()));
     }
     let run = session
         .runs
         .first()
-        .ok_or_else(|| missing("nothing was measured"))?;
+        .ok_or_else(|| figures_failure("nothing was measured"))?;
     let is_rate = |name: &str| RATE_METRICS.contains(&name);
     let mut rate = run
         .samples
         .iter()
         .find(|sample| is_rate(&sample.metric))
-        .ok_or_else(|| missing("the results have no throughput"))?
+        .ok_or_else(|| figures_failure("the results have no throughput"))?
         .clone();
     let elapsed_ns = rate.elapsed_ns.unwrap_or(run.wall_ns);
-    let counted = rate.value * elapsed_ns as f64 / 1e9;
-    rate.iterations = Some(rate.iterations.unwrap_or(counted).round());
+    let request_count = rate.value * elapsed_ns as f64 / 1e9;
+    rate.iterations = Some(rate.iterations.unwrap_or(request_count).round());
     rate.elapsed_ns = Some(elapsed_ns);
-    done.performed.add_sample(Metric::throughput(), &rate);
+    report.performed.add_sample(Metric::throughput(), &rate);
     for sample in run.samples.iter().filter(|s| !is_rate(&s.metric)) {
         if let Some(metric) = session.metric(&sample.metric) {
-            done.performed.add_metric(metric.clone(), sample.value);
+            report.performed.add_metric(metric.clone(), sample.value);
         }
     }
-    done.performed.notes.extend(run.notes.iter().cloned());
+    report.performed.notes.extend(run.notes.iter().cloned());
     Ok(())
 }
 
 /// Adds metrics of our own server: startup time, and processor time per request, which varies less
 /// than any wall time on a busy machine.
-fn add_own_server_metrics(load: &LoadRun, done: &mut RunReport) {
+fn add_own_server_metrics(load: &LoadRun, report: &mut RunReport) {
     let Some(server) = &load.server else {
         return;
     };
@@ -171,7 +171,7 @@ fn add_own_server_metrics(load: &LoadRun, done: &mut RunReport) {
     for (name, value) in figures {
         if let Some(value) = value {
             let metric = Metric::new(name, "ns", MetricDirection::Lower);
-            done.performed.add_metric(metric, value);
+            report.performed.add_metric(metric, value);
         }
     }
 }
@@ -187,7 +187,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 impl ServerLifecycle<'_> {
     /// Sends the warm-up load, always with the built-in generator.
-    pub(super) fn warm_up(&self, done: &mut RunReport) -> StageResult<()> {
+    pub(super) fn warm_up(&self, report: &mut RunReport) -> StageResult<()> {
         let traffic = &self.serving.load;
         let spec = LoadSpec {
             client: LoadClient::Builtin,
@@ -220,7 +220,7 @@ impl ServerLifecycle<'_> {
         if let Some(ms) = limit_ms
             && run.measured.elapsed_ns >= ms * 1_000_000
         {
-            done.performed.notes.push(format!(
+            report.performed.notes.push(format!(
                 "The server did not become steady within the {} s of warm-up.",
                 ms as f64 / 1e3
             ));
@@ -229,7 +229,7 @@ impl ServerLifecycle<'_> {
     }
 
     pub(super) fn measure_load(&self) -> StageResult<(Session, Option<LoadRun>)> {
-        let failed = |error: anyhow::Error| stage_failure(RunStage::Load, format!("{error:#}"));
+        let load_error = |error: anyhow::Error| stage_failure(RunStage::Load, format!("{error:#}"));
         let spec = self.load_spec();
         if spec.client != LoadClient::Builtin {
             let spec = LoadSpec {
@@ -237,12 +237,12 @@ impl ServerLifecycle<'_> {
                 ..spec
             };
             let session = load_with_tool(&spec, self.seed, &mut |_| ())
-                .map_err(failed)?
+                .map_err(load_error)?
                 .ok_or_else(|| stage_failure(RunStage::Load, "interrupted"))?;
             return Ok((session, None));
         }
         let run = self.send_builtin(RunStage::Load, &spec)?;
-        Ok((load_session(&run).map_err(failed)?, Some(run)))
+        Ok((load_session(&run).map_err(load_error)?, Some(run)))
     }
 
     /// The load, addressed to this server. Expects the statuses of the verification, unless that
@@ -259,27 +259,27 @@ impl ServerLifecycle<'_> {
     }
 
     fn send_builtin(&self, stage: RunStage, spec: &LoadSpec) -> StageResult<LoadRun> {
-        let failed = |error: anyhow::Error| stage_failure(stage, format!("{error:#}"));
-        let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+        let load_error = |error: anyhow::Error| stage_failure(stage, format!("{error:#}"));
+        let (stop, is_done) = (AtomicBool::new(false), AtomicBool::new(false));
         let service = &self.service;
-        let sent = std::thread::scope(|scope| {
+        let result = std::thread::scope(|scope| {
             scope.spawn(|| {
-                while !over.load(Ordering::Relaxed) {
+                while !is_done.load(Ordering::Relaxed) {
                     if process::is_interrupt_requested() || service.has_ended() {
                         stop.store(true, Ordering::Relaxed);
                     }
                     std::thread::sleep(POLL_INTERVAL);
                 }
             });
-            let to = self.ready.address;
-            let sent = self.site.sender.send(spec, self.seed, to, &stop);
-            over.store(true, Ordering::Relaxed);
-            sent
+            let address = self.ready.address;
+            let result = self.site.sender.send(spec, self.seed, address, &stop);
+            is_done.store(true, Ordering::Relaxed);
+            result
         });
-        if sent.is_err() && self.service.has_ended() {
+        if result.is_err() && self.service.has_ended() {
             return Err(stage_failure(stage, "it ended during the load"));
         }
-        let run = sent.map_err(failed)?;
+        let run = result.map_err(load_error)?;
         let has_ended = if run.measured.has_lost_server() {
             self.service.is_dying()
         } else {
@@ -304,8 +304,8 @@ impl ServerLifecycle<'_> {
         check_no_failures(load)?;
         let counts = &load.measured.totals.outcomes;
         match self.serving.load.spec.count {
-            Some(wanted) if counts.succeeded() != wanted => {
-                let reason = format!("{} requests instead of {wanted}", counts.succeeded());
+            Some(requested) if counts.succeeded() != requested => {
+                let reason = format!("{} requests instead of {requested}", counts.succeeded());
                 Err(stage_failure(RunStage::Served, reason))
             }
             _ if counts.succeeded() == 0 => {

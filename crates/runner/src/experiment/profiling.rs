@@ -14,18 +14,18 @@ use std::time::Duration;
 /// Profiles one run with the requested tool.
 pub struct RunProfiler {
     recorder: ProfileRecorder,
-    wanted: ProfilingOptions,
+    options: ProfilingOptions,
 }
 
 impl RunProfiler {
     /// Returns the requested profiler, if any.
     pub fn from_request(profiling: Option<&ProfilingOptions>) -> Option<RunProfiler> {
-        profiling.map(|wanted| RunProfiler {
-            recorder: match wanted.tool {
+        profiling.map(|options| RunProfiler {
+            recorder: match options.tool {
                 ProfilingTool::Auto | ProfilingTool::Perf => ProfileRecorder::new(),
                 ProfilingTool::V8 => ProfileRecorder::without_perf("the tool is 'v8'"),
             },
-            wanted: *wanted,
+            options: *options,
         })
     }
 
@@ -37,22 +37,26 @@ impl RunProfiler {
         &self,
         spec: ProcessSpec,
         output: &mut dyn ChildConversation,
-        done: &mut RunReport,
+        report: &mut RunReport,
     ) -> StageResult<ProcessOutcome> {
-        let failed = |error: anyhow::Error| stage_failure(RunStage::Profile, format!("{error:#}"));
-        let tool = self.recorder.select_tool(&spec.program).map_err(failed)?;
-        if tool == RecordingTool::V8 && self.wanted.tool == ProfilingTool::Perf {
+        let profile_failure =
+            |error: anyhow::Error| stage_failure(RunStage::Profile, format!("{error:#}"));
+        let tool = self
+            .recorder
+            .select_tool(&spec.program)
+            .map_err(profile_failure)?;
+        if tool == RecordingTool::V8 && self.options.tool == ProfilingTool::Perf {
             // For any other program, the recorder says why perf is unavailable.
             self.recorder
                 .select_tool(Path::new("perf"))
-                .map_err(failed)?;
+                .map_err(profile_failure)?;
         }
-        let recorded = self
+        let profiled_run = self
             .recorder
             .record_while(spec, Duration::ZERO, output)
-            .map_err(failed)?;
-        done.profile = Some(recorded.profile);
-        Ok(recorded.outcome)
+            .map_err(profile_failure)?;
+        report.profile = Some(profiled_run.profile);
+        Ok(profiled_run.outcome)
     }
 
     /// Prepares a server for recording before it starts.
@@ -70,15 +74,15 @@ impl RunProfiler {
         home: &Path,
         is_warm: bool,
     ) -> StageResult<Option<ActiveRecording>> {
-        if is_warm != self.wanted.after_warmup {
+        if is_warm != self.options.after_warmup {
             return Ok(None);
         }
-        if self.wanted.tool == ProfilingTool::V8 {
+        if self.options.tool == ProfilingTool::V8 {
             let reason = "V8's profiler records programs that end by themselves; a server is recorded by perf only";
             return Err(stage_failure(RunStage::Profile, reason));
         }
-        let attached = self.recorder.attach(service.pid(), home);
-        attached
+        let recording = self.recorder.attach(service.pid(), home);
+        recording
             .map(Some)
             .map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))
     }
@@ -88,9 +92,9 @@ impl RunProfiler {
 ///
 /// # Errors
 /// Fails if nothing was recorded.
-pub fn save_profile(recording: FinishedRecording, done: &mut RunReport) -> StageResult<()> {
+pub fn save_profile(recording: FinishedRecording, report: &mut RunReport) -> StageResult<()> {
     let profile = recording.read_profile();
-    done.profile =
+    report.profile =
         Some(profile.map_err(|error| stage_failure(RunStage::Profile, format!("{error:#}")))?);
     Ok(())
 }

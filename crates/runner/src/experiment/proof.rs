@@ -38,38 +38,41 @@ pub struct ProofSources<'a> {
 pub fn check_proofs(
     proofs: &[VariantProof],
     at_exit: bool,
-    evidence: &ProofSources,
+    sources: &ProofSources,
 ) -> StageResult<()> {
     let stage = if at_exit {
         RunStage::ProofAtExit
     } else {
         RunStage::Proof
     };
-    let until = evidence.clock.now() + PROOF_TIMEOUT;
+    let deadline = sources.clock.now() + PROOF_TIMEOUT;
     for proof in proofs.iter().filter(|proof| proof.at_exit == at_exit) {
         let pattern = Regex::new(&proof.pattern)
             .map_err(|error| stage_failure(stage, format!("'{}': {error}", proof.pattern)))?;
         loop {
-            let why = match read_place(&proof.place, evidence) {
+            let problem = match read_source(&proof.place, sources) {
                 Ok(text) if pattern.is_match(&text) => break,
-                Ok(_) => format!("nothing in {} matches", describe_place(&proof.place)),
-                Err(why) => format!(
-                    "cannot read {} ({why}), which must match",
-                    describe_place(&proof.place)
+                Ok(_) => format!("nothing in {} matches", describe_source(&proof.place)),
+                Err(problem) => format!(
+                    "cannot read {} ({problem}), which must match",
+                    describe_source(&proof.place)
                 ),
             };
-            if at_exit || evidence.clock.now() > until {
-                let reason = format!("{why} '{}': the variant did not take effect", proof.pattern);
+            if at_exit || sources.clock.now() > deadline {
+                let reason = format!(
+                    "{problem} '{}': the variant did not take effect",
+                    proof.pattern
+                );
                 return Err(stage_failure(stage, reason));
             }
-            evidence.clock.wait(POLL_INTERVAL);
+            sources.clock.wait(POLL_INTERVAL);
         }
     }
     Ok(())
 }
 
-fn describe_place(place: &ProofSource) -> String {
-    match place {
+fn describe_source(source: &ProofSource) -> String {
+    match source {
         ProofSource::Stdout => "its stdout".to_owned(),
         ProofSource::Stderr => "its stderr".to_owned(),
         ProofSource::File(file) => format!("the file '{}'", file.display()),
@@ -77,22 +80,22 @@ fn describe_place(place: &ProofSource) -> String {
     }
 }
 
-fn read_place(place: &ProofSource, evidence: &ProofSources) -> Result<String, String> {
-    match place {
-        ProofSource::Stdout => Ok(evidence.output.stream_text(OutputStream::Stdout)),
-        ProofSource::Stderr => Ok(evidence.output.stream_text(OutputStream::Stderr)),
-        ProofSource::File(file) => read_fresh_file(&evidence.directory.join(file), evidence.since),
-        ProofSource::Http(path) => (evidence.ask)(path),
+fn read_source(source: &ProofSource, sources: &ProofSources) -> Result<String, String> {
+    match source {
+        ProofSource::Stdout => Ok(sources.output.stream_text(OutputStream::Stdout)),
+        ProofSource::Stderr => Ok(sources.output.stream_text(OutputStream::Stderr)),
+        ProofSource::File(file) => read_fresh_file(&sources.directory.join(file), sources.since),
+        ProofSource::Http(path) => (sources.ask)(path),
     }
 }
 
 /// Reads a file if it was written after `since`.
 fn read_fresh_file(file: &Path, since: SystemTime) -> Result<String, String> {
-    let written = std::fs::metadata(file)
-        .and_then(|about| about.modified())
+    let modified = std::fs::metadata(file)
+        .and_then(|metadata| metadata.modified())
         .map_err(|error| error.to_string())?;
     // File timestamps are coarser than the system clock.
-    if written + Duration::from_millis(20) < since {
+    if modified + Duration::from_millis(20) < since {
         return Err("it is older than the run".to_owned());
     }
     std::fs::read_to_string(file).map_err(|error| error.to_string())
@@ -113,44 +116,47 @@ struct OutputBuffer {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
     /// Start of the current line in each stream.
-    begun: [usize; 2],
+    line_starts: [usize; 2],
     marks: BTreeMap<String, Instant>,
 }
 
 impl CapturedOutput {
     /// Returns the captured text of one stream.
     pub fn stream_text(&self, stream: OutputStream) -> String {
-        let written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let bytes = match stream {
-            OutputStream::Stdout => &written.stdout,
-            OutputStream::Stderr => &written.stderr,
+            OutputStream::Stdout => &buffer.stdout,
+            OutputStream::Stderr => &buffer.stderr,
         };
         String::from_utf8_lossy(bytes).into_owned()
     }
 
     /// Returns when the first line of a mark arrived.
     pub fn mark_time(&self, name: &str) -> Option<Instant> {
-        let written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        written.marks.get(name).copied()
+        let buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        buffer.marks.get(name).copied()
     }
 }
 
 impl OutputBuffer {
     fn push(&mut self, stream: OutputStream, bytes: &[u8]) {
         let now = Instant::now();
-        let (kept, begun) = match stream {
-            OutputStream::Stdout => (&mut self.stdout, &mut self.begun[0]),
-            OutputStream::Stderr => (&mut self.stderr, &mut self.begun[1]),
+        let (captured, line_start) = match stream {
+            OutputStream::Stdout => (&mut self.stdout, &mut self.line_starts[0]),
+            OutputStream::Stderr => (&mut self.stderr, &mut self.line_starts[1]),
         };
-        let room = MAX_SEARCHED_BYTES.saturating_sub(kept.len());
-        kept.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        while let Some(length) = kept[*begun..].iter().position(|&byte| byte == b'\n') {
-            let line = String::from_utf8_lossy(&kept[*begun..*begun + length]);
+        let room = MAX_SEARCHED_BYTES.saturating_sub(captured.len());
+        captured.extend_from_slice(&bytes[..bytes.len().min(room)]);
+        while let Some(length) = captured[*line_start..]
+            .iter()
+            .position(|&byte| byte == b'\n')
+        {
+            let line = String::from_utf8_lossy(&captured[*line_start..*line_start + length]);
             if let Some(name) = line.strip_prefix(MARK_PREFIX) {
                 let mark = name.split_whitespace().next().unwrap_or_default();
                 self.marks.entry(mark.to_owned()).or_insert(now);
             }
-            *begun += length + 1;
+            *line_start += length + 1;
         }
     }
 }
@@ -161,8 +167,8 @@ impl ChildConversation for CapturedOutput {
     }
 
     fn observe_output(&mut self, stream: OutputStream, bytes: &[u8]) {
-        let mut written = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        written.push(stream, bytes);
+        let mut buffer = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        buffer.push(stream, bytes);
     }
 }
 

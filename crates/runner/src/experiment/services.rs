@@ -34,38 +34,40 @@ impl RunningService {
     /// # Errors
     /// Returns the stage that failed.
     pub fn start(
-        own: &BackingService,
+        definition: &BackingService,
         site: &RunSite<'_>,
         ports: Option<(u16, u16)>,
     ) -> StageResult<RunningService> {
         let port = pick_port(None, ports, site)?;
         let host = site.host().to_string();
-        let blanks = [("host".to_owned(), host.clone()), port_blank(port)];
-        let mut spec =
-            target::target_spec(&own.program.clone().fill_placeholders(&blanks), Some(port));
-        spec.shutdown = target::shutdown(&own.stop);
+        let placeholders = [("host".to_owned(), host.clone()), port_placeholder(port)];
+        let mut spec = target::target_spec(
+            &definition.program.clone().fill_placeholders(&placeholders),
+            Some(port),
+        );
+        spec.shutdown = target::shutdown(&definition.stop);
         spec.limit = UNLIMITED;
-        let asked = own.ready.as_ref().map(|words| ProcessSpec {
+        let ready_spec = definition.ready.as_ref().map(|command| ProcessSpec {
             limit: READY_COMMAND_TIMEOUT,
-            ..ready_command(&spec, words, &blanks)
+            ..ready_command(&spec, command, &placeholders)
         });
         let program = spec.program.display().to_string();
         let begin = Instant::now();
         let service = ServiceProcess::start(spec)
             .map_err(|error| stage_failure(RunStage::Start, format!("'{program}': {error}")))?;
-        let limit = Duration::from_millis(own.within_ms);
-        let found = wait_until_ready(&service, begin, limit, || match &asked {
+        let limit = Duration::from_millis(definition.within_ms);
+        let result = wait_until_ready(&service, begin, limit, || match &ready_spec {
             Some(spec) => run_ready_command(spec),
             None => find_listener(site, port, service.pid()).map(drop),
         });
-        match found {
+        match result {
             Ok(_) => Ok(RunningService {
-                name: own.name.clone(),
+                name: definition.name.clone(),
                 service,
                 host,
                 port,
             }),
-            Err(why) => Err(stop_unready(service, &why, limit)),
+            Err(failure) => Err(stop_unready(service, &failure, limit)),
         }
     }
 
@@ -97,13 +99,13 @@ impl RunningService {
     ///
     /// # Errors
     /// Fails if it had to be killed.
-    pub fn stop(self, done: &mut RunReport) -> StageResult<()> {
+    pub fn stop(self, report: &mut RunReport) -> StageResult<()> {
         let outcome = self
             .service
             .stop_and_wait()
             .map_err(|error| stage_failure(RunStage::Stop, error.to_string()))?;
-        done.performed.notes.extend(outcome.describe_leftovers());
-        if outcome.shutdown.is_some_and(|own| own.was_killed) {
+        report.performed.notes.extend(outcome.describe_leftovers());
+        if outcome.shutdown.is_some_and(|shutdown| shutdown.was_killed) {
             let reason = "it did not stop when requested and was killed";
             return Err(StageFailure {
                 stderr_tail: outcome.stderr.last_lines(TAIL_LINES),
@@ -115,27 +117,30 @@ impl RunningService {
 }
 
 /// Attributes a failure to a service.
-fn name_service(name: &str, why: StageFailure) -> StageFailure {
+fn name_service(name: &str, failure: StageFailure) -> StageFailure {
     StageFailure {
-        reason: format!("service '{name}': {}", why.reason),
-        ..why
+        reason: format!("service '{name}': {}", failure.reason),
+        ..failure
     }
 }
 
 /// Starts services in order, since later ones may need earlier ones. Adds the address of each to
-/// `blanks`.
+/// `placeholders`.
 pub(super) fn start_all(
     services: &[BackingService],
     site: &RunSite<'_>,
     ports: Option<(u16, u16)>,
-    blanks: &mut Vec<PlaceholderValue>,
+    placeholders: &mut Vec<PlaceholderValue>,
 ) -> StageResult<Vec<RunningService>> {
     let mut started = Vec::new();
     for service in services {
-        let running: RunningService =
-            RunningService::start(&service.clone().fill_placeholders(blanks), site, ports)
-                .map_err(|why| name_service(&service.name, why))?;
-        blanks.extend(running.placeholders());
+        let running: RunningService = RunningService::start(
+            &service.clone().fill_placeholders(placeholders),
+            site,
+            ports,
+        )
+        .map_err(|failure| name_service(&service.name, failure))?;
+        placeholders.extend(running.placeholders());
         started.push(running);
     }
     Ok(started)
@@ -143,18 +148,26 @@ pub(super) fn start_all(
 
 /// Returns the failure of the first service that has ended by itself.
 pub(super) fn find_lost_service(services: &[RunningService]) -> Option<StageFailure> {
-    let lost = |own: &RunningService| own.find_failure().map(|why| name_service(own.name(), why));
-    services.iter().find_map(lost)
+    let named_failure = |service: &RunningService| {
+        service
+            .find_failure()
+            .map(|failure| name_service(service.name(), failure))
+    };
+    services.iter().find_map(named_failure)
 }
 
 /// Stops services in reverse order.
-pub(super) fn stop_all(services: Vec<RunningService>, done: &mut RunReport) -> StageResult<()> {
-    let mut stopped = Ok(());
-    for own in services.into_iter().rev() {
-        let name = own.name().to_owned();
-        stopped = stopped.and(own.stop(done).map_err(|why| name_service(&name, why)));
+pub(super) fn stop_all(services: Vec<RunningService>, report: &mut RunReport) -> StageResult<()> {
+    let mut result = Ok(());
+    for service in services.into_iter().rev() {
+        let name = service.name().to_owned();
+        result = result.and(
+            service
+                .stop(report)
+                .map_err(|failure| name_service(&name, failure)),
+        );
     }
-    stopped
+    result
 }
 
 /// Runs services on this machine until an interrupt tells the process to stop them. Calls `ready`
@@ -163,71 +176,75 @@ pub(super) fn stop_all(services: Vec<RunningService>, done: &mut RunReport) -> S
 /// # Errors
 /// Returns the stage that failed, or fails if a service ended by itself.
 pub fn run_shared_services(
-    keeping: &ScopedServices,
+    scope: &ScopedServices,
     ready: &mut dyn FnMut(&[PlaceholderValue]),
-    done: &mut RunReport,
+    report: &mut RunReport,
 ) -> StageResult<()> {
     let site = RunSite::default();
-    let mut blanks = site.placeholders();
-    blanks.extend_from_slice(&keeping.kept);
-    let known = blanks.len();
-    let services = start_all(&keeping.services, &site, keeping.ports, &mut blanks)?;
-    ready(&blanks[known..]);
-    let ended = wait_for_loss(|| find_lost_service(&services));
-    let stopped = stop_all(services, done);
-    ended.and(stopped)
+    let mut placeholders = site.placeholders();
+    placeholders.extend_from_slice(&scope.kept);
+    let known_count = placeholders.len();
+    let services = start_all(&scope.services, &site, scope.ports, &mut placeholders)?;
+    ready(&placeholders[known_count..]);
+    let result = wait_for_loss(|| find_lost_service(&services));
+    let stop_result = stop_all(services, report);
+    result.and(stop_result)
 }
 
 /// Waits until the process is interrupted or something is lost.
 ///
 /// # Errors
-/// Returns the failure from `lost`.
-pub fn wait_for_loss(lost: impl Fn() -> Option<StageFailure>) -> StageResult<()> {
+/// Returns the failure from `find_loss`.
+pub fn wait_for_loss(find_loss: impl Fn() -> Option<StageFailure>) -> StageResult<()> {
     while !process::is_interrupt_requested() {
-        if let Some(why) = lost() {
-            return Err(why);
+        if let Some(failure) = find_loss() {
+            return Err(failure);
         }
         thread::sleep(POLL_INTERVAL);
     }
     Ok(())
 }
 
-fn port_blank(port: u16) -> PlaceholderValue {
+fn port_placeholder(port: u16) -> PlaceholderValue {
     ("port".to_owned(), port.to_string())
 }
 
 /// Builds a command with the directory and environment of the service.
-fn ready_command(like: &ProcessSpec, words: &[String], blanks: &[PlaceholderValue]) -> ProcessSpec {
-    let mut filled = words.iter().map(|word| fill_text(word, blanks));
-    let mut spec = ProcessSpec::new(filled.next().unwrap_or_default()).args(filled);
-    spec.directory.clone_from(&like.directory);
-    spec.environment.clone_from(&like.environment);
-    spec.unset.clone_from(&like.unset);
+fn ready_command(
+    service_spec: &ProcessSpec,
+    command: &[String],
+    placeholders: &[PlaceholderValue],
+) -> ProcessSpec {
+    let mut filled_parts = command.iter().map(|part| fill_text(part, placeholders));
+    let mut spec = ProcessSpec::new(filled_parts.next().unwrap_or_default()).args(filled_parts);
+    spec.directory.clone_from(&service_spec.directory);
+    spec.environment.clone_from(&service_spec.environment);
+    spec.unset.clone_from(&service_spec.unset);
     spec
 }
 
-fn run_ready_command(question: &ProcessSpec) -> Result<(), ReadinessFailure> {
-    let program = question.program.display();
-    let outcome = process::run_child(question, &mut ())
+fn run_ready_command(spec: &ProcessSpec) -> Result<(), ReadinessFailure> {
+    let program = spec.program.display();
+    let outcome = process::run_child(spec, &mut ())
         .map_err(|error| ReadinessFailure::Never(format!("cannot start '{program}': {error}")))?;
     match outcome.ended {
         ProcessEnd::Exit(0) => Ok(()),
         _ => {
-            let said = outcome.stderr.last_lines(1);
+            let last_line = outcome.stderr.last_lines(1);
             Err(ReadinessFailure::NotYet(format!(
-                "'{program}': {} {said}",
+                "'{program}': {} {last_line}",
                 outcome.ended
             )))
         }
     }
 }
 
-fn stop_unready(service: ServiceProcess, why: &StartFailure, limit: Duration) -> StageFailure {
-    let reason = why.reason(limit);
+fn stop_unready(service: ServiceProcess, cause: &StartFailure, limit: Duration) -> StageFailure {
+    let reason = cause.reason(limit);
     let outcome = service.stop_and_wait();
     let mut failure = stage_failure(RunStage::Ready, reason);
     if let Ok(outcome) = outcome {
-        if matches!(why, StartFailure::Ended) {
+        if matches!(cause, StartFailure::Ended) {
             failure.reason = format!("{}: {}", failure.reason, outcome.ended);
         }
         failure.stderr_tail = outcome.stderr.last_lines(TAIL_LINES);

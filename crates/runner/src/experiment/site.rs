@@ -12,7 +12,7 @@ use std::sync::atomic::AtomicBool;
 
 /// Sends the loads of a server.
 pub trait LoadSender: Sync {
-    /// Sends a load to the server listening at `to`, until it is complete or `stop` is set.
+    /// Sends a load to the server listening at `address`, until it is complete or `stop` is set.
     ///
     /// # Errors
     /// Fails if the load cannot be sent completely.
@@ -20,7 +20,7 @@ pub trait LoadSender: Sync {
         &self,
         spec: &LoadSpec,
         seed: u64,
-        to: SocketAddr,
+        address: SocketAddr,
         stop: &AtomicBool,
     ) -> Result<LoadRun>;
 }
@@ -34,13 +34,13 @@ impl LoadSender for LocalSender {
         &self,
         spec: &LoadSpec,
         seed: u64,
-        to: SocketAddr,
+        address: SocketAddr,
         stop: &AtomicBool,
     ) -> Result<LoadRun> {
         let mut job = load::build_job(spec, seed, LoadShare::ONLY)?;
         // A name such as 'localhost' can resolve to several addresses; use the one on which the
         // server listens.
-        job.load.target.addresses = vec![ServerAddress::Internet(to)];
+        job.load.target.addresses = vec![ServerAddress::Internet(address)];
         let measured = send_load(&job, stop, &mut |_| ())?;
         Ok(wrap_measured(&job, measured))
     }
@@ -81,12 +81,14 @@ impl RunSite<'_> {
 
     /// Addresses where a server with this port may listen.
     pub fn listen_addresses(&self, port: u16) -> Vec<ServerAddress> {
-        let usual = [
+        let loopback = [
             IpAddr::V4(Ipv4Addr::LOCALHOST),
             IpAddr::V6(Ipv6Addr::LOCALHOST),
         ];
-        let own = self.address.map_or(usual.to_vec(), |address| vec![address]);
-        let place = |ip: IpAddr| ServerAddress::Internet(SocketAddr::new(ip, port));
-        own.into_iter().map(place).collect()
+        let addresses = self
+            .address
+            .map_or(loopback.to_vec(), |address| vec![address]);
+        let server_address = |ip: IpAddr| ServerAddress::Internet(SocketAddr::new(ip, port));
+        addresses.into_iter().map(server_address).collect()
     }
 }

@@ -6,21 +6,21 @@ use speedwell_model::assignment::{EnvVarChange, TargetProgram};
 use speedwell_process::{ProcessSpec, ShutdownPolicy};
 use std::time::Duration;
 
-/// `{port}` in arguments and variables is replaced by `port`.
+/// Builds the command, with `{port}` in arguments and variables replaced with `port`.
 pub fn target_spec(target: &TargetProgram, port: Option<u16>) -> ProcessSpec {
-    let filled = |text: &String| match port {
+    let fill_port = |text: &String| match port {
         Some(port) => text.replace("{port}", &port.to_string()),
         None => text.clone(),
     };
-    let mut words = target.command.iter().map(filled);
-    let program = words.next().unwrap_or_default();
-    let mut spec = ProcessSpec::new(program).args(words);
+    let mut arguments = target.command.iter().map(fill_port);
+    let program = arguments.next().unwrap_or_default();
+    let mut spec = ProcessSpec::new(program).args(arguments);
     spec.directory = Some(target.directory.clone());
     spec.limit = Duration::from_millis(target.limit_ms);
     // The target may be a harness, too, and must not inherit this process's private channel.
     spec.unset.push("SPEEDWELL_FDS".into());
     for change in &target.environment {
-        apply_change(change, &mut spec, &filled);
+        apply_change(change, &mut spec, &fill_port);
     }
     spec
 }
@@ -33,41 +33,45 @@ pub fn shutdown(stop: &speedwell_model::assignment::StopSignal) -> ShutdownPolic
     }
 }
 
-fn apply_change(change: &EnvVarChange, spec: &mut ProcessSpec, filled: &dyn Fn(&String) -> String) {
+fn apply_change(
+    change: &EnvVarChange,
+    spec: &mut ProcessSpec,
+    fill_port: &dyn Fn(&String) -> String,
+) {
     let (name, value) = match change {
         EnvVarChange::Unset(name) => {
-            spec.environment.retain(|(known, _)| known != name);
+            spec.environment.retain(|(variable, _)| variable != name);
             spec.unset.push(name.clone());
             return;
         }
-        EnvVarChange::Set(name, value) => (name, filled(value)),
+        EnvVarChange::Set(name, value) => (name, fill_port(value)),
         EnvVarChange::Append(name, value) => {
-            let value = filled(value);
+            let value = fill_port(value);
             (
                 name,
                 join_values(name, current_value(spec, name), Some(value)),
             )
         }
         EnvVarChange::Prepend(name, value) => {
-            let value = filled(value);
+            let value = fill_port(value);
             (
                 name,
                 join_values(name, Some(value), current_value(spec, name)),
             )
         }
     };
-    spec.environment.retain(|(known, _)| known != name);
+    spec.environment.retain(|(variable, _)| variable != name);
     spec.environment.push((name.clone(), value));
 }
 
-/// Returns the value of the variable so far.
+/// Returns the value that the variable has before the change.
 fn current_value(spec: &ProcessSpec, name: &str) -> Option<String> {
     let set_value = spec
         .environment
         .iter()
-        .find(|(known, _)| known == name)
+        .find(|(variable, _)| variable == name)
         .map(|(_, value)| value.clone());
-    let is_unset = spec.unset.iter().any(|known| known == name);
+    let is_unset = spec.unset.iter().any(|variable| variable == name);
     set_value
         .or_else(|| std::env::var(name).ok().filter(|_| !is_unset))
         .filter(|value| !value.is_empty())

@@ -17,7 +17,7 @@ pub enum StartSignal {
 }
 
 impl StartSignal {
-    /// Line of the worker protocol that announces it to a generator.
+    /// Line of the worker protocol that announces the signal to a generator.
     pub(super) fn to_line(self) -> Vec<u8> {
         match self {
             StartSignal::Now => b"go\n".to_vec(),
@@ -35,7 +35,7 @@ impl StartSignal {
         }
     }
 
-    /// Waits for the moment and returns the time then, or `None` if it will never come.
+    /// Waits for the start and returns its time, or `None` if the load will never start.
     pub fn wait(self) -> Option<i64> {
         match self {
             StartSignal::Now => Some(now_ns()),
@@ -50,10 +50,10 @@ impl StartSignal {
 fn wait_until(at_ns: i64) -> i64 {
     loop {
         let now_ns = now_ns();
-        let left_ns = at_ns.saturating_sub(now_ns);
-        match u64::try_from(left_ns.saturating_sub(SPIN_NS)) {
+        let remaining_ns = at_ns.saturating_sub(now_ns);
+        match u64::try_from(remaining_ns.saturating_sub(SPIN_NS)) {
             Ok(sleep_ns @ 1..) => std::thread::sleep(Duration::from_nanos(sleep_ns)),
-            _ if left_ns <= 0 => {
+            _ if remaining_ns <= 0 => {
                 // Lets other waiters on this processor notice the moment before this generator
                 // delays them.
                 std::thread::yield_now();

@@ -61,7 +61,7 @@ pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<
     check_conflicts(spec, &url)?;
     let streams = spec.streams_per_connection();
     let pace = build_pace(spec, seed)?;
-    let (connections, most_connections) = connection_range(spec, &pace, streams)?;
+    let (connections, max_connections) = connection_range(spec, &pace, streams)?;
     let rules = connection_rules(spec);
     let threads = thread_count(spec, &pace, streams)?;
     let load = LoadConfig {
@@ -89,7 +89,7 @@ pub fn build_job(spec: &LoadSpec, seed: u64, part: LoadShare) -> anyhow::Result<
         }),
         pace,
         connections,
-        max_connections: most_connections,
+        max_connections,
         streams_per_connection: streams,
         threads,
         part,
@@ -150,7 +150,7 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
                  -c {count}, or a greater -n"
             );
         }
-        let fitting = concurrency.min(count.unwrap_or(concurrency));
+        let reduced_concurrency = concurrency.min(count.unwrap_or(concurrency));
         let think = match spec.think {
             None => ThinkTime::None,
             Some(pause) if pause.is_random => ThinkTime::Exponential {
@@ -159,7 +159,10 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
             },
             Some(pause) => ThinkTime::Fixed(saturating_nanos(pause.length)),
         };
-        return Ok(PacingModel::Closed(ClosedPace::new(fitting, think)?));
+        return Ok(PacingModel::Closed(ClosedPace::new(
+            reduced_concurrency,
+            think,
+        )?));
     }
     let mut stages = Vec::new();
     for ramp in &spec.ramp {
@@ -183,15 +186,15 @@ fn build_pace(spec: &LoadSpec, seed: u64) -> anyhow::Result<PacingModel> {
 /// Returns when the load stops. Ramps have an end of their own unless a rate follows them.
 pub fn stop_condition(spec: &LoadSpec) -> StopCondition {
     let ends_itself = !spec.ramp.is_empty() && spec.rate.is_none();
-    let usual = (spec.count.is_none() && !ends_itself).then_some(DEFAULT_DURATION);
-    let time = spec.time.or(usual);
+    let default_time = (spec.count.is_none() && !ends_itself).then_some(DEFAULT_DURATION);
+    let time = spec.time.or(default_time);
     StopCondition {
         after_requests: spec.count,
         after_ns: time.map(saturating_nanos),
     }
 }
 
-/// The same, counted from the start of the warm-up, for the live view.
+/// Like [`stop_condition`], but counted from the start of the warm-up, for the live view.
 pub fn stop_condition_with_warmup(spec: &LoadSpec) -> StopCondition {
     let stop = stop_condition(spec);
     let warmup_ns = spec.warmup.map_or(0, saturating_nanos);
@@ -219,16 +222,16 @@ fn connection_range(
             Ok((connections, connections))
         }
         PacingModel::Open(_) => {
-            let most = spec.max_connections;
-            let first = spec.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
-            if let (Some(most), Some(first)) = (most, spec.concurrency) {
+            let max_connections = spec.max_connections;
+            let initial = spec.concurrency.unwrap_or(DEFAULT_CONCURRENCY);
+            if let (Some(max_connections), Some(initial)) = (max_connections, spec.concurrency) {
                 ensure!(
-                    first <= most,
-                    "{first} initial connections are more than --max-connections {most}"
+                    initial <= max_connections,
+                    "{initial} initial connections are more than --max-connections {max_connections}"
                 );
             }
-            let limit = most.unwrap_or(DEFAULT_MAX_CONNECTIONS.max(first));
-            Ok((first.min(limit), limit))
+            let limit = max_connections.unwrap_or(DEFAULT_MAX_CONNECTIONS.max(initial));
+            Ok((initial.min(limit), limit))
         }
     }
 }
@@ -237,11 +240,11 @@ fn thread_count(spec: &LoadSpec, pace: &PacingModel, streams: u32) -> anyhow::Re
     let threads = spec.threads.unwrap_or(1);
     let processes = spec.clients.unwrap_or(1);
     if let PacingModel::Closed(closed) = pace {
-        let all = threads.saturating_mul(processes);
+        let total_threads = threads.saturating_mul(processes);
         let connections = closed.concurrency.div_ceil(streams);
         ensure!(
-            all <= connections,
-            "{connections} connections cannot be divided among {all} threads\nhint: increase \
+            total_threads <= connections,
+            "{connections} connections cannot be divided among {total_threads} threads\nhint: increase \
              --concurrency, or reduce --threads and --clients"
         );
     }
@@ -255,8 +258,8 @@ fn assign_processors(spec: &LoadSpec, part: LoadShare, threads: u32) -> anyhow::
         return Ok(Vec::new());
     };
     let mut processors = set.parse::<CpuSet>()?.cpus().to_vec();
-    let first = (part.index as usize * threads as usize) % processors.len().max(1);
-    processors.rotate_left(first);
+    let offset = (part.index as usize * threads as usize) % processors.len().max(1);
+    processors.rotate_left(offset);
     Ok(processors)
 }
 
@@ -267,7 +270,7 @@ fn request_timeout(spec: &LoadSpec) -> Option<Duration> {
 }
 
 fn connection_rules(spec: &LoadSpec) -> ConnectionRules {
-    let usual = ConnectionRules::default();
+    let defaults = ConnectionRules::default();
     let total = request_timeout(spec);
     ConnectionRules {
         max_requests: if spec.no_keepalive {
@@ -285,7 +288,7 @@ fn connection_rules(spec: &LoadSpec) -> ConnectionRules {
         batching: if spec.no_batching || spec.busy_poll {
             BatchingMode::Off
         } else {
-            usual.batching
+            defaults.batching
         },
         busy_poll: spec.busy_poll,
     }

@@ -1,5 +1,5 @@
-//! Runs one load from begin to end: starts the server, verifies one request, sends the load, and
-//! stops the server.
+//! Runs one load from beginning to end: starts the server, verifies one request, sends the load,
+//! and stops the server.
 //!
 //! Decides the order of steps, and when a load ends early. Start at [`run_load`].
 
@@ -41,8 +41,8 @@ pub struct PreparedLoad {
     /// What to send, with redirects followed.
     pub job: LoadJob,
     /// Result of the probe request.
-    pub seen: Option<ProbeFacts>,
-    /// Warnings so far for readers of the results.
+    pub probe: Option<ProbeFacts>,
+    /// Warnings for readers of the results, up to now.
     pub warnings: Vec<String>,
     server: Option<LoadServer>,
 }
@@ -51,11 +51,11 @@ impl PreparedLoad {
     /// Starts the server, if any, and verifies it.
     ///
     /// # Errors
-    /// Fails without permission, or if the server does not start, answer or succeed.
+    /// Fails if a permission is missing, or if the server does not start, respond or succeed.
     pub fn prepare(
         mut job: LoadJob,
         server: Option<ProcessSpec>,
-        tell: &mut dyn FnMut(LoadNotice),
+        notify: &mut dyn FnMut(LoadNotice),
     ) -> anyhow::Result<PreparedLoad> {
         if job.spec.rt {
             // Fails before anything is started if not permitted; the generator requests it again.
@@ -67,33 +67,33 @@ impl PreparedLoad {
             (Some(server), Some(command)) => {
                 let limit = job.spec.serve_timeout.unwrap_or(SERVER_START_TIMEOUT);
                 let server = LoadServer::start(server, command, limit, addresses, &mut warnings)?;
-                tell(LoadNotice::Served);
+                notify(LoadNotice::Served);
                 Some(server)
             }
             _ => None,
         };
-        let mut seen = None;
+        let mut probe = None;
         warnings.extend(target::drop_unreachable(&mut job.load));
         if !job.spec.no_verify {
-            let (settled, found) = verify::verify_target(job)?;
-            job = settled;
-            if !found.redirected_from.is_empty() {
+            let (verified_job, probe_result) = verify::verify_target(job)?;
+            job = verified_job;
+            if !probe_result.redirected_from.is_empty() {
                 warnings.extend(target::drop_unreachable(&mut job.load));
             }
-            let facts = facts::probe_facts(&found);
-            tell(LoadNotice::Probed(
+            let facts = facts::probe_facts(&probe_result);
+            notify(LoadNotice::Probed(
                 &job.url,
                 &facts,
                 facts::protocol_name(&job.load),
             ));
-            seen = Some(facts);
+            probe = Some(facts);
         }
         if let Some(server) = &mut server {
             server.start_counting();
         }
         Ok(PreparedLoad {
             job,
-            seen,
+            probe,
             warnings,
             server,
         })
@@ -115,9 +115,9 @@ impl PreparedLoad {
 pub fn run_load(
     spec: &LoadSpec,
     seed: u64,
-    tell: &mut dyn FnMut(LoadNotice),
+    notify: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<LoadRun> {
-    run_load_with_server(server_of(spec), spec, seed, tell)
+    run_load_with_server(server_of(spec), spec, seed, notify)
 }
 
 /// Command of the server that the load starts itself.
@@ -137,9 +137,9 @@ pub fn run_load_with_sender(
     spec: &LoadSpec,
     seed: u64,
     send: &mut SendLoad<'_>,
-    tell: &mut dyn FnMut(LoadNotice),
+    notify: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<LoadRun> {
-    run_prepared_load(server_of(spec), spec, seed, send, tell)
+    run_prepared_load(server_of(spec), spec, seed, send, notify)
 }
 
 /// Runs one load and starts `server` for it, if given.
@@ -150,9 +150,9 @@ pub fn run_load_with_server(
     server: Option<ProcessSpec>,
     spec: &LoadSpec,
     seed: u64,
-    tell: &mut dyn FnMut(LoadNotice),
+    notify: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<LoadRun> {
-    run_prepared_load(server, spec, seed, &mut send_locally, tell)
+    run_prepared_load(server, spec, seed, &mut send_locally, notify)
 }
 
 fn run_prepared_load(
@@ -160,27 +160,30 @@ fn run_prepared_load(
     spec: &LoadSpec,
     seed: u64,
     send: &mut SendLoad<'_>,
-    tell: &mut dyn FnMut(LoadNotice),
+    notify: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<LoadRun> {
-    let mut ready =
-        PreparedLoad::prepare(build::build_job(spec, seed, LoadShare::ONLY)?, server, tell)?;
-    let sent = send_watched(&ready.job, ready.server.as_ref(), send, tell)?;
-    let mut run = wrap_measured(&ready.job, sent.measured);
-    run.probe = ready.seen.take();
-    let is_lost = sent.parts.iter().any(|part| part.lost.is_some());
+    let mut prepared = PreparedLoad::prepare(
+        build::build_job(spec, seed, LoadShare::ONLY)?,
+        server,
+        notify,
+    )?;
+    let result = send_watched(&prepared.job, prepared.server.as_ref(), send, notify)?;
+    let mut run = wrap_measured(&prepared.job, result.measured);
+    run.probe = prepared.probe.take();
+    let is_lost = result.parts.iter().any(|part| part.lost.is_some());
     if is_lost {
         // The remaining generators were stopped, which looks to them like a user's interrupt.
         run.measured.is_interrupted = process::is_interrupt_requested();
     }
-    run.is_partial = is_lost || !sent.losses.is_empty();
-    run.parts = sent.parts;
-    run.warnings = std::mem::take(&mut ready.warnings);
-    run.warnings.extend(sent.losses);
+    run.is_partial = is_lost || !result.losses.is_empty();
+    run.parts = result.parts;
+    run.warnings = std::mem::take(&mut prepared.warnings);
+    run.warnings.extend(result.losses);
     if run.measured.has_lost_server() {
         // Waits for a dying server, so that its end is not attributed to our signal.
-        let _ = ready.server.as_ref().map(LoadServer::is_dying);
+        let _ = prepared.server.as_ref().map(LoadServer::is_dying);
     }
-    run.server = ready.stop_server()?;
+    run.server = prepared.stop_server()?;
     let died = run.server.as_ref().and_then(|server| server.died.clone());
     if let Some(died) = died {
         run.is_partial = true;
@@ -221,7 +224,7 @@ fn send_locally(
         let share = GeneratorShare {
             first: 0,
             count,
-            of: count,
+            total: count,
             begin: &|| StartSignal::Now,
         };
         return processes::run_workers(job, &share, stop, watch);
@@ -240,23 +243,23 @@ fn send_watched(
     job: &LoadJob,
     server: Option<&LoadServer>,
     send: &mut SendLoad<'_>,
-    tell: &mut dyn FnMut(LoadNotice),
+    notify: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<CombinedResult> {
-    let (stop, over) = (AtomicBool::new(false), AtomicBool::new(false));
+    let (stop, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         // Started before the priority is raised, so as not to compete with the generator.
         scope.spawn(|| {
-            while !over.load(Ordering::Relaxed) {
+            while !has_ended.load(Ordering::Relaxed) {
                 if process::is_interrupt_requested() || server.is_some_and(LoadServer::has_ended) {
                     stop.store(true, Ordering::Relaxed);
                 }
                 std::thread::sleep(POLL_INTERVAL);
             }
         });
-        let sent = send(job, &stop, &mut |snapshot: &LoadSnapshot| {
-            tell(LoadNotice::Standing(snapshot));
+        let result = send(job, &stop, &mut |snapshot: &LoadSnapshot| {
+            notify(LoadNotice::Standing(snapshot));
         });
-        over.store(true, Ordering::Relaxed);
-        sent
+        has_ended.store(true, Ordering::Relaxed);
+        result
     })
 }

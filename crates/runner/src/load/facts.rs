@@ -103,11 +103,11 @@ fn kind_facts(kind: &RequestKind) -> KindFacts {
 
 /// Name of the protocol used by the requests.
 pub fn protocol_name(load: &LoadConfig) -> &'static str {
-    let is_old = |kind: &RequestKind| kind.version == Http1Version::Http10;
+    let is_http10 = |kind: &RequestKind| kind.version == Http1Version::Http10;
     match load.http {
         HttpVersion::Three => "HTTP/3",
         HttpVersion::Two { .. } => "HTTP/2",
-        HttpVersion::One if load.kinds.kinds().iter().all(is_old) => "HTTP/1.0",
+        HttpVersion::One if load.kinds.kinds().iter().all(is_http10) => "HTTP/1.0",
         HttpVersion::One => "HTTP/1.1",
     }
 }
@@ -136,8 +136,8 @@ fn success_facts(load: &LoadConfig) -> RuleFacts {
 }
 
 /// Describes the result of the probe request.
-pub fn probe_facts(seen: &ProbeResult) -> ProbeFacts {
-    let probe = &seen.probe;
+pub fn probe_facts(result: &ProbeResult) -> ProbeFacts {
+    let probe = &result.probe;
     ProbeFacts {
         address: format_address(&probe.address),
         tls: probe.tls.as_ref().map(|tls| TlsFacts {
@@ -154,6 +154,6 @@ pub fn probe_facts(seen: &ProbeResult) -> ProbeFacts {
         is_reusable: probe.is_reusable,
         connect_ns: probe.connect_ns,
         service_ns: probe.service_ns,
-        redirected_from: seen.redirected_from.clone(),
+        redirected_from: result.redirected_from.clone(),
     }
 }

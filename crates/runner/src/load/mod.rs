@@ -1,7 +1,7 @@
 //! Runs HTTP loads, beginning with a probe request outside the measurement.
 //!
-//! Independent of the command line, the store and reports. Start reading at [`run_load`], one load
-//! from server start to end; [`LoadRun`] is its complete result.
+//! Knows nothing about the command line, the store and reports. Start at [`run_load`], which runs
+//! one load from the start of its server to its end; [`LoadRun`] is its complete result.
 
 mod begin;
 mod build;

@@ -37,7 +37,8 @@ const EXIT_GRACE: Duration = Duration::from_secs(5);
 /// Hidden command of a worker, which calls [`super::run_worker`].
 pub const WORKER_COMMAND: &str = "load-worker";
 
-/// Assignment of a worker: the whole load, and which part of it is the worker's.
+/// Assignment of a worker: the description of the whole load, and which part of it the worker
+/// sends.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct WorkerAssignment {
     /// The load, with redirects followed.
@@ -63,8 +64,8 @@ impl WorkerAssignment {
     /// # Errors
     /// Fails if it cannot be sent from this machine.
     pub fn job(&self) -> anyhow::Result<LoadJob> {
-        let (index, of) = (self.index, self.of);
-        let mut job = build::build_job(&self.spec, self.seed, LoadShare { index, count: of })?;
+        let (index, count) = (self.index, self.of);
+        let mut job = build::build_job(&self.spec, self.seed, LoadShare { index, count })?;
         // The parent process has already reported unreachable addresses.
         drop(target::drop_unreachable(&mut job.load));
         Ok(job)
@@ -78,7 +79,7 @@ pub struct GeneratorShare<'a> {
     /// Number of generators to start.
     pub count: u32,
     /// Total number of generators of the load.
-    pub of: u32,
+    pub total: u32,
     /// Called once, as soon as all of these generators are ready.
     pub begin: &'a (dyn Fn() -> StartSignal + Sync),
 }
@@ -113,7 +114,7 @@ struct WorkerTable<'a> {
     stop: &'a AtomicBool,
     begin: &'a (dyn Fn() -> StartSignal + Sync),
     /// Result of `begin`, once it has been called.
-    begins: Mutex<Option<StartSignal>>,
+    start_signal: Mutex<Option<StartSignal>>,
 }
 
 /// Sends a share of a load from processes of this machine.
@@ -127,39 +128,39 @@ pub fn run_workers(
     watch: &mut dyn FnMut(&LoadSnapshot),
 ) -> anyhow::Result<CombinedResult> {
     let count = share.count as usize;
-    let shared = WorkerTable {
+    let table = WorkerTable {
         workers: Mutex::new((0..count).map(|_| WorkerState::default()).collect()),
         changed: Condvar::new(),
         stop,
         begin: share.begin,
-        begins: Mutex::new(None),
+        start_signal: Mutex::new(None),
     };
     let outcomes: Vec<io::Result<ProcessOutcome>> = std::thread::scope(|scope| {
-        let listeners: Vec<_> = (0..count)
+        let threads: Vec<_> = (0..count)
             .map(|index| {
-                let shared = &shared;
-                let order = worker_assignment(job, share, index);
+                let table = &table;
+                let assignment = worker_assignment(job, share, index);
                 scope.spawn(move || {
-                    let mut talk = WorkerConversation {
-                        shared,
+                    let mut conversation = WorkerConversation {
+                        shared: table,
                         index,
-                        order,
+                        assignment,
                     };
-                    let outcome = process::run_child(&worker_spec(), &mut talk);
-                    shared.update(|workers| workers[index].has_ended = true);
+                    let outcome = process::run_child(&worker_spec(), &mut conversation);
+                    table.update(|workers| workers[index].has_ended = true);
                     outcome
                 })
             })
             .collect();
-        shared.watch(watch);
-        let joined = listeners.into_iter().map(|listener| listener.join());
-        joined
+        table.watch(watch);
+        let results = threads.into_iter().map(|thread| thread.join());
+        results
             .map(|outcome| {
                 outcome.unwrap_or_else(|_| Err(io::Error::other("its listener panicked")))
             })
             .collect()
     });
-    let workers = shared
+    let workers = table
         .workers
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner);
@@ -179,7 +180,7 @@ fn worker_assignment(job: &LoadJob, share: &GeneratorShare<'_>, index: usize) ->
         spec: job.spec.clone(),
         seed: job.seed,
         index: share.first + index as u32,
-        of: share.of,
+        of: share.total,
         count: 1,
     }
 }
@@ -198,8 +199,8 @@ impl WorkerTable<'_> {
     fn watch(&self, watch: &mut dyn FnMut(&LoadSnapshot)) {
         let mut workers = self.lock();
         while workers.iter().any(|worker| !worker.has_ended) {
-            let waited = self.changed.wait_timeout(workers, POLL_INTERVAL);
-            workers = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let result = self.changed.wait_timeout(workers, POLL_INTERVAL);
+            workers = result.unwrap_or_else(PoisonError::into_inner).0;
             let parts: Vec<LoadSnapshot> =
                 workers.iter().filter_map(|w| w.snapshot.clone()).collect();
             if parts.len() == workers.len() {
@@ -210,11 +211,14 @@ impl WorkerTable<'_> {
 
     /// Returns when the workers begin; calls `begin` once for all of them.
     fn start_signal(&self) -> StartSignal {
-        let mut begins = self.begins.lock().unwrap_or_else(PoisonError::into_inner);
-        *begins.get_or_insert_with(self.begin)
+        let mut signal = self
+            .start_signal
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        *signal.get_or_insert_with(self.begin)
     }
 
-    /// Waits until all are ready. Returns `false` if one ended or the load was stopped.
+    /// Waits until all workers are ready. Returns `false` if one has ended or the load was stopped.
     fn wait_until_ready(&self) -> bool {
         let mut workers = self.lock();
         loop {
@@ -224,8 +228,8 @@ impl WorkerTable<'_> {
             if workers.iter().all(|worker| worker.is_ready) {
                 return true;
             }
-            let waited = self.changed.wait_timeout(workers, POLL_INTERVAL);
-            workers = waited.unwrap_or_else(PoisonError::into_inner).0;
+            let result = self.changed.wait_timeout(workers, POLL_INTERVAL);
+            workers = result.unwrap_or_else(PoisonError::into_inner).0;
         }
     }
 }
@@ -234,41 +238,41 @@ impl WorkerTable<'_> {
 struct WorkerConversation<'a, 'b> {
     shared: &'a WorkerTable<'b>,
     index: usize,
-    order: WorkerAssignment,
+    assignment: WorkerAssignment,
 }
 
 impl ChildConversation for WorkerConversation<'_, '_> {
     fn opening_bytes(&mut self) -> Vec<u8> {
         // Serializing strings and numbers cannot fail.
-        let mut line = serde_json::to_vec(&self.order).unwrap_or_default();
+        let mut line = serde_json::to_vec(&self.assignment).unwrap_or_default();
         line.push(b'\n');
         line
     }
 
     fn handle_line(&mut self, line: &[u8]) -> NextStep {
-        let (word, rest) = match line.iter().position(|byte| *byte == b' ') {
-            Some(at) => (&line[..at], &line[at + 1..]),
+        let (command, payload) = match line.iter().position(|byte| *byte == b' ') {
+            Some(space) => (&line[..space], &line[space + 1..]),
             None => (line, &line[..0]),
         };
         let index = self.index;
-        match word {
+        match command {
             b"ready" => {
                 self.shared.update(|workers| workers[index].is_ready = true);
                 // Workers become ready at different times, so all wait for one start signal.
-                let begins = if self.shared.wait_until_ready() {
+                let signal = if self.shared.wait_until_ready() {
                     self.shared.start_signal()
                 } else {
                     StartSignal::Never
                 };
-                NextStep::Send(begins.to_line())
+                NextStep::Send(signal.to_line())
             }
             b"began" => {
-                let began_ns = serde_json::from_slice(rest).ok();
+                let began_ns = serde_json::from_slice(payload).ok();
                 self.shared.lock()[index].began_ns = began_ns;
                 NextStep::Wait
             }
             b"at" => {
-                if let Ok(snapshot) = serde_json::from_slice(rest) {
+                if let Ok(snapshot) = serde_json::from_slice(payload) {
                     self.shared.lock()[index].snapshot = Some(snapshot);
                 }
                 if self.shared.stop.load(Ordering::Relaxed) {
@@ -278,7 +282,7 @@ impl ChildConversation for WorkerConversation<'_, '_> {
                 }
             }
             b"measured" => {
-                let measured = serde_json::from_slice(rest).ok();
+                let measured = serde_json::from_slice(payload).ok();
                 self.shared
                     .update(|workers| workers[index].measured = measured);
                 NextStep::Linger(EXIT_GRACE)
@@ -326,56 +330,57 @@ fn combine_results(
 }
 
 fn describe_death(index: usize, count: usize, outcome: io::Result<ProcessOutcome>) -> String {
-    let which = format!("generator process {} of {count}", index + 1);
+    let process = format!("generator process {} of {count}", index + 1);
     match outcome {
-        Err(error) => format!("The {which} could not be started or read: {error}."),
+        Err(error) => format!("The {process} could not be started or read: {error}."),
         Ok(outcome) => {
-            let how = outcome
+            let end = outcome
                 .failure_cause(UNLIMITED)
                 .map_or("ended".to_owned(), |cause| cause.to_string());
             let tail = outcome.stderr.last_lines(5);
-            let wrote = if tail.is_empty() { "" } else { "; it wrote: " };
-            format!("The {which} {how} without a result, so its part is missing{wrote}{tail}.")
+            let separator = if tail.is_empty() { "" } else { "; it wrote: " };
+            format!(
+                "The {process} {end} without a result, so its part is missing{separator}{tail}."
+            )
         }
     }
 }
 
-/// Runs a worker: reads its order, reports ready, waits for the start signal, sends its part and
-/// reports the results.
+/// Runs a worker: reads its assignment, reports that it is ready, waits for the start signal, sends
+/// its part and reports the results.
 ///
 /// # Errors
 /// Fails if this process was not started as a worker, or the load could not begin.
 pub fn run_worker() -> anyhow::Result<()> {
-    let (orders, mut answers) =
-        open_private_channel().context("this is not a generator process")?;
-    let mut orders = BufReader::new(orders);
+    let (input, mut output) = open_private_channel().context("this is not a generator process")?;
+    let mut input = BufReader::new(input);
     let mut line = String::new();
-    orders.read_line(&mut line)?;
-    let order: WorkerAssignment =
+    input.read_line(&mut line)?;
+    let assignment: WorkerAssignment =
         serde_json::from_str(&line).context("cannot parse the request")?;
-    let job = order.job()?;
-    writeln!(answers, "ready")?;
-    let mut word = String::new();
-    orders.read_line(&mut word)?;
-    let Some(began_ns) = StartSignal::from_line(word.trim()).wait() else {
+    let job = assignment.job()?;
+    writeln!(output, "ready")?;
+    let mut start_line = String::new();
+    input.read_line(&mut start_line)?;
+    let Some(began_ns) = StartSignal::from_line(start_line.trim()).wait() else {
         return Ok(());
     };
-    writeln!(answers, "began {began_ns}")?;
+    writeln!(output, "began {began_ns}")?;
     let stop = Arc::new(AtomicBool::new(false));
-    let flag = stop.clone();
+    let stop_flag = stop.clone();
     std::thread::spawn(move || {
-        // Any further line, or the end of the parent, ends the load.
-        let _ = orders.read_line(&mut String::new());
-        flag.store(true, Ordering::Relaxed);
+        // Another line, or the end of the parent, ends the load.
+        let _ = input.read_line(&mut String::new());
+        stop_flag.store(true, Ordering::Relaxed);
     });
     let measured = send_load(&job, &stop, &mut |snapshot| {
         // A lost snapshot is harmless, and without a parent the load is stopped anyway.
-        if let Ok(text) = serde_json::to_string(snapshot) {
-            let _ = writeln!(answers, "at {text}");
+        if let Ok(json) = serde_json::to_string(snapshot) {
+            let _ = writeln!(output, "at {json}");
         }
     })?;
-    let text = serde_json::to_string(&measured)?;
-    writeln!(answers, "measured {text}").context("cannot send the results")?;
+    let json = serde_json::to_string(&measured)?;
+    writeln!(output, "measured {json}").context("cannot send the results")?;
     Ok(())
 }
 
@@ -386,13 +391,13 @@ pub fn run_worker() -> anyhow::Result<()> {
 /// Fails if this process was started without a private channel.
 pub fn open_private_channel() -> anyhow::Result<(File, File)> {
     let names = std::env::var("SPEEDWELL_FDS").context("SPEEDWELL_FDS is not set")?;
-    let (orders, answers) = names
+    let (input, output) = names
         .split_once(',')
         .context("SPEEDWELL_FDS does not name two descriptors")?;
-    let at = |number: &str| format!("/proc/self/fd/{number}");
+    let path = |number: &str| format!("/proc/self/fd/{number}");
     Ok((
-        File::open(at(orders))?,
-        OpenOptions::new().write(true).open(at(answers))?,
+        File::open(path(input))?,
+        OpenOptions::new().write(true).open(path(output))?,
     ))
 }
 
@@ -403,7 +408,7 @@ pub struct LoadSnapshot {
     pub at_ns: u64,
     /// Whether the load is in its warm-up.
     pub is_warmup: bool,
-    /// Requests begun since the end of the warm-up, or so far within it.
+    /// Requests begun since the end of the warm-up or, during the warm-up, since its beginning.
     pub attempted: u64,
     /// Failed requests in the same period.
     pub errors: u64,
@@ -428,20 +433,20 @@ impl LoadSnapshot {
 
     /// Combines the progress of generators that send parts of the same load.
     pub fn combine(parts: &[LoadSnapshot]) -> LoadSnapshot {
-        let mut all = LoadSnapshot::default();
+        let mut combined = LoadSnapshot::default();
         for part in parts {
-            all.at_ns = all.at_ns.max(part.at_ns);
-            all.is_warmup |= part.is_warmup;
-            all.attempted += part.attempted;
-            all.errors += part.errors;
-            all.interval_ns = all.interval_ns.max(part.interval_ns);
-            all.tick.ok += part.tick.ok;
-            all.tick.errors += part.tick.errors;
-            all.tick.p50_ns = all.tick.p50_ns.max(part.tick.p50_ns);
-            all.tick.p99_ns = all.tick.p99_ns.max(part.tick.p99_ns);
-            all.tick.most_ns = all.tick.most_ns.max(part.tick.most_ns);
+            combined.at_ns = combined.at_ns.max(part.at_ns);
+            combined.is_warmup |= part.is_warmup;
+            combined.attempted += part.attempted;
+            combined.errors += part.errors;
+            combined.interval_ns = combined.interval_ns.max(part.interval_ns);
+            combined.tick.ok += part.tick.ok;
+            combined.tick.errors += part.tick.errors;
+            combined.tick.p50_ns = combined.tick.p50_ns.max(part.tick.p50_ns);
+            combined.tick.p99_ns = combined.tick.p99_ns.max(part.tick.p99_ns);
+            combined.tick.most_ns = combined.tick.most_ns.max(part.tick.most_ns);
         }
-        all
+        combined
     }
 }
 

@@ -56,33 +56,34 @@ fn one() -> u32 {
     1
 }
 
-/// Reads a request file. `plain` is the request of the command line; paths of body files are
-/// relative to the request file.
+/// Reads a request file. `command_line_request` is the request that the command line describes;
+/// paths of body files are relative to the request file.
 ///
 /// # Errors
 /// Fails if it is unreadable or invalid, or holds no request.
 fn read_kinds(
     file: &Path,
-    plain: &RequestKind,
+    command_line_request: &RequestKind,
     url: &TargetUrl,
 ) -> anyhow::Result<Vec<RequestKind>> {
-    let shown = file.display();
+    let displayed = file.display();
     let text = std::fs::read_to_string(file).with_context(|| {
-        let number = ParameterValue::parse(&shown.to_string(), ValueKind::Number);
+        let number = ParameterValue::parse(&displayed.to_string(), ValueKind::Number);
         let hint = number.map_or(
             "",
             |_| "\nhint: --requests names a file; the number of requests is -n",
         );
-        format!("cannot read requests from '{shown}'{hint}")
+        format!("cannot read requests from '{displayed}'{hint}")
     })?;
     let folder = file.parent().unwrap_or(Path::new("."));
-    parse_kinds(&text, folder, plain, url).with_context(|| format!("in the requests of '{shown}'"))
+    parse_kinds(&text, folder, command_line_request, url)
+        .with_context(|| format!("in the requests of '{displayed}'"))
 }
 
 fn parse_kinds(
     text: &str,
     folder: &Path,
-    plain: &RequestKind,
+    command_line_request: &RequestKind,
     url: &TargetUrl,
 ) -> anyhow::Result<Vec<RequestKind>> {
     let file: RequestFile = toml::from_str(text).map_err(|error| add_hint(&error))?;
@@ -92,9 +93,9 @@ fn parse_kinds(
     );
     let mut kinds: Vec<RequestKind> = Vec::new();
     for (entry, number) in file.request.into_iter().zip(1..) {
-        let kind =
-            build_kind(entry, folder, plain, url).with_context(|| format!("request {number}"))?;
-        if kinds.iter().any(|known| known.name == kind.name) {
+        let kind = build_kind(entry, folder, command_line_request, url)
+            .with_context(|| format!("request {number}"))?;
+        if kinds.iter().any(|existing| existing.name == kind.name) {
             bail!("two requests are named '{}'", kind.name);
         }
         kinds.push(kind);
@@ -124,7 +125,7 @@ fn add_hint(error: &toml::de::Error) -> anyhow::Error {
 fn build_kind(
     entry: RequestEntry,
     folder: &Path,
-    plain: &RequestKind,
+    command_line_request: &RequestKind,
     url: &TargetUrl,
 ) -> anyhow::Result<RequestKind> {
     let body = match (entry.body, entry.body_file) {
@@ -143,15 +144,15 @@ fn build_kind(
             url.with_path(path).path
         }
     };
-    let usual = if body.is_some() { "POST" } else { "GET" };
-    let method = entry.method.unwrap_or_else(|| usual.to_owned());
+    let default_method = if body.is_some() { "POST" } else { "GET" };
+    let method = entry.method.unwrap_or_else(|| default_method.to_owned());
     let mut kind = RequestKind {
         name: entry.name.unwrap_or_else(|| format!("{method} {path}")),
         weight: entry.weight,
         method,
         target: path,
         body,
-        ..plain.clone()
+        ..command_line_request.clone()
     };
     for (name, value) in &entry.headers {
         set_header(&mut kind, name, Some(value.as_str()));
@@ -167,10 +168,10 @@ pub type HeaderFields = Vec<(String, Vec<u8>)>;
 /// # Errors
 /// Fails for files that cannot be read, or requests that cannot be encoded.
 pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKinds> {
-    let plain = plain_request(spec, url)?;
+    let command_line_request = plain_request(spec, url)?;
     let mut kinds = match &spec.requests {
-        Some(file) => read_kinds(file, &plain, url)?,
-        None => vec![plain],
+        Some(file) => read_kinds(file, &command_line_request, url)?,
+        None => vec![command_line_request],
     };
     if let Some(proxy) = target::find_proxy(spec, url)? {
         for kind in &mut kinds {
@@ -194,8 +195,8 @@ pub(super) fn build_kinds(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<Re
 /// Builds the request that the options describe.
 fn plain_request(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<RequestKind> {
     let body = request_body(spec)?;
-    let usual = if body.is_some() { "POST" } else { "GET" };
-    let method = spec.request.as_deref().unwrap_or(usual);
+    let default_method = if body.is_some() { "POST" } else { "GET" };
+    let method = spec.request.as_deref().unwrap_or(default_method);
     let mut kind = RequestKind {
         name: format!("{method} {}", url.path),
         method: method.to_owned(),
@@ -241,8 +242,8 @@ pub fn read_body(file: &Path) -> anyhow::Result<Vec<u8>> {
 
 /// Default header fields, which `--header` may override.
 fn default_headers(spec: &LoadSpec, url: &TargetUrl) -> anyhow::Result<HeaderFields> {
-    let own = concat!("speedwell/", env!("CARGO_PKG_VERSION"));
-    let agent = spec.user_agent.as_deref().unwrap_or(own);
+    let default_agent = concat!("speedwell/", env!("CARGO_PKG_VERSION"));
+    let agent = spec.user_agent.as_deref().unwrap_or(default_agent);
     let mut fields = vec![
         header_field("User-Agent", agent),
         header_field("Accept", "*/*"),
@@ -278,15 +279,15 @@ fn header_field(name: &str, value: &str) -> (String, Vec<u8>) {
 
 /// Encodes basic credentials (RFC 7617).
 fn encode_basic(name: &str, password: &str) -> Vec<u8> {
-    let words = STANDARD.encode(format!("{name}:{password}"));
-    format!("Basic {words}").into_bytes()
+    let encoded = STANDARD.encode(format!("{name}:{password}"));
+    format!("Basic {encoded}").into_bytes()
 }
 
 /// Applies a header as typed: `Name: value` replaces a default field or is added to others of that
 /// name, `Name:` removes a default field, `Name;` is a field without value.
 ///
 /// # Errors
-/// Fails if it has none of these forms.
+/// Fails if the header has none of these forms.
 pub fn apply_header(kind: &mut RequestKind, text: &str) -> anyhow::Result<()> {
     let (name, value) = match text.split_once(':') {
         Some((name, value)) => (name, Some(value.trim()).filter(|value| !value.is_empty())),
@@ -308,16 +309,16 @@ pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
         }
         return;
     }
-    const USUAL: [&str; 5] = [
+    const DEFAULT_FIELDS: [&str; 5] = [
         "user-agent",
         "accept",
         "content-type",
         "authorization",
         "cookie",
     ];
-    if USUAL.contains(&name.to_ascii_lowercase().as_str()) {
+    if DEFAULT_FIELDS.contains(&name.to_ascii_lowercase().as_str()) {
         kind.headers
-            .retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+            .retain(|(field, _)| !field.eq_ignore_ascii_case(name));
     }
     if let Some(value) = value {
         kind.headers.push(header_field(name, value));
@@ -329,33 +330,33 @@ pub fn set_header(kind: &mut RequestKind, name: &str, value: Option<&str>) {
 /// # Errors
 /// Fails if it is unreadable, of an unknown format, or has rows that do not match the columns.
 fn read_rows(file: &Path) -> anyhow::Result<DataTable> {
-    let shown = file.display();
+    let displayed = file.display();
     let content =
-        std::fs::read(file).with_context(|| format!("cannot read rows from '{shown}'"))?;
+        std::fs::read(file).with_context(|| format!("cannot read rows from '{displayed}'"))?;
     let bytes = content.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&content);
-    let ending = file.extension().and_then(|ending| ending.to_str());
-    let parsed = match ending {
+    let extension = file.extension().and_then(|extension| extension.to_str());
+    let parsed = match extension {
         Some("csv") => parse_csv(bytes),
         Some("jsonl" | "ndjson") => parse_json_lines(bytes),
-        _ => bail!("'{shown}' is neither a .csv nor a .jsonl file"),
+        _ => bail!("'{displayed}' is neither a .csv nor a .jsonl file"),
     };
-    let rows = parsed.with_context(|| format!("in the rows of '{shown}'"))?;
-    ensure!(!rows.values.is_empty(), "'{shown}' has no rows");
+    let rows = parsed.with_context(|| format!("in the rows of '{displayed}'"))?;
+    ensure!(!rows.values.is_empty(), "'{displayed}' has no rows");
     Ok(rows)
 }
 
 fn parse_csv(bytes: &[u8]) -> anyhow::Result<DataTable> {
     let mut rows = DataTable::default();
-    let (mut rest, mut fields, mut number) = (bytes, Vec::new(), 0);
-    while !rest.is_empty() {
-        let ScanResult::Record(length) = scan_record(rest, true, &mut fields) else {
+    let (mut remaining, mut fields, mut number) = (bytes, Vec::new(), 0);
+    while !remaining.is_empty() {
+        let ScanResult::Record(length) = scan_record(remaining, true, &mut fields) else {
             bail!("record {} cannot be read: is a quote missing?", number + 1);
         };
         let record: Vec<String> = fields
             .iter()
-            .map(|field| field.text(rest).into_owned())
+            .map(|field| field.text(remaining).into_owned())
             .collect();
-        rest = &rest[length.max(1)..];
+        remaining = &remaining[length.max(1)..];
         if record.iter().all(String::is_empty) {
             continue;
         }

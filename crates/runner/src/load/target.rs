@@ -106,10 +106,10 @@ struct ConnectToRule {
 }
 
 impl ConnectToRule {
-    fn parse(text: &str) -> anyhow::Result<ConnectToRule> {
-        let parts = split_rule(text)?;
-        let text = |at: usize| Some(parts[at].to_owned()).filter(|part| !part.is_empty());
-        let port = |at: usize| match parts[at] {
+    fn parse(rule: &str) -> anyhow::Result<ConnectToRule> {
+        let parts = split_rule(rule)?;
+        let host = |index: usize| Some(parts[index].to_owned()).filter(|part| !part.is_empty());
+        let port = |index: usize| match parts[index] {
             "" => Ok(None),
             digits => digits
                 .parse()
@@ -120,13 +120,13 @@ impl ConnectToRule {
             2 => Ok(ConnectToRule {
                 host: None,
                 port: None,
-                to_host: text(0),
+                to_host: host(0),
                 to_port: port(1)?,
             }),
             4 => Ok(ConnectToRule {
-                host: text(0),
+                host: host(0),
                 port: port(1)?,
-                to_host: text(2),
+                to_host: host(2),
                 to_port: port(3)?,
             }),
             _ => bail!("expected HOST1:PORT1:HOST2:PORT2"),
@@ -137,8 +137,8 @@ impl ConnectToRule {
         let same_host = self
             .host
             .as_ref()
-            .is_none_or(|own| own.eq_ignore_ascii_case(host));
-        same_host && self.port.is_none_or(|own| own == port)
+            .is_none_or(|expected| expected.eq_ignore_ascii_case(host));
+        same_host && self.port.is_none_or(|expected| expected == port)
     }
 }
 
@@ -153,10 +153,14 @@ impl ResolveRule {
     fn parse(text: &str) -> anyhow::Result<ResolveRule> {
         let form = "expected HOST:PORT:ADDRESS[,ADDRESS...]";
         let after_host = match text.strip_prefix('[') {
-            Some(rest) => text.len() - rest.len() + rest.find(']').context(form)? + 1,
+            Some(remaining) => {
+                text.len() - remaining.len() + remaining.find(']').context(form)? + 1
+            }
             None => text.find(':').context(form)?,
         };
-        let digits_end = text[after_host..].get(1..).and_then(|rest| rest.find(':'));
+        let digits_end = text[after_host..]
+            .get(1..)
+            .and_then(|remaining| remaining.find(':'));
         let split = after_host + 1 + digits_end.context(form)?;
         let (host, port) = parse_host_and_port(&text[..split])?;
         let mut addresses = Vec::new();
@@ -176,15 +180,15 @@ impl ResolveRule {
 /// Splits at colons, except within the brackets of an IPv6 address.
 fn split_rule(text: &str) -> anyhow::Result<Vec<&str>> {
     let mut parts = Vec::new();
-    let mut rest = text;
+    let mut remaining = text;
     loop {
-        let (part, after) = match rest.strip_prefix('[') {
+        let (part, after) = match remaining.strip_prefix('[') {
             Some(inside) => inside.split_once(']').context("a '[' is not closed")?,
-            None => rest.split_at(rest.find(':').unwrap_or(rest.len())),
+            None => remaining.split_at(remaining.find(':').unwrap_or(remaining.len())),
         };
         parts.push(part);
         match after.strip_prefix(':') {
-            Some(next) => rest = next,
+            Some(next) => remaining = next,
             None => {
                 ensure!(after.is_empty(), "unexpected '{after}'");
                 return Ok(parts);
@@ -216,35 +220,37 @@ impl TargetUrl {
     /// # Errors
     /// Fails if it is not an HTTP URL; the message gives an example.
     pub fn parse(text: &str) -> anyhow::Result<TargetUrl> {
-        let (scheme, rest) = text.split_once("://").unwrap_or(("http", text));
+        let (scheme, after_scheme) = text.split_once("://").unwrap_or(("http", text));
         let is_tls = match scheme.to_ascii_lowercase().as_str() {
             "http" => false,
             "https" => true,
             other => bail!("unsupported scheme '{other}' in '{text}': expected http or https"),
         };
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (authority, path) = rest.split_at(end);
-        let (credentials, place) = match authority.rsplit_once('@') {
-            Some((user, place)) => {
+        let authority_end = after_scheme
+            .find(['/', '?', '#'])
+            .unwrap_or(after_scheme.len());
+        let (authority, path) = after_scheme.split_at(authority_end);
+        let (credentials, host_and_port) = match authority.rsplit_once('@') {
+            Some((user, host_and_port)) => {
                 let (name, password) = user.split_once(':').unwrap_or((user, ""));
                 (
                     Some((percent_decode(name), percent_decode(password))),
-                    place,
+                    host_and_port,
                 )
             }
             None => (None, authority),
         };
-        let (host, port) = parse_host_and_port(place).with_context(|| {
+        let (host, port) = parse_host_and_port(host_and_port).with_context(|| {
             format!(
                 "cannot parse URL '{text}': expected an address such as http://localhost:8080/path"
             )
         })?;
-        let usual = if is_tls { 443 } else { 80 };
+        let default_port = if is_tls { 443 } else { 80 };
         Ok(TargetUrl {
             is_tls,
             credentials,
             host,
-            port: port.unwrap_or(usual),
+            port: port.unwrap_or(default_port),
             path: encode_path(path),
         })
     }
@@ -257,17 +263,18 @@ impl TargetUrl {
         if reference.contains("://") {
             return Ok(TargetUrl::parse(reference)?.inherit_credentials(self));
         }
-        if let Some(rest) = reference.strip_prefix("//") {
+        if let Some(without_scheme) = reference.strip_prefix("//") {
             let scheme = if self.is_tls { "https" } else { "http" };
-            return Ok(TargetUrl::parse(&format!("{scheme}://{rest}"))?.inherit_credentials(self));
+            return Ok(TargetUrl::parse(&format!("{scheme}://{without_scheme}"))?
+                .inherit_credentials(self));
         }
-        let (own, _) = self.path.split_once('?').unwrap_or((&self.path, ""));
+        let (own_path, _) = self.path.split_once('?').unwrap_or((&self.path, ""));
         let path = match reference.chars().next() {
             Some('/') => reference.to_owned(),
-            Some('?') => format!("{own}{reference}"),
+            Some('?') => format!("{own_path}{reference}"),
             None | Some('#') => self.path.clone(),
             Some(_) => {
-                let folder = own.rfind('/').map_or("/", |at| &own[..=at]);
+                let folder = own_path.rfind('/').map_or("/", |index| &own_path[..=index]);
                 format!("{folder}{reference}")
             }
         };
@@ -283,15 +290,15 @@ impl TargetUrl {
         self.authority_of(self.host.split('%').next().unwrap_or_default())
     }
 
-    /// The same for the given spelling of the host.
+    /// Like [`TargetUrl::authority`], with the given spelling of the host.
     fn authority_of(&self, host: &str) -> String {
-        let usual = if self.is_tls { 443 } else { 80 };
+        let default_port = if self.is_tls { 443 } else { 80 };
         let host = if host.contains(':') {
             format!("[{host}]")
         } else {
             host.to_owned()
         };
-        if self.port == usual {
+        if self.port == default_port {
             host
         } else {
             format!("{host}:{}", self.port)
@@ -315,17 +322,17 @@ impl TargetUrl {
         )
     }
 
-    /// Takes over name and password from `from` if scheme, host and port are the same, unless it
-    /// has its own.
+    /// Inherits name and password from `from` if scheme, host and port are the same and this URL
+    /// has none of its own.
     fn inherit_credentials(self, from: &TargetUrl) -> TargetUrl {
-        let place = |url: &TargetUrl| (url.is_tls, url.host.clone(), url.port);
-        let own = self.credentials.clone();
-        let handed_on = from
+        let origin = |url: &TargetUrl| (url.is_tls, url.host.clone(), url.port);
+        let own_credentials = self.credentials.clone();
+        let inherited = from
             .credentials
             .clone()
-            .filter(|_| place(&self) == place(from));
+            .filter(|_| origin(&self) == origin(from));
         TargetUrl {
-            credentials: own.or(handed_on),
+            credentials: own_credentials.or(inherited),
             ..self
         }
     }
@@ -353,9 +360,9 @@ impl fmt::Display for TargetUrl {
 /// Fails for an invalid host or port.
 pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> {
     let (host, port) = match text.strip_prefix('[') {
-        Some(rest) => {
-            let (host, after) = rest.split_once(']').context("a '[' is not closed")?;
-            (host, after.strip_prefix(':'))
+        Some(bracketed) => {
+            let (host, after_bracket) = bracketed.split_once(']').context("a '[' is not closed")?;
+            (host, after_bracket.strip_prefix(':'))
         }
         None => match text.rsplit_once(':') {
             Some((host, port)) => (host, Some(port)),
@@ -368,9 +375,9 @@ pub fn parse_host_and_port(text: &str) -> anyhow::Result<(String, Option<u16>)> 
     if let Some((_, zone)) = host.split_once('%') {
         ensure_interface(zone)?;
     }
-    let known = |c: char| c.is_ascii_alphanumeric() || "-._:%~".contains(c);
+    let is_allowed = |c: char| c.is_ascii_alphanumeric() || "-._:%~".contains(c);
     ensure!(
-        host.chars().all(known),
+        host.chars().all(is_allowed),
         "invalid host '{host}'\nhint: write an international name in its ASCII form (xn--...)"
     );
     let port = match port {
@@ -406,18 +413,18 @@ fn encode_path(text: &str) -> String {
     if !text.starts_with('/') {
         path.push('/');
     }
-    let mut rest = text;
-    while let Some((before, inside)) = rest.split_once("{{") {
-        let Some((name, after)) = inside.split_once("}}") else {
+    let mut unencoded = text;
+    while let Some((literal, after_braces)) = unencoded.split_once("{{") {
+        let Some((name, after)) = after_braces.split_once("}}") else {
             break;
         };
-        percent_encode_path(before, &mut path);
+        percent_encode_path(literal, &mut path);
         path.push_str("{{");
         path.push_str(name);
         path.push_str("}}");
-        rest = after;
+        unencoded = after;
     }
-    percent_encode_path(rest, &mut path);
+    percent_encode_path(unencoded, &mut path);
     path
 }
 
@@ -447,14 +454,14 @@ fn percent_encode(text: &str) -> String {
 
 fn percent_decode(text: &str) -> String {
     let mut bytes = Vec::new();
-    let mut rest = text.as_bytes();
-    while let Some((&first, after)) = rest.split_first() {
+    let mut remaining = text.as_bytes();
+    while let Some((&first_byte, after)) = remaining.split_first() {
         let code = after
             .get(..2)
-            .filter(|_| first == b'%')
+            .filter(|_| first_byte == b'%')
             .and_then(|digits| u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok());
-        bytes.push(code.unwrap_or(first));
-        rest = if code.is_some() { &after[2..] } else { after };
+        bytes.push(code.unwrap_or(first_byte));
+        remaining = if code.is_some() { &after[2..] } else { after };
     }
     String::from_utf8_lossy(&bytes).into_owned()
 }
@@ -465,23 +472,23 @@ fn remove_dot_segments(path: &str) -> String {
         Some((path, query)) => (path, Some(query)),
         None => (path, None),
     };
-    let mut kept: Vec<&str> = Vec::new();
+    let mut segments: Vec<&str> = Vec::new();
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     for (index, part) in parts.iter().enumerate() {
         let is_last = index + 1 == parts.len();
         match *part {
             ".." => {
-                kept.pop();
+                segments.pop();
             }
             "." => {}
-            part => kept.push(part),
+            part => segments.push(part),
         }
         if is_last && matches!(*part, "." | "..") {
-            kept.push("");
+            segments.push("");
         }
     }
     let suffix = query.map_or(String::new(), |query| format!("?{query}"));
-    format!("/{}{suffix}", kept.join("/"))
+    format!("/{}{suffix}", segments.join("/"))
 }
 
 /// Formats an address for people.
@@ -505,23 +512,24 @@ pub(super) fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
         }
         ServerAddress::Unix(_) => true,
     };
-    let (kept, left): (Vec<_>, Vec<_>) = load.target.addresses.iter().cloned().partition(accepts);
-    if kept.is_empty() || left.is_empty() {
+    let (reachable, unreachable): (Vec<_>, Vec<_>) =
+        load.target.addresses.iter().cloned().partition(accepts);
+    if reachable.is_empty() || unreachable.is_empty() {
         return None;
     }
-    load.target.addresses = kept;
-    let is_here = |address: &ServerAddress| match address {
+    load.target.addresses = reachable;
+    let is_local = |address: &ServerAddress| match address {
         ServerAddress::Internet(socket) => socket.ip().is_loopback(),
         ServerAddress::Unix(_) => true,
     };
-    if left.iter().all(is_here) {
+    if unreachable.iter().all(is_local) {
         return None;
     }
-    let left: Vec<String> = left.iter().map(format_address).collect();
+    let unreachable: Vec<String> = unreachable.iter().map(format_address).collect();
     Some(format!(
         "'{}' has addresses that accept no connection and were left out: {}.",
         load.target.host,
-        left.join(", ")
+        unreachable.join(", ")
     ))
 }
 

@@ -49,17 +49,17 @@ const MAX_AB_RATE: u64 = 250_000;
 /// A tool: its name, and the options it supports besides [`OWN_OPTIONS`] and [`HEADER_OPTIONS`].
 struct ToolSupport {
     name: &'static str,
-    can: &'static [&'static str],
+    options: &'static [&'static str],
     /// Statuses that the tool counts as success. It makes no finer distinction.
-    good: RangeInclusive<u16>,
+    success_statuses: RangeInclusive<u16>,
     /// Whether other statuses are counted separately from errors.
     counts_others: bool,
-    why_not: &'static [(&'static str, &'static str)],
+    reasons: &'static [(&'static str, &'static str)],
 }
 
 const AB_SUPPORT: ToolSupport = ToolSupport {
     name: "ab",
-    can: &[
+    options: &[
         "count",
         "time",
         "no-keepalive",
@@ -70,17 +70,17 @@ const AB_SUPPORT: ToolSupport = ToolSupport {
         "http1.0",
         "bind",
     ],
-    good: SUCCESS_STATUSES,
+    success_statuses: SUCCESS_STATUSES,
     counts_others: true,
-    why_not: &[("threads", "it has one thread")],
+    reasons: &[("threads", "it has one thread")],
 };
 
 const WRK_SUPPORT: ToolSupport = ToolSupport {
     name: "wrk",
-    can: &["time", "threads", "no-keepalive", "timeout"],
-    good: 200..=399,
+    options: &["time", "threads", "no-keepalive", "timeout"],
+    success_statuses: 200..=399,
     counts_others: true,
-    why_not: &[
+    reasons: &[
         ("count", "it ends by time only"),
         ("request", "it needs a script for that"),
         ("data", "it needs a script for that"),
@@ -89,7 +89,7 @@ const WRK_SUPPORT: ToolSupport = ToolSupport {
 
 const H2LOAD_SUPPORT: ToolSupport = ToolSupport {
     name: "h2load",
-    can: &[
+    options: &[
         "count",
         "time",
         "threads",
@@ -102,14 +102,14 @@ const H2LOAD_SUPPORT: ToolSupport = ToolSupport {
         "timeout",
         "unix-socket",
     ],
-    good: SUCCESS_STATUSES,
+    success_statuses: SUCCESS_STATUSES,
     counts_others: false,
-    why_not: &[("rate", "its rate is per connection")],
+    reasons: &[("rate", "its rate is per connection")],
 };
 
 const AUTOCANNON_SUPPORT: ToolSupport = ToolSupport {
     name: "autocannon",
-    can: &[
+    options: &[
         "count",
         "time",
         "threads",
@@ -121,9 +121,9 @@ const AUTOCANNON_SUPPORT: ToolSupport = ToolSupport {
         "no-keepalive",
         "unix-socket",
     ],
-    good: SUCCESS_STATUSES,
+    success_statuses: SUCCESS_STATUSES,
     counts_others: true,
-    why_not: &[("rate", "it sends the requests of each second in one burst")],
+    reasons: &[("rate", "it sends the requests of each second in one burst")],
 };
 
 /// Command line of a tool.
@@ -144,7 +144,7 @@ fn tool_support(client: LoadClient) -> anyhow::Result<ToolSupport> {
     }
 }
 
-/// Which of a tool's two counts are the expected responses.
+/// Which of a tool's two counts holds the expected responses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum ExpectedCount {
     /// Responses that the tool counts as success.
@@ -160,10 +160,10 @@ fn select_expected(
     statuses: &[RangeInclusive<u16>],
 ) -> anyhow::Result<ExpectedCount> {
     let is_inside = |range: &RangeInclusive<u16>| {
-        tool.good.contains(range.start()) && tool.good.contains(range.end())
+        tool.success_statuses.contains(range.start()) && tool.success_statuses.contains(range.end())
     };
     let is_outside = |range: &RangeInclusive<u16>| {
-        range.end() < tool.good.start() || range.start() > tool.good.end()
+        range.end() < tool.success_statuses.start() || range.start() > tool.success_statuses.end()
     };
     if statuses.iter().all(is_inside) {
         return Ok(ExpectedCount::Good);
@@ -171,14 +171,14 @@ fn select_expected(
     if tool.counts_others && statuses.iter().all(is_outside) {
         return Ok(ExpectedCount::Others);
     }
-    let shown: Vec<String> = statuses
+    let formatted: Vec<String> = statuses
         .iter()
         .map(|range| match (range.start(), range.end()) {
             (first, last) if first == last => first.to_string(),
             (first, last) => format!("{first}-{last}"),
         })
         .collect();
-    let (first, last) = (tool.good.start(), tool.good.end());
+    let (first, last) = (tool.success_statuses.start(), tool.success_statuses.end());
     let counts = if tool.counts_others {
         format!("distinguishes only {first}-{last} from all other statuses")
     } else {
@@ -188,7 +188,7 @@ fn select_expected(
         "{} cannot count {} as success: it {counts}\n\
          hint: without --client (the key 'client' of a file) Speedwell's own generator counts it",
         tool.name,
-        shown.join(", ")
+        formatted.join(", ")
     )
 }
 
@@ -198,12 +198,12 @@ fn count_unexpected(samples: &mut [Sample], expected: ExpectedCount) {
     if expected == ExpectedCount::Good {
         return;
     }
-    let answers = samples.first().and_then(|sample| sample.iterations);
+    let responses = samples.first().and_then(|sample| sample.iterations);
     let others = samples
         .iter_mut()
         .filter(|sample| &*sample.metric == "http_non2xx");
     for sample in others {
-        sample.value = (answers.unwrap_or(0.0) - sample.value).max(0.0);
+        sample.value = (responses.unwrap_or(0.0) - sample.value).max(0.0);
     }
 }
 
@@ -230,21 +230,23 @@ pub(super) fn build_command(job: &LoadJob, body: &Path) -> anyhow::Result<ToolCo
 }
 
 fn check_supported(tool: &ToolSupport, given: &[String]) -> anyhow::Result<()> {
-    let known = |name: &str| {
-        OWN_OPTIONS.contains(&name) || HEADER_OPTIONS.contains(&name) || tool.can.contains(&name)
+    let is_supported = |name: &str| {
+        OWN_OPTIONS.contains(&name)
+            || HEADER_OPTIONS.contains(&name)
+            || tool.options.contains(&name)
     };
-    let refused: Vec<&String> = given.iter().filter(|name| !known(name)).collect();
-    let Some(first) = refused.first() else {
+    let unsupported: Vec<&String> = given.iter().filter(|name| !is_supported(name)).collect();
+    let Some(first) = unsupported.first() else {
         return Ok(());
     };
-    let names: Vec<String> = refused.iter().map(|name| format!("--{name}")).collect();
-    let why = tool
-        .why_not
+    let names: Vec<String> = unsupported.iter().map(|name| format!("--{name}")).collect();
+    let reason = tool
+        .reasons
         .iter()
         .find(|(name, _)| name == first)
-        .map_or(String::new(), |(_, why)| format!(": {why}"));
+        .map_or(String::new(), |(_, reason)| format!(": {reason}"));
     bail!(
-        "{} does not support {}{why}\nhint: leave it out, or leave out --client",
+        "{} does not support {}{reason}\nhint: leave it out, or leave out --client",
         tool.name,
         names.join(", ")
     )
@@ -268,9 +270,9 @@ impl ToolRequest {
         };
         let client = job.spec.client;
         let has_method = matches!(client, LoadClient::Ab | LoadClient::Autocannon);
-        let usual = if kind.body.is_some() { "POST" } else { "GET" };
+        let default_method = if kind.body.is_some() { "POST" } else { "GET" };
         ensure!(
-            has_method || kind.method == usual,
+            has_method || kind.method == default_method,
             "the method {} is not supported",
             kind.method
         );
@@ -289,10 +291,11 @@ impl ToolRequest {
         })
     }
 
-    /// Header fields as name and value. A connection to be closed adds one of its own.
+    /// Returns the header fields as name and value. If the connection is to be closed, a field says
+    /// so.
     fn header_pairs(&self) -> Vec<(String, String)> {
-        let own = self.kind.headers.iter();
-        let mut fields: Vec<(String, String)> = own
+        let headers = self.kind.headers.iter();
+        let mut fields: Vec<(String, String)> = headers
             .map(|(name, value)| (name.clone(), String::from_utf8_lossy(value).into_owned()))
             .collect();
         if self.kind.connection == ConnectionOption::Close {
@@ -307,17 +310,17 @@ impl ToolRequest {
 }
 
 /// Converts a duration for tools that accept whole seconds only.
-fn whole_seconds(tool: &str, what: &str, time: Duration) -> anyhow::Result<u64> {
+fn whole_seconds(tool: &str, option: &str, time: Duration) -> anyhow::Result<u64> {
     ensure!(
         time.subsec_nanos() == 0 && time.as_secs() > 0,
-        "{tool} counts --{what} in whole seconds"
+        "{tool} counts --{option} in whole seconds"
     );
     Ok(time.as_secs())
 }
 
 fn duration_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
-    let usual = spec.count.is_none().then_some(DEFAULT_DURATION);
-    let time = spec.time.or(usual);
+    let default_time = spec.count.is_none().then_some(DEFAULT_DURATION);
+    let time = spec.time.or(default_time);
     time.map(|time| whole_seconds(tool, "time", time))
         .transpose()
 }
@@ -329,137 +332,137 @@ fn timeout_seconds(spec: &LoadSpec, tool: &str) -> anyhow::Result<Option<u64>> {
         .transpose()
 }
 
-fn push_option(words: &mut Vec<String>, option: &str, value: impl ToString) {
-    words.extend([option.to_owned(), value.to_string()]);
+fn push_option(arguments: &mut Vec<String>, option: &str, value: impl ToString) {
+    arguments.extend([option.to_owned(), value.to_string()]);
 }
 
 fn ab_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
     // -r continues after errors and -l accepts bodies of any length; without them ab gives up, or
     // counts good responses as failed.
-    let mut words: Vec<String> = ["-q", "-r", "-l"].map(str::to_owned).to_vec();
+    let mut arguments: Vec<String> = ["-q", "-r", "-l"].map(str::to_owned).to_vec();
     if !request.closes_connection() {
-        words.push("-k".to_owned());
+        arguments.push("-k".to_owned());
     }
-    push_option(&mut words, "-c", request.concurrency);
+    push_option(&mut arguments, "-c", request.concurrency);
     let seconds = duration_seconds(spec, "ab")?;
     if let Some(seconds) = seconds {
         // -t sets a count of its own, which a later -n replaces.
-        push_option(&mut words, "-t", seconds);
+        push_option(&mut arguments, "-t", seconds);
     }
-    let most = seconds.unwrap_or(0).saturating_mul(MAX_AB_RATE);
-    push_option(&mut words, "-n", spec.count.unwrap_or(most));
+    let max_requests = seconds.unwrap_or(0).saturating_mul(MAX_AB_RATE);
+    push_option(&mut arguments, "-n", spec.count.unwrap_or(max_requests));
     if let Some(seconds) = timeout_seconds(spec, "ab")? {
-        push_option(&mut words, "-s", seconds);
+        push_option(&mut arguments, "-s", seconds);
     }
     if let Some(address) = spec.bind {
-        push_option(&mut words, "-B", address);
+        push_option(&mut arguments, "-B", address);
     }
     for (name, value) in request.header_pairs() {
         match name.to_ascii_lowercase().as_str() {
             "connection" => {}
-            "content-type" if request.body.is_some() => push_option(&mut words, "-T", value),
-            _ => push_option(&mut words, "-H", format!("{name}: {value}")),
+            "content-type" if request.body.is_some() => push_option(&mut arguments, "-T", value),
+            _ => push_option(&mut arguments, "-H", format!("{name}: {value}")),
         }
     }
     if let Some(body) = &request.body {
-        push_option(&mut words, "-p", body.display());
+        push_option(&mut arguments, "-p", body.display());
     }
     if request.kind.method != "GET" {
-        push_option(&mut words, "-m", &request.kind.method);
+        push_option(&mut arguments, "-m", &request.kind.method);
     }
-    words.push(request.url.clone());
-    Ok(words)
+    arguments.push(request.url.clone());
+    Ok(arguments)
 }
 
 fn wrk_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
-    let mut words = vec!["--latency".to_owned()];
-    push_option(&mut words, "-c", request.concurrency);
-    push_option(&mut words, "-t", spec.threads.unwrap_or(1));
+    let mut arguments = vec!["--latency".to_owned()];
+    push_option(&mut arguments, "-c", request.concurrency);
+    push_option(&mut arguments, "-t", spec.threads.unwrap_or(1));
     if let Some(seconds) = duration_seconds(spec, "wrk")? {
-        push_option(&mut words, "-d", format!("{seconds}s"));
+        push_option(&mut arguments, "-d", format!("{seconds}s"));
     }
     if let Some(seconds) = timeout_seconds(spec, "wrk")? {
-        push_option(&mut words, "--timeout", format!("{seconds}s"));
+        push_option(&mut arguments, "--timeout", format!("{seconds}s"));
     }
     for (name, value) in request.header_pairs() {
-        push_option(&mut words, "-H", format!("{name}: {value}"));
+        push_option(&mut arguments, "-H", format!("{name}: {value}"));
     }
-    words.push(request.url.clone());
-    Ok(words)
+    arguments.push(request.url.clone());
+    Ok(arguments)
 }
 
 fn h2load_arguments(spec: &LoadSpec, request: &ToolRequest) -> Vec<String> {
     let milliseconds = |time: Duration| format!("{}ms", time.as_millis());
-    let mut words = Vec::new();
+    let mut arguments = Vec::new();
     if !spec.http2 {
-        words.push("--h1".to_owned());
+        arguments.push("--h1".to_owned());
     }
     let streams = spec.streams_per_connection();
-    push_option(&mut words, "-c", request.concurrency.div_ceil(streams));
-    push_option(&mut words, "-m", streams);
-    push_option(&mut words, "-t", spec.threads.unwrap_or(1));
+    push_option(&mut arguments, "-c", request.concurrency.div_ceil(streams));
+    push_option(&mut arguments, "-m", streams);
+    push_option(&mut arguments, "-t", spec.threads.unwrap_or(1));
     match (spec.count, spec.time) {
-        (Some(count), None) => push_option(&mut words, "-n", count),
+        (Some(count), None) => push_option(&mut arguments, "-n", count),
         (_, time) => {
             let duration = time.unwrap_or(DEFAULT_DURATION);
-            push_option(&mut words, "-D", milliseconds(duration));
+            push_option(&mut arguments, "-D", milliseconds(duration));
             if let Some(warmup) = spec.warmup {
-                push_option(&mut words, "--warm-up-time", milliseconds(warmup));
+                push_option(&mut arguments, "--warm-up-time", milliseconds(warmup));
             }
         }
     }
     if let Some(limit) = spec.timeout.filter(|limit| !limit.is_zero()) {
-        push_option(&mut words, "-N", milliseconds(limit));
+        push_option(&mut arguments, "-N", milliseconds(limit));
     }
     for (name, value) in request.header_pairs() {
         push_option(
-            &mut words,
+            &mut arguments,
             "-H",
             format!("{}: {value}", name.to_ascii_lowercase()),
         );
     }
     if let Some(body) = &request.body {
-        push_option(&mut words, "-d", body.display());
+        push_option(&mut arguments, "-d", body.display());
     }
     if let Some(path) = &spec.unix_socket {
-        push_option(&mut words, "-B", format!("unix:{}", path.display()));
+        push_option(&mut arguments, "-B", format!("unix:{}", path.display()));
     }
-    words.push(request.url.clone());
-    words
+    arguments.push(request.url.clone());
+    arguments
 }
 
 fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Result<Vec<String>> {
-    let mut words: Vec<String> = ["-j", "-n"].map(str::to_owned).to_vec();
-    push_option(&mut words, "-c", request.concurrency);
+    let mut arguments: Vec<String> = ["-j", "-n"].map(str::to_owned).to_vec();
+    push_option(&mut arguments, "-c", request.concurrency);
     match spec.count {
-        Some(count) => push_option(&mut words, "-a", count),
+        Some(count) => push_option(&mut arguments, "-a", count),
         None => {
             if let Some(seconds) = duration_seconds(spec, "autocannon")? {
-                push_option(&mut words, "-d", seconds);
+                push_option(&mut arguments, "-d", seconds);
             }
         }
     }
     if let Some(threads) = spec.threads {
-        push_option(&mut words, "-w", threads);
+        push_option(&mut arguments, "-w", threads);
     }
     if let Some(streams) = spec.pipeline {
-        push_option(&mut words, "-p", streams);
+        push_option(&mut arguments, "-p", streams);
     }
     if let Some(seconds) = timeout_seconds(spec, "autocannon")? {
-        push_option(&mut words, "-t", seconds);
+        push_option(&mut arguments, "-t", seconds);
     }
-    push_option(&mut words, "-m", &request.kind.method);
+    push_option(&mut arguments, "-m", &request.kind.method);
     for (name, value) in request.header_pairs() {
-        push_option(&mut words, "-H", format!("{name}={value}"));
+        push_option(&mut arguments, "-H", format!("{name}={value}"));
     }
     if let Some(body) = &request.body {
-        push_option(&mut words, "-i", body.display());
+        push_option(&mut arguments, "-i", body.display());
     }
     if let Some(path) = &spec.unix_socket {
-        push_option(&mut words, "-S", path.display());
+        push_option(&mut arguments, "-S", path.display());
     }
-    words.push(request.url.clone());
-    Ok(words)
+    arguments.push(request.url.clone());
+    Ok(arguments)
 }
 
 /// Sends one load with the tool of the specification; `None` if it was interrupted.
@@ -470,9 +473,9 @@ fn autocannon_arguments(spec: &LoadSpec, request: &ToolRequest) -> anyhow::Resul
 pub fn load_with_tool(
     spec: &LoadSpec,
     seed: u64,
-    tell: &mut dyn FnMut(LoadNotice),
+    notify: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<Option<Session>> {
-    load_with_tool_beside(server_of(spec), spec, seed, tell)
+    load_with_tool_beside(server_of(spec), spec, seed, notify)
 }
 
 /// Sends the load and starts `server` for it, if given.
@@ -483,7 +486,7 @@ pub fn load_with_tool_beside(
     server: Option<ProcessSpec>,
     spec: &LoadSpec,
     seed: u64,
-    tell: &mut dyn FnMut(LoadNotice),
+    notify: &mut dyn FnMut(LoadNotice),
 ) -> anyhow::Result<Option<Session>> {
     let scratch = ScratchFolder::new()?;
     let body = scratch.path("body");
@@ -493,19 +496,19 @@ pub fn load_with_tool_beside(
     let command = build_command(&job, &body)?;
     resolve_program(Path::new(command.name))
         .with_context(|| format!("cannot load with {}", command.name))?;
-    let ready = PreparedLoad::prepare(job, server, tell)?;
+    let prepared = PreparedLoad::prepare(job, server, notify)?;
     if spec.expect_body.is_some() || spec.expect_length.is_some() {
-        tell(LoadNotice::Warning(&format!(
+        notify(LoadNotice::Warning(&format!(
             "{} does not check bodies: only the response before the load was checked.",
             command.name
         )));
     }
-    for warning in &ready.warnings {
-        tell(LoadNotice::Warning(warning));
+    for warning in &prepared.warnings {
+        notify(LoadNotice::Warning(warning));
     }
-    let command = self::build_command(&ready.job, &body)?;
+    let command = self::build_command(&prepared.job, &body)?;
     let outcome = run_tool(&command)?;
-    if let Some(server) = ready.stop_server()?
+    if let Some(server) = prepared.stop_server()?
         && let Some(died) = &server.died
     {
         bail!(
@@ -517,18 +520,18 @@ pub fn load_with_tool_beside(
         return Ok(None);
     }
     let text = outcome.stdout.text();
-    let failed = || {
-        let wrote = outcome.stderr.last_lines(5);
-        format!("{} reported no results: {wrote}", command.name)
+    let error_context = || {
+        let stderr = outcome.stderr.last_lines(5);
+        format!("{} reported no results: {stderr}", command.name)
     };
     let label = format!("{} {url}", command.name);
     let mut warnings = Vec::new();
-    let sessions =
-        formats::read_with_warnings(&label, text.as_bytes(), &mut warnings).with_context(failed)?;
+    let sessions = formats::read_with_warnings(&label, text.as_bytes(), &mut warnings)
+        .with_context(error_context)?;
     for warning in &warnings {
-        tell(LoadNotice::Warning(warning));
+        notify(LoadNotice::Warning(warning));
     }
-    let mut session = sessions.into_iter().next().with_context(failed)?;
+    let mut session = sessions.into_iter().next().with_context(error_context)?;
     let expected = select_expected(&tool_support(spec.client)?, &spec.expect_status)?;
     for run in &mut session.runs {
         count_unexpected(&mut run.samples, expected);

@@ -25,7 +25,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub struct ActiveRecording {
     perf: PathBuf,
     service: ServiceProcess,
-    orders: File,
+    commands: File,
     scratch: ScratchFolder,
     home: PathBuf,
 }
@@ -34,8 +34,8 @@ impl ActiveRecording {
     /// Starts recording a process and its tree; returns when the first sample can be taken.
     pub(super) fn attach(perf: &Path, pid: i32, home: &Path) -> Result<ActiveRecording> {
         let scratch = ScratchFolder::new()?;
-        let orders = create_pipe(&scratch.path("orders"))?;
-        let answers = create_pipe(&scratch.path("answers"))?;
+        let commands = create_pipe(&scratch.path("orders"))?;
+        let acknowledgments = create_pipe(&scratch.path("answers"))?;
         let tree: Vec<String> = tree_of(pid).iter().map(ToString::to_string).collect();
         if tree.is_empty() {
             bail!("process {pid} has ended");
@@ -54,16 +54,16 @@ impl ActiveRecording {
             ..spec
         })
         .context("cannot start perf")?;
-        let mut attached = ActiveRecording {
+        let mut recording = ActiveRecording {
             perf: perf.to_owned(),
             service,
-            orders,
+            commands,
             scratch,
             home: home.to_owned(),
         };
-        attached.send_command("enable\n")?;
-        attached.wait_for_ack(answers)?;
-        Ok(attached)
+        recording.send_command("enable\n")?;
+        recording.wait_for_ack(acknowledgments)?;
+        Ok(recording)
     }
 
     /// Stops the recording; the program continues.
@@ -74,8 +74,8 @@ impl ActiveRecording {
         // A closed pipe means that perf ended with the program; its recording is complete.
         let _ = self.send_command("stop\n");
         let clock = self.service.clock();
-        let until = clock.now() + PERF_TIMEOUT;
-        while !self.service.has_ended() && clock.now() < until {
+        let deadline = clock.now() + PERF_TIMEOUT;
+        while !self.service.has_ended() && clock.now() < deadline {
             clock.wait(POLL_INTERVAL);
         }
         let outcome = self
@@ -90,25 +90,28 @@ impl ActiveRecording {
         })
     }
 
-    fn send_command(&mut self, order: &str) -> Result<()> {
-        self.orders
-            .write_all(order.as_bytes())
+    fn send_command(&mut self, command: &str) -> Result<()> {
+        self.commands
+            .write_all(command.as_bytes())
             .context("cannot send commands to perf")
     }
 
     /// Waits until perf acknowledges a command with `ack`.
-    fn wait_for_ack(&self, mut answers: File) -> Result<()> {
+    fn wait_for_ack(&self, mut acknowledgments: File) -> Result<()> {
         let clock = self.service.clock();
-        let until = clock.now() + PERF_TIMEOUT;
-        let mut heard = [0; 16];
+        let deadline = clock.now() + PERF_TIMEOUT;
+        let mut buffer = [0; 16];
         loop {
-            if answers.read(&mut heard).is_ok_and(|length| length > 0) {
+            if acknowledgments
+                .read(&mut buffer)
+                .is_ok_and(|length| length > 0)
+            {
                 return Ok(());
             }
             if self.service.has_ended() {
                 bail!("perf cannot record this process\nhint: does it belong to another user?");
             }
-            if clock.now() > until {
+            if clock.now() > deadline {
                 bail!("perf did not start to record");
             }
             clock.wait(POLL_INTERVAL);
@@ -127,7 +130,7 @@ pub struct FinishedRecording {
 }
 
 impl FinishedRecording {
-    /// Reads the recording. Best called after the program has ended, so that reading disturbs no
+    /// Reads the recording. Call this after the program has ended, so that reading disturbs no
     /// measurement and files its runtime wrote for perf are removed.
     ///
     /// # Errors
@@ -147,6 +150,6 @@ impl FinishedRecording {
 fn create_pipe(path: &Path) -> Result<File> {
     mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).context("cannot create a named pipe")?;
     let flags = OFlags::RDWR | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let opened = open(path, flags, Mode::empty()).context("cannot open a named pipe")?;
-    Ok(File::from(opened))
+    let pipe = open(path, flags, Mode::empty()).context("cannot open a named pipe")?;
+    Ok(File::from(pipe))
 }

@@ -1,10 +1,10 @@
 //! Records where a program spends its time, in separate untimed runs, since recording slows the
 //! program.
 //!
-//! Decides which tool is used and how it is controlled; `foreign::profile` reads its output. Must
-//! not know why a program is recorded. Start at [`ProfileRecorder`]: [`ProfileRecorder::record`]
-//! for a program that runs to its end, [`ProfileRecorder::prepare`] and [`ProfileRecorder::attach`]
-//! for part of a server's lifetime.
+//! Decides which tool is used and how it is controlled; `foreign::profile` reads its output. Knows
+//! nothing about why a program is recorded. Start at [`ProfileRecorder`]:
+//! [`ProfileRecorder::record`] for a program that runs to its end, [`ProfileRecorder::prepare`] and
+//! [`ProfileRecorder::attach`] for part of a server's lifetime.
 
 mod attached;
 mod perf;

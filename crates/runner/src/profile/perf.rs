@@ -18,8 +18,8 @@ use std::time::Duration;
 /// Samples per second and processor. Not a round number, so that sampling does not run in lockstep
 /// with periodic activity (B. Gregg, Systems Performance, chapter on perf).
 const SAMPLING_RATE: &str = "997";
-/// Time limit for converting a recording to text: symbols of large programs are read anew every
-/// time.
+/// Time limit for converting a recording to text: the symbols of large programs are read again
+/// every time.
 const CONVERSION_TIMEOUT: Duration = Duration::from_secs(300);
 /// Where perf looks for symbols of code compiled at run time, by process (perf-script(1), jit
 /// interface).
@@ -55,12 +55,12 @@ pub fn wrap_with_perf(
     spec: ProcessSpec,
     skip: Duration,
 ) -> ProcessSpec {
-    let mut around = perf_record_command(perf, scratch);
+    let mut command = perf_record_command(perf, scratch);
     if !skip.is_zero() {
-        around = around.args(["-D".to_owned(), skip.as_millis().to_string()]);
+        command = command.args(["-D".to_owned(), skip.as_millis().to_string()]);
     }
     let program = spec.program.to_string_lossy().into_owned();
-    let recorded = around
+    let recorded = command
         .args(["--".to_owned(), program])
         .args(spec.arguments.clone());
     ProcessSpec {
@@ -95,8 +95,8 @@ fn explain_refusal(outcome: &ProcessOutcome) -> String {
     let level: Option<i32> = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid")
         .ok()
         .and_then(|text| text.trim().parse().ok());
-    let told = outcome.stderr.text();
-    let line = told
+    let stderr = outcome.stderr.text();
+    let line = stderr
         .lines()
         .map(str::trim)
         .find(|line| !line.is_empty())
@@ -104,7 +104,7 @@ fn explain_refusal(outcome: &ProcessOutcome) -> String {
     match level {
         // Values above 2 are a distribution extension that forbids everything to all but root
         // (kernel documentation, perf-security).
-        Some(level) if level > 2 && !told.contains("not found for kernel") => {
+        Some(level) if level > 2 && !stderr.contains("not found for kernel") => {
             format!("perf is not permitted to record: kernel.perf_event_paranoid is {level}")
         }
         _ => format!("perf cannot record: {line}"),
@@ -125,10 +125,12 @@ pub fn read_profile(perf: &Path, scratch: &ScratchFolder, home: &Path) -> Result
     // up inlined functions in debugging information takes minutes.
     let script = "exec \"$0\" script -i \"$1\" --no-inline \
                   --fields comm,pid,tid,time,event,ip,sym,dso,period > \"$2\"";
-    let words = [perf, &data, &text].map(|path| path.to_string_lossy().into_owned());
+    let arguments = [perf, &data, &text].map(|path| path.to_string_lossy().into_owned());
     let spec = ProcessSpec {
         limit: CONVERSION_TIMEOUT,
-        ..ProcessSpec::new("/bin/sh").args(["-c", script]).args(words)
+        ..ProcessSpec::new("/bin/sh")
+            .args(["-c", script])
+            .args(arguments)
     };
     let outcome = process::run_child(&spec, &mut ()).context("cannot start perf")?;
     if outcome.ended != ProcessEnd::Exit(0) {
@@ -153,16 +155,16 @@ fn remove_symbol_maps(processes: &BTreeSet<i32>, home: &Path) {
         .filter(|file| is_v8_log(file))
         .collect();
     for pid in processes.iter().filter(has_ended) {
-        let ending = format!("-{pid}-v8.log");
-        let own = logs
+        let suffix = format!("-{pid}-v8.log");
+        let own_logs = logs
             .iter()
-            .filter(|log| log.to_string_lossy().ends_with(&ending));
-        for log in own {
+            .filter(|log| log.to_string_lossy().ends_with(&suffix));
+        for log in own_logs {
             // Another process may have removed it already.
             let _ = std::fs::remove_file(log);
         }
         for name in [format!("perf-{pid}.map"), format!("jit-{pid}.dump")] {
-            // Most processes have none.
+            // Most processes have no such file.
             let _ = std::fs::remove_file(Path::new(SYMBOL_MAP_FOLDER).join(name));
         }
     }

@@ -8,8 +8,8 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Variables that make runtimes export symbols of compiled code and keep stacks walkable, each with
-/// the text to append. Set for every program: any runtime may run behind a shell script, and others
-/// ignore them.
+/// the string to append. Set for every program: any runtime may run behind a shell script, and
+/// others ignore them.
 const SYMBOL_VARIABLES: [(&str, &str); 3] = [
     // Node.js writes /tmp/perf-PID.map and gives each interpreted function a frame of its own.
     (
@@ -25,29 +25,29 @@ const SYMBOL_VARIABLES: [(&str, &str); 3] = [
 
 /// Makes the program's runtime export symbols.
 pub fn enable_symbols(spec: &mut ProcessSpec) {
-    for (name, more) in SYMBOL_VARIABLES {
-        append_variable(spec, name, more);
+    for (name, addition) in SYMBOL_VARIABLES {
+        append_variable(spec, name, addition);
     }
 }
 
 /// Appends to the value of a variable in the spec or in our own environment.
-fn append_variable(spec: &mut ProcessSpec, name: &str, more: &str) {
-    let known = spec
+fn append_variable(spec: &mut ProcessSpec, name: &str, addition: &str) {
+    let existing = spec
         .environment
         .iter()
         .rev()
-        .find(|(known, _)| known == name);
-    let before = match known {
+        .find(|(existing, _)| existing == name);
+    let previous = match existing {
         Some((_, value)) => value.clone(),
         None if spec.unset.iter().any(|unset| unset == name) => String::new(),
         None => std::env::var(name).unwrap_or_default(),
     };
-    let value = match before.trim() {
-        "" => more.to_owned(),
-        before if before.contains(more) => before.to_owned(),
-        before => format!("{before} {more}"),
+    let value = match previous.trim() {
+        "" => addition.to_owned(),
+        previous if previous.contains(addition) => previous.to_owned(),
+        previous => format!("{previous} {addition}"),
     };
-    spec.environment.retain(|(known, _)| known != name);
+    spec.environment.retain(|(existing, _)| existing != name);
     spec.environment.push((name.to_owned(), value));
 }
 
@@ -57,7 +57,7 @@ pub fn is_node(program: &Path) -> bool {
     let version = name
         .strip_prefix("nodejs")
         .or_else(|| name.strip_prefix("node"));
-    version.is_some_and(|rest| rest.is_empty() || !rest.starts_with(char::is_alphabetic))
+    version.is_some_and(|suffix| suffix.is_empty() || !suffix.starts_with(char::is_alphabetic))
 }
 
 /// Makes Node.js record the program from start to end. Node.js accepts these options only on its
@@ -77,18 +77,18 @@ pub fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<St
     let folder = std::fs::read_dir(scratch.folder()).context("cannot read the recordings")?;
     let mut files: Vec<_> = folder.flatten().map(|entry| entry.path()).collect();
     files.sort();
-    let mut whole: Option<StackProfile> = None;
+    let mut merged: Option<StackProfile> = None;
     for file in files {
         let bytes = std::fs::read(&file).context("cannot read a recording")?;
         let Some(profile) = read_profile(&bytes, names)? else {
             continue;
         };
-        match &mut whole {
-            None => whole = Some(profile),
-            Some(whole) => whole.merge(&profile),
+        match &mut merged {
+            None => merged = Some(profile),
+            Some(merged) => merged.merge(&profile),
         }
     }
-    let Some(profile) = whole else {
+    let Some(profile) = merged else {
         bail!(
             "Node.js wrote no recording: it does so when it ends by itself, and not when it is killed"
         );
@@ -98,8 +98,8 @@ pub fn read_v8_profile(scratch: &ScratchFolder, names: &FrameNames) -> Result<St
 
 /// Notes on a recording by V8's profiler, used because perf is unavailable, which cannot skip the
 /// beginning.
-pub fn fallback_notes(no_perf: &str, skip: Duration) -> Vec<String> {
-    let mut remarks = vec![format!("V8's profiler was used because {no_perf}.")];
+pub fn fallback_notes(perf_problem: &str, skip: Duration) -> Vec<String> {
+    let mut remarks = vec![format!("V8's profiler was used because {perf_problem}.")];
     if !skip.is_zero() {
         remarks.push("It records a program from its start, warm-up included.".to_owned());
     }

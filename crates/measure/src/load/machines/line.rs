@@ -19,19 +19,19 @@ const MAX_STDERR_BYTES: u64 = 4096;
 pub(super) struct GeneratorState {
     pub ready: Option<(GeneratorReady, ClockOffset)>,
     pub snapshot: Option<LoadSnapshot>,
-    pub reported: Option<GeneratorReport>,
+    pub report: Option<GeneratorReport>,
     /// Its clock offset after the load.
-    pub after: Option<ClockOffset>,
+    pub offset_after: Option<ClockOffset>,
     /// Why the connection ended, once it has; the inner value is `None` after a normal end.
-    pub over: Option<Option<String>>,
+    pub end: Option<Option<String>>,
     /// When it was last heard from.
-    pub heard: Option<Instant>,
+    pub last_heard: Option<Instant>,
 }
 
 /// State shared by the threads that follow connections.
 #[derive(Debug)]
 pub(super) struct SharedLoadState {
-    seen: Mutex<Vec<GeneratorState>>,
+    generators: Mutex<Vec<GeneratorState>>,
     changed: Condvar,
     /// The agreed start by our clock, once settled; the inner value is `None` if the load does not
     /// start.
@@ -39,35 +39,37 @@ pub(super) struct SharedLoadState {
 }
 
 impl SharedLoadState {
-    pub fn new(lines: usize) -> SharedLoadState {
+    pub fn new(count: usize) -> SharedLoadState {
         SharedLoadState {
-            seen: Mutex::new((0..lines).map(|_| GeneratorState::default()).collect()),
+            generators: Mutex::new((0..count).map(|_| GeneratorState::default()).collect()),
             changed: Condvar::new(),
             start: Mutex::new(None),
         }
     }
 
     pub fn generator_states(&self) -> MutexGuard<'_, Vec<GeneratorState>> {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner)
+        self.generators
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub fn into_generator_states(self) -> Vec<GeneratorState> {
-        self.seen
+        self.generators
             .into_inner()
             .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until a generator's state changes, but at most this long.
-    pub fn wait_for_news(&self, most: Duration) -> MutexGuard<'_, Vec<GeneratorState>> {
-        let waited = self.changed.wait_timeout(self.generator_states(), most);
-        waited.unwrap_or_else(PoisonError::into_inner).0
+    pub fn wait_for_news(&self, max_wait: Duration) -> MutexGuard<'_, Vec<GeneratorState>> {
+        let result = self.changed.wait_timeout(self.generator_states(), max_wait);
+        result.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    fn update_state(&self, at: usize, note: impl FnOnce(&mut GeneratorState)) {
-        let mut seen = self.generator_states();
-        seen[at].heard = Some(Instant::now());
-        note(&mut seen[at]);
-        drop(seen);
+    fn update_state(&self, index: usize, change: impl FnOnce(&mut GeneratorState)) {
+        let mut generators = self.generator_states();
+        generators[index].last_heard = Some(Instant::now());
+        change(&mut generators[index]);
+        drop(generators);
         self.changed.notify_all();
     }
 
@@ -79,7 +81,7 @@ impl SharedLoadState {
         self.changed.notify_all();
     }
 
-    /// Waits for that announcement.
+    /// Waits for the announcement of the start.
     fn await_start(&self) -> Option<i64> {
         loop {
             let agreed = *self.start.lock().unwrap_or_else(PoisonError::into_inner);
@@ -95,92 +97,93 @@ impl SharedLoadState {
 pub(crate) struct GeneratorConnection {
     _companion: CompanionProcess,
     child: Mutex<Child>,
-    to: Mutex<Option<ChildStdin>>,
-    complaint: Mutex<Option<JoinHandle<String>>>,
+    stdin: Mutex<Option<ChildStdin>>,
+    stderr_reader: Mutex<Option<JoinHandle<String>>>,
 }
 
 impl GeneratorConnection {
     /// Creates a connection; also returns its reading end.
     pub fn new(mut child: Child) -> Result<(GeneratorConnection, BufReader<ChildStdout>)> {
-        let from = child
+        let reader = child
             .stdout
             .take()
             .context("the connection has no stdout")?;
         let stderr = child.stderr.take();
-        let complaint = stderr.map(|mut stderr| {
+        let stderr_reader = stderr.map(|mut stderr| {
             std::thread::spawn(move || {
-                let mut said = Vec::new();
+                let mut bytes = Vec::new();
                 // Discard the rest, so that the other end never blocks on us.
                 let _ = stderr
                     .by_ref()
                     .take(MAX_STDERR_BYTES)
-                    .read_to_end(&mut said);
+                    .read_to_end(&mut bytes);
                 let _ = std::io::copy(&mut stderr, &mut std::io::sink());
-                String::from_utf8_lossy(&said).into_owned()
+                String::from_utf8_lossy(&bytes).into_owned()
             })
         });
-        let line = GeneratorConnection {
+        let connection = GeneratorConnection {
             _companion: CompanionProcess::of(&child),
-            to: Mutex::new(child.stdin.take()),
+            stdin: Mutex::new(child.stdin.take()),
             child: Mutex::new(child),
-            complaint: Mutex::new(complaint),
+            stderr_reader: Mutex::new(stderr_reader),
         };
-        Ok((line, BufReader::new(from)))
+        Ok((connection, BufReader::new(reader)))
     }
 
     /// Makes the machine send its part, and records its reports.
     pub(super) fn follow_load(
         &self,
-        at: usize,
-        mut from: BufReader<ChildStdout>,
-        order: &WorkerAssignment,
-        board: &SharedLoadState,
+        index: usize,
+        mut reader: BufReader<ChildStdout>,
+        request: &WorkerAssignment,
+        state: &SharedLoadState,
     ) {
-        let done = self.run_protocol(at, &mut from, order, board);
-        *self.to.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        drop(from);
-        let over = done.err().map(|error| self.end_reason(&error));
-        if over.is_none() {
+        let result = self.run_protocol(index, &mut reader, request, state);
+        *self.stdin.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        drop(reader);
+        let end = result.err().map(|error| self.end_reason(&error));
+        if end.is_none() {
             // It has reported everything. Wait for it to exit, so that no process remains.
             let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
             let _ = child.wait();
         }
-        board.update_state(at, |seen| seen.over = Some(over));
+        state.update_state(index, |generator| generator.end = Some(end));
     }
 
     fn run_protocol(
         &self,
-        at: usize,
-        from: &mut BufReader<ChildStdout>,
-        order: &WorkerAssignment,
-        board: &SharedLoadState,
+        index: usize,
+        reader: &mut BufReader<ChildStdout>,
+        request: &WorkerAssignment,
+        state: &SharedLoadState,
     ) -> Result<()> {
-        self.send_line(&serde_json::to_string(order)?)?;
-        let ready = await_line(from, "ready")?;
+        self.send_line(&serde_json::to_string(request)?)?;
+        let ready = await_line(reader, "ready")?;
         let ready: GeneratorReady =
             serde_json::from_str(&ready).context("it sent an unexpected message")?;
-        let offset = self.query_offset(from)?;
-        board.update_state(at, |seen| seen.ready = Some((ready, offset)));
-        let Some(start_ns) = board.await_start() else {
+        let offset = self.query_offset(reader)?;
+        state.update_state(index, |generator| generator.ready = Some((ready, offset)));
+        let Some(start_ns) = state.await_start() else {
             return self.send_line("stop");
         };
         self.send_line(&format!("start {}", offset.to_remote_ns(start_ns)))?;
         loop {
-            let line = read_line(from)?;
+            let line = read_line(reader)?;
             match line.split_once(' ') {
                 Some(("at", snapshot)) => {
                     let snapshot = serde_json::from_str(snapshot).ok();
-                    board
-                        .update_state(at, |seen| seen.snapshot = snapshot.or(seen.snapshot.take()));
+                    state.update_state(index, |generator| {
+                        generator.snapshot = snapshot.or(generator.snapshot.take())
+                    });
                 }
-                Some(("measured", reported)) => {
-                    let reported =
-                        serde_json::from_str(reported).context("cannot parse its results")?;
+                Some(("measured", report)) => {
+                    let report =
+                        serde_json::from_str(report).context("cannot parse its results")?;
                     // Its clock may have drifted. If the query fails, the measurement is still
                     // valid.
-                    let after = self.query_offset(from).ok();
-                    board.update_state(at, |seen| {
-                        (seen.reported, seen.after) = (Some(reported), after);
+                    let offset_after = self.query_offset(reader).ok();
+                    state.update_state(index, |generator| {
+                        (generator.report, generator.offset_after) = (Some(report), offset_after);
                     });
                     return Ok(());
                 }
@@ -190,38 +193,38 @@ impl GeneratorConnection {
     }
 
     /// Queries its clock offset. The lock keeps other messages out of this exchange.
-    fn query_offset(&self, from: &mut BufReader<ChildStdout>) -> Result<ClockOffset> {
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        clock::query_clock(to.as_mut().context("the connection is closed")?, from)
+    fn query_offset(&self, reader: &mut BufReader<ChildStdout>) -> Result<ClockOffset> {
+        let mut stdin = self.stdin.lock().unwrap_or_else(PoisonError::into_inner);
+        clock::query_clock(stdin.as_mut().context("the connection is closed")?, reader)
     }
 
     /// Sends a line.
     ///
     /// # Errors
     /// Fails if the connection is broken.
-    pub fn send_line(&self, text: &str) -> Result<()> {
-        let mut to = self.to.lock().unwrap_or_else(PoisonError::into_inner);
-        let stdin = to.as_mut().context("the connection is closed")?;
-        writeln!(stdin, "{text}").and_then(|()| stdin.flush())?;
+    pub fn send_line(&self, line: &str) -> Result<()> {
+        let mut stdin = self.stdin.lock().unwrap_or_else(PoisonError::into_inner);
+        let stdin = stdin.as_mut().context("the connection is closed")?;
+        writeln!(stdin, "{line}").and_then(|()| stdin.flush())?;
         Ok(())
     }
 
     /// Breaks the connection.
     pub fn kill_process(&self) {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        // It may have exited already.
+        // The process may have exited already.
         let _ = child.kill();
     }
 
     /// Closes our end and waits for the other end to exit, but at most this long.
-    pub fn close(&self, most: Duration) {
-        *self.to.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let until = Instant::now() + most;
+    pub fn close(&self, max_wait: Duration) {
+        *self.stdin.lock().unwrap_or_else(PoisonError::into_inner) = None;
+        let deadline = Instant::now() + max_wait;
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        while Instant::now() < until && matches!(child.try_wait(), Ok(None)) {
+        while Instant::now() < deadline && matches!(child.try_wait(), Ok(None)) {
             std::thread::sleep(Duration::from_millis(5));
         }
-        // Most have exited by now.
+        // Usually the process has exited by now.
         let _ = child.kill();
         let _ = child.wait();
     }
@@ -229,21 +232,21 @@ impl GeneratorConnection {
     /// Why the connection ended: the stderr and exit status of the other end.
     pub fn end_reason(&self, error: &anyhow::Error) -> String {
         let mut child = self.child.lock().unwrap_or_else(PoisonError::into_inner);
-        // It exits without its input, unless the machine does not respond.
+        // The process exits when its input ends, unless the machine does not respond.
         let _ = child.kill();
         let status = child.wait();
         drop(child);
-        let complaint = self
-            .complaint
+        let stderr_reader = self
+            .stderr_reader
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .take();
-        let stderr = complaint
-            .and_then(|complaint| complaint.join().ok())
+        let stderr = stderr_reader
+            .and_then(|stderr_reader| stderr_reader.join().ok())
             .unwrap_or_default();
-        let said = stderr.trim().trim_start_matches("speedwell: ");
+        let message = stderr.trim().trim_start_matches("speedwell: ");
         match status {
-            _ if !said.is_empty() => said.to_owned(),
+            _ if !message.is_empty() => message.to_owned(),
             Ok(status) if !status.success() => format!("{error:#} ({status})"),
             _ => format!("{error:#}"),
         }
@@ -251,21 +254,21 @@ impl GeneratorConnection {
 }
 
 /// Reads the next line, without its newline.
-pub(crate) fn read_line(from: &mut BufReader<ChildStdout>) -> Result<String> {
+pub(crate) fn read_line(reader: &mut BufReader<ChildStdout>) -> Result<String> {
     let mut line = String::new();
-    if from.read_line(&mut line)? == 0 || !line.ends_with('\n') {
+    if reader.read_line(&mut line)? == 0 || !line.ends_with('\n') {
         bail!("connection lost");
     }
     line.pop();
     Ok(line)
 }
 
-/// Skips to the next line that starts with this word, and returns the rest of it.
-fn await_line(from: &mut BufReader<ChildStdout>, word: &str) -> Result<String> {
+/// Skips to the next line that starts with this word, and returns the remainder of the line.
+fn await_line(reader: &mut BufReader<ChildStdout>, word: &str) -> Result<String> {
     loop {
-        let line = read_line(from)?;
-        if let Some(rest) = line.strip_prefix(word) {
-            return Ok(rest.trim_start().to_owned());
+        let line = read_line(reader)?;
+        if let Some(remainder) = line.strip_prefix(word) {
+            return Ok(remainder.trim_start().to_owned());
         }
     }
 }

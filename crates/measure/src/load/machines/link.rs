@@ -20,7 +20,7 @@ struct NetworkDevice {
 #[derive(Debug)]
 pub struct LinkWatch {
     devices: Vec<NetworkDevice>,
-    since: Instant,
+    started: Instant,
 }
 
 impl LinkWatch {
@@ -28,13 +28,13 @@ impl LinkWatch {
     pub fn start() -> LinkWatch {
         LinkWatch {
             devices: list_devices(Path::new(NET_DEVICES)),
-            since: Instant::now(),
+            started: Instant::now(),
         }
     }
 
     /// The device with the highest utilization since then, and that utilization.
     pub fn most_used(&self) -> Option<(String, f64)> {
-        let seconds = self.since.elapsed().as_secs_f64();
+        let seconds = self.started.elapsed().as_secs_f64();
         most_used(
             &self.devices,
             &list_devices(Path::new(NET_DEVICES)),
@@ -47,16 +47,16 @@ impl LinkWatch {
 fn list_devices(folder: &Path) -> Vec<NetworkDevice> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let device = |entry: fs::DirEntry| {
-        let number = |file: &str| {
+        let read_number = |file: &str| {
             let text = fs::read_to_string(entry.path().join(file)).ok()?;
             text.trim().parse::<u64>().ok().filter(|number| *number > 0)
         };
         Some(NetworkDevice {
             name: entry.file_name().into_string().ok()?,
             // In Mbit/s; -1 if unknown.
-            bits_per_s: number("speed")? * 1_000_000,
-            received: number("statistics/rx_bytes").unwrap_or(0),
-            sent: number("statistics/tx_bytes").unwrap_or(0),
+            bits_per_s: read_number("speed")? * 1_000_000,
+            received: read_number("statistics/rx_bytes").unwrap_or(0),
+            sent: read_number("statistics/tx_bytes").unwrap_or(0),
         })
     };
     entries.filter_map(device).collect()
@@ -68,20 +68,22 @@ fn most_used(
     after: &[NetworkDevice],
     seconds: f64,
 ) -> Option<(String, f64)> {
-    let share = |device: &NetworkDevice| {
-        let earlier = before.iter().find(|own| own.name == device.name)?;
+    let utilization = |device: &NetworkDevice| {
+        let earlier = before
+            .iter()
+            .find(|candidate| candidate.name == device.name)?;
         let received = device.received.saturating_sub(earlier.received);
         let sent = device.sent.saturating_sub(earlier.sent);
         let bits = 8.0 * received.max(sent) as f64;
-        let share = bits / seconds / device.bits_per_s as f64;
-        share
+        let utilization = bits / seconds / device.bits_per_s as f64;
+        utilization
             .is_finite()
-            .then(|| (device.name.clone(), share.min(1.0)))
+            .then(|| (device.name.clone(), utilization.min(1.0)))
     };
     after
         .iter()
-        .filter_map(share)
-        .max_by(|one, other| one.1.total_cmp(&other.1))
+        .filter_map(utilization)
+        .max_by(|left, right| left.1.total_cmp(&right.1))
 }
 
 #[cfg(test)]

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 /// Poll interval for reasons to end a load.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// How far ahead the agreed start is, besides the time that it takes to announce it.
+/// How far ahead the agreed start is, in addition to the time that it takes to announce it.
 const START_LEAD_NS: i64 = 300_000_000;
 /// A sending machine is lost after this silence; it reports its progress ten times per second.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
@@ -112,34 +112,40 @@ impl LoadGenerators {
         stop: &AtomicBool,
         watch: &mut dyn FnMut(&LoadSnapshot),
     ) -> Result<CombinedResult> {
-        let orders = generator_requests(job, self.machines.len() as u32);
-        let mut lines = Vec::new();
+        let requests = generator_requests(job, self.machines.len() as u32);
+        let mut connections = Vec::new();
         for machine in &self.machines {
-            let words = [machine.program.as_str(), worker::COMMAND];
-            let child = self.engine.start_command(&machine.name, &words);
-            let line = child.and_then(GeneratorConnection::new);
-            lines.push(line.with_context(|| format!("'{}' cannot be reached", machine.name))?);
+            let command = [machine.program.as_str(), worker::COMMAND];
+            let child = self.engine.start_command(&machine.name, &command);
+            let connection = child.and_then(GeneratorConnection::new);
+            connections
+                .push(connection.with_context(|| format!("'{}' cannot be reached", machine.name))?);
         }
-        let board = SharedLoadState::new(lines.len());
-        let (lines, ends): (Vec<GeneratorConnection>, Vec<_>) = lines.into_iter().unzip();
+        let state = SharedLoadState::new(connections.len());
+        let (connections, ends): (Vec<GeneratorConnection>, Vec<_>) =
+            connections.into_iter().unzip();
         thread::scope(|scope| {
-            for (at, (end, order)) in ends.into_iter().zip(&orders).enumerate() {
-                let (line, board) = (&lines[at], &board);
-                scope.spawn(move || line.follow_load(at, end, order, board));
+            for (index, (reader, request)) in ends.into_iter().zip(&requests).enumerate() {
+                let (connection, state) = (&connections[index], &state);
+                scope.spawn(move || connection.follow_load(index, reader, request, state));
             }
-            if agree_on_start(&lines, &board, stop) {
-                monitor_load(&lines, &board, stop, watch);
+            if agree_on_start(&connections, &state, stop) {
+                monitor_load(&connections, &state, stop, watch);
             }
         });
-        let names: Vec<&str> = self.machines.iter().map(|own| own.name.as_str()).collect();
-        merge_parts(&names, &orders, board.into_generator_states())
+        let names: Vec<&str> = self
+            .machines
+            .iter()
+            .map(|machine| machine.name.as_str())
+            .collect();
+        merge_parts(&names, &requests, state.into_generator_states())
     }
 }
 
 /// Rejects options that depend on this machine.
 fn check_portable(spec: &LoadSpec) -> Result<()> {
     let is_file = spec.data.as_ref().is_some_and(|data| data.starts_with('@'));
-    let of_this_machine = [
+    let local_options = [
         ("data @FILE", is_file),
         ("body-file", spec.body_file.is_some()),
         ("requests", spec.requests.is_some()),
@@ -151,8 +157,8 @@ fn check_portable(spec: &LoadSpec) -> Result<()> {
         ("bind", spec.bind.is_some()),
         ("log-requests", spec.log_requests.is_some()),
     ];
-    let found = of_this_machine.iter().find(|(_, is_given)| *is_given);
-    if let Some((name, _)) = found {
+    let given = local_options.iter().find(|(_, is_set)| *is_set);
+    if let Some((name, _)) = given {
         bail!(
             "--{name} refers to this machine, but with --generators others send the load\nhint: leave it \
              out, or leave out --generators"
@@ -167,46 +173,49 @@ fn check_portable(spec: &LoadSpec) -> Result<()> {
 
 /// The part of each machine: an equal number of generators.
 fn generator_requests(job: &LoadJob, machines: u32) -> Vec<WorkerAssignment> {
-    let of = job.processes();
-    let count = of / machines.max(1);
-    let order = |machine: u32| WorkerAssignment {
+    let total = job.processes();
+    let count = total / machines.max(1);
+    let request = |machine: u32| WorkerAssignment {
         spec: job.spec.clone(),
         seed: job.seed,
         index: machine * count,
-        of,
+        of: total,
         count,
     };
-    (0..machines).map(order).collect()
+    (0..machines).map(request).collect()
 }
 
-/// Waits until all machines are ready and agrees on a start. None starts if one cannot.
+/// Waits until all machines are ready and announces a start to all of them. If one cannot start,
+/// none does.
 fn agree_on_start(
-    lines: &[GeneratorConnection],
-    board: &SharedLoadState,
+    connections: &[GeneratorConnection],
+    state: &SharedLoadState,
     stop: &AtomicBool,
 ) -> bool {
     loop {
-        let seen = board.wait_for_news(POLL_INTERVAL);
-        let is_over = seen.iter().any(|state| state.over.is_some());
-        if stop.load(Ordering::Relaxed) || is_over {
-            drop(seen);
-            board.announce_start(None);
-            // One may still be waiting for the server to respond.
-            lines.iter().for_each(GeneratorConnection::kill_process);
+        let states = state.wait_for_news(POLL_INTERVAL);
+        let has_ended = states.iter().any(|generator| generator.end.is_some());
+        if stop.load(Ordering::Relaxed) || has_ended {
+            drop(states);
+            state.announce_start(None);
+            // A generator may still be waiting for the server to respond.
+            connections
+                .iter()
+                .for_each(GeneratorConnection::kill_process);
             return false;
         }
-        let round_trips: Option<Vec<u64>> = seen
+        let round_trips: Option<Vec<u64>> = states
             .iter()
-            .map(|state| state.ready.as_ref())
+            .map(|generator| generator.ready.as_ref())
             .map(|ready| ready.map(|(_, offset)| offset.round_trip_ns))
             .collect();
         let Some(round_trips) = round_trips else {
             continue;
         };
-        drop(seen);
-        let longest = round_trips.into_iter().max().unwrap_or(0);
-        let ahead_ns = START_LEAD_NS.saturating_add_unsigned(4 * longest);
-        board.announce_start(Some(clock::now_ns().saturating_add(ahead_ns)));
+        drop(states);
+        let longest_round_trip = round_trips.into_iter().max().unwrap_or(0);
+        let ahead_ns = START_LEAD_NS.saturating_add_unsigned(4 * longest_round_trip);
+        state.announce_start(Some(clock::now_ns().saturating_add(ahead_ns)));
         return true;
     }
 }
@@ -214,127 +223,146 @@ fn agree_on_start(
 /// Follows the load until all connections have ended: reports progress, and stops all machines if
 /// one is lost or `stop` is set.
 fn monitor_load(
-    lines: &[GeneratorConnection],
-    board: &SharedLoadState,
+    connections: &[GeneratorConnection],
+    state: &SharedLoadState,
     stop: &AtomicBool,
     watch: &mut dyn FnMut(&LoadSnapshot),
 ) {
-    let mut stopped: Option<Instant> = None;
+    let mut stopped_at: Option<Instant> = None;
     loop {
-        let seen = board.wait_for_news(POLL_INTERVAL);
-        if seen.iter().all(|own| own.over.is_some()) {
+        let states = state.wait_for_news(POLL_INTERVAL);
+        if states.iter().all(|generator| generator.end.is_some()) {
             return;
         }
-        let looks: Vec<LoadSnapshot> = seen.iter().filter_map(|own| own.snapshot.clone()).collect();
-        let silent = silent_generators(&seen, stopped);
-        let is_lost = seen.iter().any(|own| matches!(own.over, Some(Some(_))));
-        drop(seen);
-        if looks.len() == lines.len() {
-            watch(&LoadSnapshot::combine(&looks));
+        let snapshots: Vec<LoadSnapshot> = states
+            .iter()
+            .filter_map(|generator| generator.snapshot.clone())
+            .collect();
+        let silent_indices = silent_generators(&states, stopped_at);
+        let is_lost = states
+            .iter()
+            .any(|generator| matches!(generator.end, Some(Some(_))));
+        drop(states);
+        if snapshots.len() == connections.len() {
+            watch(&LoadSnapshot::combine(&snapshots));
         }
-        silent.into_iter().for_each(|at| lines[at].kill_process());
-        if stopped.is_none() && (is_lost || stop.load(Ordering::Relaxed)) {
-            stopped = Some(Instant::now());
-            for line in lines {
-                // Ignore errors: it may have ended.
-                let _ = line.send_line("stop");
+        silent_indices
+            .into_iter()
+            .for_each(|index| connections[index].kill_process());
+        if stopped_at.is_none() && (is_lost || stop.load(Ordering::Relaxed)) {
+            stopped_at = Some(Instant::now());
+            for connection in connections {
+                // Ignore errors: the other end may have exited.
+                let _ = connection.send_line("stop");
             }
         }
     }
 }
 
-fn silent_generators(seen: &[GeneratorState], stopped: Option<Instant>) -> Vec<usize> {
-    let is_silent = |own: &GeneratorState| {
-        let too_long = own.heard.is_some_and(|heard| heard.elapsed() > MAX_SILENCE);
-        let is_late = stopped.is_some_and(|stopped| stopped.elapsed() > REPORT_GRACE);
-        own.over.is_none() && (too_long || is_late)
+fn silent_generators(states: &[GeneratorState], stopped_at: Option<Instant>) -> Vec<usize> {
+    let is_silent = |generator: &GeneratorState| {
+        let is_mute = generator
+            .last_heard
+            .is_some_and(|instant| instant.elapsed() > MAX_SILENCE);
+        let is_late = stopped_at.is_some_and(|stopped_at| stopped_at.elapsed() > REPORT_GRACE);
+        generator.end.is_none() && (is_mute || is_late)
     };
-    (0..seen.len()).filter(|&at| is_silent(&seen[at])).collect()
+    (0..states.len())
+        .filter(|&index| is_silent(&states[index]))
+        .collect()
 }
 
 fn merge_parts(
     names: &[&str],
-    orders: &[WorkerAssignment],
-    seen: Vec<GeneratorState>,
+    requests: &[WorkerAssignment],
+    states: Vec<GeneratorState>,
 ) -> Result<CombinedResult> {
-    let has_begun = seen.iter().any(|own| own.reported.is_some());
+    let has_begun = states.iter().any(|state| state.report.is_some());
     if !has_begun {
-        return Err(explain_failure(names, &seen));
+        return Err(explain_failure(names, &states));
     }
-    let began = |own: &GeneratorState| {
-        let offset_ns = own.ready.as_ref().map_or(0, |(_, offset)| offset.offset_ns);
-        let began = own.reported.as_ref()?.began_ns.iter().min()?;
-        Some(began.saturating_add(offset_ns))
+    let start_ns = |state: &GeneratorState| {
+        let offset_ns = state
+            .ready
+            .as_ref()
+            .map_or(0, |(_, offset)| offset.offset_ns);
+        let start_ns = state.report.as_ref()?.began_ns.iter().min()?;
+        Some(start_ns.saturating_add(offset_ns))
     };
-    let first_ns = seen.iter().filter_map(began).min();
+    let first_ns = states.iter().filter_map(start_ns).min();
     let (mut parts, mut losses) = (Vec::new(), Vec::new());
-    let mut whole: Option<LoadMeasurement> = None;
-    for ((name, order), own) in names.iter().zip(orders).zip(seen) {
-        let later_ns = began(&own)
+    let mut merged: Option<LoadMeasurement> = None;
+    for ((name, request), state) in names.iter().zip(requests).zip(states) {
+        let later_ns = start_ns(&state)
             .zip(first_ns)
-            .map(|(began, first)| began - first);
-        parts.push(part_report(name, order, &own, later_ns));
-        let Some(reported) = own.reported else {
+            .map(|(start_ns, first)| start_ns - first);
+        parts.push(part_report(name, request, &state, later_ns));
+        let Some(report) = state.report else {
             continue;
         };
-        losses.extend((reported.losses.iter()).map(|loss| format!("{name}: {loss}")));
-        let mut measured = reported.measured;
+        losses.extend((report.losses.iter()).map(|loss| format!("{name}: {loss}")));
+        let mut measured = report.measured;
         measured.shift_by(later_ns.unwrap_or(0).unsigned_abs());
-        match &mut whole {
-            None => whole = Some(measured),
-            Some(whole) => whole.merge(measured),
+        match &mut merged {
+            None => merged = Some(measured),
+            Some(merged) => merged.merge(measured),
         }
     }
     Ok(CombinedResult {
-        measured: whole.context("no machine measured anything")?,
+        measured: merged.context("no machine measured anything")?,
         losses,
         parts,
         began_ns: Vec::new(),
     })
 }
 
-fn explain_failure(names: &[&str], seen: &[GeneratorState]) -> anyhow::Error {
+fn explain_failure(names: &[&str], states: &[GeneratorState]) -> anyhow::Error {
     if process::is_interrupt_requested() {
         return process::InterruptedEarly.into();
     }
-    let failed = names.iter().zip(seen).filter_map(|(name, own)| {
-        let why = own.over.as_ref()?.as_ref()?;
-        Some((own.heard, format!("'{name}' cannot send the load: {why}")))
+    let failures = names.iter().zip(states).filter_map(|(name, state)| {
+        let reason = state.end.as_ref()?.as_ref()?;
+        Some((
+            state.last_heard,
+            format!("'{name}' cannot send the load: {reason}"),
+        ))
     });
-    // The first failure: the other connections were closed because of it.
-    match failed.min_by_key(|(heard, _)| *heard) {
-        Some((_, why)) => anyhow::anyhow!(why),
+    // Report the first failure: the other connections were closed because of it.
+    match failures.min_by_key(|(instant, _)| *instant) {
+        Some((_, reason)) => anyhow::anyhow!(reason),
         None => anyhow::anyhow!("the load was stopped before it began"),
     }
 }
 
 fn part_report(
     name: &str,
-    order: &WorkerAssignment,
-    own: &GeneratorState,
+    request: &WorkerAssignment,
+    state: &GeneratorState,
     began_ns: Option<i64>,
 ) -> LoadPart {
-    let offset = own
+    let offset = state
         .ready
         .as_ref()
         .map(|(_, offset)| *offset)
         .unwrap_or_default();
-    let ready = own.ready.as_ref().map(|(ready, _)| ready);
+    let ready = state.ready.as_ref().map(|(ready, _)| ready);
     let mut part = LoadPart {
         machine: name.to_owned(),
         id: ready.map_or(String::new(), |ready| ready.id.clone()),
-        first: order.index,
-        processes: order.count,
+        first: request.index,
+        processes: request.count,
         offset_ns: offset.offset_ns,
         uncertainty_ns: offset.uncertainty_ns,
-        drift_ns: own.after.map(|after| after.offset_ns - offset.offset_ns),
+        drift_ns: state
+            .offset_after
+            .map(|after| after.offset_ns - offset.offset_ns),
         began_ns,
         connect_ns: ready.and_then(|ready| ready.connect_ns),
-        lost: own.over.clone().flatten(),
+        lost: state.end.clone().flatten(),
         ..LoadPart::default()
     };
-    if let Some(reported) = &own.reported {
-        let measured = &reported.measured;
+    if let Some(report) = &state.report {
+        let measured = &report.measured;
         let counts = &measured.totals.outcomes;
         let threads = &measured.threads;
         part.attempted = counts.attempts();
@@ -347,12 +375,13 @@ fn part_report(
             .fold(0.0, f64::max);
         part.is_bottleneck = threads.iter().any(ThreadReport::is_bottleneck);
         let verdict = measured.verdict();
-        part.own_lag_p99_ns = verdict.map(|own| (own.own_lag_p99_ns, own.own_lag_limit_ns));
-        part.link.clone_from(&reported.link);
-    } else if let Some(look) = &own.snapshot {
-        part.attempted = look.attempted;
-        part.errors = look.errors;
-        part.elapsed_ns = look.at_ns;
+        part.own_lag_p99_ns =
+            verdict.map(|verdict| (verdict.own_lag_p99_ns, verdict.own_lag_limit_ns));
+        part.link.clone_from(&report.link);
+    } else if let Some(snapshot) = &state.snapshot {
+        part.attempted = snapshot.attempted;
+        part.errors = snapshot.errors;
+        part.elapsed_ns = snapshot.at_ns;
         part.lost = part.lost.or_else(|| Some("it measured nothing".to_owned()));
     }
     part
@@ -417,14 +446,14 @@ mod tests {
         };
         GeneratorState {
             ready: Some((ready, offset)),
-            reported: Some(GeneratorReport {
+            report: Some(GeneratorReport {
                 measured,
                 began_ns: vec![began_ns - offset_ns],
                 losses: Vec::new(),
                 link: None,
             }),
-            after: Some(offset),
-            over: Some(None),
+            offset_after: Some(offset),
+            end: Some(None),
             ..GeneratorState::default()
         }
     }
@@ -474,7 +503,7 @@ mod tests {
                 attempted: 1895,
                 ..LoadSnapshot::default()
             }),
-            over: Some(Some("connection lost".to_owned())),
+            end: Some(Some("connection lost".to_owned())),
             ..GeneratorState::default()
         };
         let there = seen(measured(1..11), 0, 0);

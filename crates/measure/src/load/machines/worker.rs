@@ -63,17 +63,17 @@ pub(super) struct GeneratorReport {
 pub fn perform_load() -> Result<()> {
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line)?;
-    let order: WorkerAssignment =
+    let request: WorkerAssignment =
         serde_json::from_str(&line).context("cannot parse the request")?;
-    let mut job = order.job()?;
-    if !order.spec.no_verify {
+    let mut job = request.job()?;
+    if !request.spec.no_verify {
         let part = job.load.part;
         (job, _) = verify::verify_target(job)?;
         job.load.part = part;
     }
     let ready = GeneratorReady {
         id: machine_id(),
-        connect_ns: least_connect_ns(&job),
+        connect_ns: min_connect_ns(&job),
     };
     let stop = Arc::new(AtomicBool::new(false));
     let listener: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
@@ -85,17 +85,17 @@ pub fn perform_load() -> Result<()> {
         }
         begin
     };
-    let watch = LinkWatch::start();
-    let Some(sent) = send_part(&job, &order, &begin, &stop)? else {
+    let link_watch = LinkWatch::start();
+    let Some(result) = send_part(&job, &request, &begin, &stop)? else {
         return Ok(());
     };
-    let reported = GeneratorReport {
-        measured: sent.measured,
-        began_ns: sent.began_ns,
-        losses: sent.losses,
-        link: watch.most_used(),
+    let report = GeneratorReport {
+        measured: result.measured,
+        began_ns: result.began_ns,
+        losses: result.losses,
+        link: link_watch.most_used(),
     };
-    send_message("measured", &reported)?;
+    send_message("measured", &report)?;
     if let Some(listener) = listener
         .into_inner()
         .unwrap_or_else(PoisonError::into_inner)
@@ -109,7 +109,7 @@ pub fn perform_load() -> Result<()> {
 /// Sends the load from this process, or from several processes.
 fn send_part(
     job: &LoadJob,
-    order: &WorkerAssignment,
+    request: &WorkerAssignment,
     begin: &(dyn Fn() -> StartSignal + Sync),
     stop: &AtomicBool,
 ) -> Result<Option<CombinedResult>> {
@@ -117,11 +117,11 @@ fn send_part(
         // A lost snapshot is harmless, and without a reader the load is stopped anyway.
         let _ = send_message("at", snapshot);
     };
-    if order.count > 1 {
+    if request.count > 1 {
         let share = GeneratorShare {
-            first: order.index,
-            count: order.count,
-            of: order.of,
+            first: request.index,
+            count: request.count,
+            total: request.of,
             begin,
         };
         return run_workers(job, &share, stop, &mut watch).map(Some);
@@ -141,14 +141,14 @@ fn send_part(
 /// Reports readiness, answers clock queries, and returns the agreed start.
 fn await_agreed_start(ready: &GeneratorReady) -> Result<StartSignal> {
     send_message("ready", ready)?;
-    let word = clock::serve_clock(&mut io::stdin().lock(), &mut io::stdout())?;
-    Ok(StartSignal::from_line(word.trim_end()))
+    let line = clock::serve_clock(&mut io::stdin().lock(), &mut io::stdout())?;
+    Ok(StartSignal::from_line(line.trim_end()))
 }
 
-fn send_message(word: &str, what: &impl Serialize) -> Result<()> {
-    let text = serde_json::to_string(what)?;
+fn send_message(word: &str, message: &impl Serialize) -> Result<()> {
+    let json = serde_json::to_string(message)?;
     let mut out = io::stdout().lock();
-    writeln!(out, "{word} {text}")?;
+    writeln!(out, "{word} {json}")?;
     out.flush()?;
     Ok(())
 }
@@ -157,9 +157,9 @@ fn send_message(word: &str, what: &impl Serialize) -> Result<()> {
 fn answer_clock_queries(stop: Arc<AtomicBool>) -> JoinHandle<()> {
     thread::spawn(move || {
         let mut input = io::stdin().lock();
-        while let Ok(word) = clock::serve_clock(&mut input, &mut io::stdout()) {
+        while let Ok(line) = clock::serve_clock(&mut input, &mut io::stdout()) {
             stop.store(true, Ordering::Relaxed);
-            if word.is_empty() {
+            if line.is_empty() {
                 break;
             }
         }
@@ -172,7 +172,7 @@ fn machine_id() -> String {
 }
 
 /// The shortest connection time, without TLS; `None` if a connection failed.
-fn least_connect_ns(job: &LoadJob) -> Option<u64> {
+fn min_connect_ns(job: &LoadJob) -> Option<u64> {
     let address = job.load.target.addresses.first()?;
     let connect = || {
         let begin = Instant::now();
@@ -185,13 +185,13 @@ fn least_connect_ns(job: &LoadJob) -> Option<u64> {
         .ok()?;
         Some(begin.elapsed().as_nanos() as u64)
     };
-    let mut least = connect()?;
+    let mut min_ns = connect()?;
     for _ in 1..CONNECT_TRIALS {
         thread::sleep(CONNECT_DELAY);
         if process::is_interrupt_requested() {
             break;
         }
-        least = least.min(connect()?);
+        min_ns = min_ns.min(connect()?);
     }
-    Some(least)
+    Some(min_ns)
 }
