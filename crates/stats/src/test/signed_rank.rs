@@ -3,7 +3,7 @@
 //! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
 //! out. Which member of a pair is the candidate was drawn at random, so that under equal sides
 //! every log ratio has either sign with the same probability: the null distribution follows from
-//! the randomisation and assumes nothing about the noise. Independent of when to stop measuring.
+//! the randomisation and assumes nothing about the noise. Does not decide when to stop measuring.
 //! Start at [`signed_rank`].
 
 use crate::distribution::normal;
@@ -12,7 +12,7 @@ use crate::test::TailProbabilities;
 use std::fmt;
 
 /// Maximum number of pairs for the exact distribution: 200 take 4 million additions.
-const MOST_EXACT: usize = 200;
+const MAX_EXACT_PAIRS: usize = 200;
 
 /// Logarithms this close count as equal: they differ only by rounding of a shift or a unit.
 const TIE: f64 = 1e-13;
@@ -146,7 +146,7 @@ fn tail_probabilities(differences: &[f64], theta: f64) -> TailProbabilities {
     let observed = ranks.iter().filter(|(_, is_positive)| *is_positive);
     let observed: usize = observed.map(|(rank, _)| rank).sum();
     let ranks: Vec<usize> = ranks.iter().map(|(rank, _)| *rank).collect();
-    if ranks.len() > MOST_EXACT {
+    if ranks.len() > MAX_EXACT_PAIRS {
         return approximate_tails(&ranks, observed);
     }
     let distribution = rank_sum_distribution(&ranks);

@@ -187,7 +187,10 @@ pub fn machine_swap(series: &TrendSeries) -> Option<usize> {
         if let Some(&reached) = machines.get(at - 1 + MAX_DISTANCE) {
             new[reached as usize] += 1;
         }
-        if at >= MIN_SIDE && series.may_part(at) && is_foreign(&old, &new) && is_foreign(&new, &old)
+        if at >= MIN_SIDE
+            && series.may_start_level(at)
+            && is_foreign(&old, &new)
+            && is_foreign(&new, &old)
         {
             swap = Some(at);
         }
