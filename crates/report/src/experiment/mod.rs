@@ -49,22 +49,22 @@ pub fn report_experiment(
     document.append_document(claims::report_claims(found));
     document.append_document(claims::report_gates(found));
     document.append_document(report_validity(&found.validity));
-    document.extend(experiment.placement.as_ref().map(|own| {
+    document.extend(experiment.placement.as_ref().map(|placement| {
         let text = format!(
             "{} Latencies include the network between them.",
-            own.describe_machines()
+            placement.describe_machines()
         );
         ReportBlock::Note(text)
     }));
     document.push_warnings(&found.warnings);
-    let (leading, further) = leading_first(requested_charts(found, experiment, output), found);
-    let drawn = |chart| ReportBlock::Chart(Box::new(chart));
-    document.extend(leading.into_iter().map(drawn));
+    let (leading, others) = leading_first(requested_charts(found, experiment, output), found);
+    let chart_block = |chart| ReportBlock::Chart(Box::new(chart));
+    document.extend(leading.into_iter().map(chart_block));
     output.add_detail(&mut document, |output, document| {
         add_tables(found, experiment, output, document);
     });
     document.append_document(report_failures(&found.failures, output.verbosity));
-    document.extend(further.into_iter().map(drawn));
+    document.extend(others.into_iter().map(chart_block));
     let draws = draws_flames(experiment, output);
     document.append_document(profile_sections(&found.profiles, draws, output));
     let everything = merge_groups(&found.groups);
@@ -78,15 +78,15 @@ fn leading_first(
     charts: Vec<ReportChart>,
     found: &ExperimentFindings,
 ) -> (Vec<ReportChart>, Vec<ReportChart>) {
-    let firsts = found.groups.iter().filter_map(factors::main_forest);
-    let titles: Vec<String> = firsts.map(|chart| chart.title).collect();
-    let (mut leading, mut further): (Vec<ReportChart>, Vec<ReportChart>) = charts
+    let main_charts = found.groups.iter().filter_map(factors::main_forest);
+    let titles: Vec<String> = main_charts.map(|chart| chart.title).collect();
+    let (mut leading, mut others): (Vec<ReportChart>, Vec<ReportChart>) = charts
         .into_iter()
         .partition(|chart| titles.contains(&chart.title));
-    if leading.is_empty() && !further.is_empty() {
-        leading.push(further.remove(0));
+    if leading.is_empty() && !others.is_empty() {
+        leading.push(others.remove(0));
     }
-    (leading, further)
+    (leading, others)
 }
 
 /// Merges the findings of all groups.
@@ -145,25 +145,25 @@ fn add_tables(
 ) {
     let mut compared = Vec::new();
     let mut shared = SharedNotes::default();
-    let several = found.groups.len() > 1;
+    let has_several_groups = found.groups.len() > 1;
     for group in &found.groups {
-        if several {
+        if has_several_groups {
             document.push_heading(2, group.name.clone());
         }
-        let (about, others) = group.metrics.split_at(group.metrics.len().min(1));
-        let mut shown = |metrics, deeper| {
+        let (main_metric, others) = group.metrics.split_at(group.metrics.len().min(1));
+        let mut report_part = |metrics, deeper| {
             let part = report_metrics(metrics, deeper, output);
             shared.count_notes(&part.blocks);
             keep_data(part.data, &mut compared, document);
             part.blocks
         };
-        let about = shown(about, u8::from(several));
-        let mut others = shown(others, 1);
+        let main_blocks = report_part(main_metric, u8::from(has_several_groups));
+        let mut others = report_part(others, 1);
         others.extend(distribution_tables(group, experiment).map(ReportBlock::Table));
-        document.extend(about);
+        document.extend(main_blocks);
         if !others.is_empty() {
             document.push(ReportBlock::Aside {
-                summary: other_metrics_title(group, several),
+                summary: other_metrics_title(group, has_several_groups),
                 open: false,
                 blocks: others,
             });
@@ -183,7 +183,7 @@ impl SharedNotes {
             let ReportBlock::Note(text) = block else {
                 continue;
             };
-            match self.0.iter_mut().find(|(known, _)| known == text) {
+            match self.0.iter_mut().find(|(other, _)| other == text) {
                 Some((_, times)) => *times += 1,
                 None => self.0.push((text.clone(), 1)),
             }
