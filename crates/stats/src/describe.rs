@@ -122,11 +122,11 @@ pub fn mad(values: &[f64]) -> f64 {
 pub fn outliers(values: &[f64]) -> Vec<usize> {
     let center = median(values);
     let limit = OUTLIER_DEVIATIONS * NORMAL_CONSISTENCY * mad(values);
-    let far = |&(_, value): &(usize, &f64)| (value - center).abs() > limit;
+    let is_far = |&(_, value): &(usize, &f64)| (value - center).abs() > limit;
     values
         .iter()
         .enumerate()
-        .filter(far)
+        .filter(is_far)
         .map(|(index, _)| index)
         .collect()
 }

@@ -164,7 +164,8 @@ fn middle_level(low: u32, high: u32, rules: &SaturationRules) -> Option<u32> {
     (low < middle && middle < high).then_some(middle)
 }
 
-/// Of the lowest level that may be as good as the best, and the best, returns the one with fewer visits.
+/// Compares the lowest level that may be as good as the best with the best itself; returns the one
+/// with fewer visits.
 fn unclear_level(standings: &[LevelState], best: usize, rules: &SaturationRules) -> Option<u32> {
     let level = standings[..best]
         .iter()

@@ -35,7 +35,7 @@ pub struct DesignLook {
     pub n: usize,
     /// The test rejects at a two-sided p-value of at most this.
     pub p_limit: f64,
-    /// The same limit for |z|.
+    /// The limit for |z| that corresponds to `p_limit`.
     pub z_limit: f64,
     /// Probability to have rejected by now if the sides are equal.
     pub cumulative_alpha: f64,
@@ -299,7 +299,7 @@ pub enum LookDecision {
 ///
 /// # Errors
 ///
-/// As [`stratified_rank`].
+/// Fails like [`stratified_rank`].
 pub fn decide_at_look(
     observations: &[BlockObservation],
     look: &DesignLook,

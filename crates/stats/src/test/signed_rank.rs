@@ -109,12 +109,12 @@ impl SignedRank {
             (Some(before), Some(after)) => 0.5 * (steps[before] + after),
         };
         let gaps: Vec<usize> = (0..=steps.len()).collect();
-        let first =
+        let first_accepted =
             gaps.partition_point(|&g| tail_probabilities(&self.differences, gap(g)).upper <= level);
-        let beyond =
+        let first_above =
             gaps.partition_point(|&g| tail_probabilities(&self.differences, gap(g)).lower > level);
-        let low = first.checked_sub(1).map(|before| steps[before]);
-        let high = (beyond <= steps.len()).then(|| steps[beyond.max(1) - 1]);
+        let low = first_accepted.checked_sub(1).map(|before| steps[before]);
+        let high = (first_above <= steps.len()).then(|| steps[first_above.max(1) - 1]);
         Interval {
             low: low.map_or(0.0, f64::exp),
             high: high.map_or(f64::INFINITY, f64::exp),
@@ -129,13 +129,13 @@ impl SignedRank {
 
 /// Means of all pairs of values, each also with itself, ascending.
 fn walsh_averages(values: &[f64]) -> Vec<f64> {
-    let of_first = |(at, first): (usize, &f64)| {
+    let with_first = |(at, first): (usize, &f64)| {
         let first = *first;
         values[at..]
             .iter()
             .map(move |second| 0.5 * (first + second))
     };
-    let mut averages: Vec<f64> = values.iter().enumerate().flat_map(of_first).collect();
+    let mut averages: Vec<f64> = values.iter().enumerate().flat_map(with_first).collect();
     averages.sort_unstable_by(f64::total_cmp);
     averages
 }
@@ -178,8 +178,8 @@ fn rank_sum_distribution(ranks: &[usize]) -> Vec<f64> {
     for &rank in ranks {
         largest += rank;
         for sum in (0..=largest).rev() {
-            let with = if sum >= rank { sums[sum - rank] } else { 0.0 };
-            sums[sum] = 0.5 * (sums[sum] + with);
+            let including = if sum >= rank { sums[sum - rank] } else { 0.0 };
+            sums[sum] = 0.5 * (sums[sum] + including);
         }
     }
     sums
