@@ -6,7 +6,7 @@ use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_t
 
 /// Font size in pixels of labels with enough room.
 pub(crate) const LABEL_PX: f64 = 12.5;
-/// Smallest readable font size.
+/// Minimum readable font size.
 const MIN_LABEL_PX: f64 = 8.5;
 /// Distance between baselines, as a share of the font size.
 const LINE_SPACING: f64 = 1.25;
@@ -167,7 +167,7 @@ impl CategoryLabels {
         for line in &block.lines {
             let text = TextLine::at(&line.text, x + 4.0, top + self.size_px * 0.7, self.size_px);
             svg.write_text(&TextLine {
-                turn_degrees: -45.0,
+                rotation_degrees: -45.0,
                 ..text.with_anchor(TextAnchor::End)
             });
         }

@@ -283,7 +283,8 @@ impl<'a> FlameRows<'a> {
             )),
             (0, _) => Some(format!("Cut off below row {MAX_ROWS}: {deep_towers}.")),
             _ => Some(format!(
-                "Not drawn, narrower than a pixel: {narrow_towers}; cut off below row {MAX_ROWS}: {deep_towers}."
+                "Not drawn, narrower than a pixel: {narrow_towers}; cut off below row {MAX_ROWS}: \
+                 {deep_towers}."
             )),
         }
     }

@@ -429,7 +429,7 @@ mod tests {
     #[test]
     fn keys_flow_into_rows_within_the_width() {
         let legend = LegendLayout::lay_out(&keys(7), 400.0);
-        assert!(legend.rows > 1 && legend.more.is_none());
+        assert!(legend.rows > 1 && legend.omission.is_none());
         for (x, _, key) in &legend.keys {
             assert!(x + key.swatch.width() + reserved_width(&key.name, SIZE_PX) <= 400.0);
         }
@@ -439,7 +439,7 @@ mod tests {
     fn what_has_no_room_is_counted() {
         let legend = LegendLayout::lay_out(&keys(60), 400.0);
         assert_eq!(legend.rows, MAX_ROWS);
-        let (x, text) = legend.more.as_ref().unwrap();
+        let (x, text) = legend.omission.as_ref().unwrap();
         assert_eq!(*text, format!("and {} more", 60 - legend.keys.len()));
         assert!(x + reserved_width(text, SIZE_PX) <= 400.0);
     }

@@ -216,10 +216,10 @@ fn truncate_middle(text: &str, max_width: f64, size_px: f64) -> String {
     if reserved_width(text, size_px) <= max_width {
         return text.to_owned();
     }
-    let half = ((max_width - reserved_width("…", size_px)) / 2.0).max(0.0);
-    let backwards = fitting_prefix(text.chars().rev(), half, size_px);
+    let half_width = ((max_width - reserved_width("…", size_px)) / 2.0).max(0.0);
+    let backwards = fitting_prefix(text.chars().rev(), half_width, size_px);
     let end: String = backwards.chars().rev().collect();
-    let start = fitting_prefix(text.chars(), half, size_px);
+    let start = fitting_prefix(text.chars(), half_width, size_px);
     format!("{}…{}", start.trim_end(), end.trim_start())
 }
 
@@ -365,7 +365,7 @@ mod tests {
         let width = reserved_width("buffer-compare.js", 12.0) + 0.1;
         let wrapped = wrap_text("buffer-compare.js size=16 n=4", width, 12.0, 9);
         assert_eq!(texts(&wrapped), ["buffer-compare.js", "size=16 n=4"]);
-        assert!(wrapped.whole);
+        assert!(wrapped.is_complete);
     }
 
     #[test]
@@ -376,14 +376,14 @@ mod tests {
             texts(&wrapped),
             ["string_decoder/", "string-", "decoder.js"]
         );
-        assert!(wrapped.whole);
+        assert!(wrapped.is_complete);
     }
 
     #[test]
     fn a_word_without_separators_breaks_between_letters_and_says_so() {
         let wrapped = wrap_text("abcdefghij", reserved_width("abcde", 12.0), 12.0, 9);
         assert_eq!(texts(&wrapped).concat(), "abcdefghij");
-        assert!(!wrapped.whole && wrapped.lines.len() >= 2);
+        assert!(!wrapped.is_complete && wrapped.lines.len() >= 2);
     }
 
     #[test]
@@ -403,7 +403,7 @@ mod tests {
             wrapped.lines[1].text.ends_with('x'),
             "the end of 'six' is kept"
         );
-        assert!(!wrapped.whole);
+        assert!(!wrapped.is_complete);
     }
 
     #[test]

@@ -117,15 +117,15 @@ fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> 
     let mut written = Vec::new();
     for index in halving_order(inside.len()) {
         let (value, text) = inside[index];
-        let half = reserved_width(text, TICK_PX) / 2.0;
+        let half_width = reserved_width(text, TICK_PX) / 2.0;
         let x_px = x.pixel_at(*value);
-        let middle = x_px.min(ends.1 - half).max(ends.0 + half);
-        let (low, high) = (middle - half - GAP_PX, middle + half);
+        let middle = x_px.min(ends.1 - half_width).max(ends.0 + half_width);
+        let (low, high) = (middle - half_width - GAP_PX, middle + half_width);
         if occupied
             .iter()
             .all(|(start, end)| high + GAP_PX <= *start || low >= *end)
         {
-            occupied.push((middle - half, high));
+            occupied.push((middle - half_width, high));
             written.push(PlacedLabel {
                 x_px,
                 middle,

@@ -336,7 +336,7 @@ impl<'a> TrendLayout<'a> {
             sheet.top + top_strip_height(&chart.y.label),
             sheet.bottom - foot.height(),
         );
-        // The width of the labels hardly changes with the height, so the height without words is
+        // The width of the labels hardly changes with the height, so the height without labels is
         // accurate enough.
         let draft = AxisMapping::new(&axis, y, bottom.max(above + MIN_PLOT_PX), above);
         let left = sheet.left + left_gutter_width(&left_ticks(&draft));
@@ -383,8 +383,8 @@ impl<'a> TrendLayout<'a> {
     /// Horizontal ends of a level in pixels.
     fn level_ends(&self, level: &TrendLevel) -> (f64, f64) {
         let (from, to) = (self.x.pixel_at(level.from), self.x.pixel_at(level.to));
-        let more = ((MIN_LEVEL_PX - (to - from)) / 2.0).max(0.0);
-        (from - more, to + more)
+        let extension = ((MIN_LEVEL_PX - (to - from)) / 2.0).max(0.0);
+        (from - extension, to + extension)
     }
 
     fn shown_levels(&self) -> impl Iterator<Item = &TrendLevel> {
@@ -465,9 +465,12 @@ impl<'a> TrendLayout<'a> {
         for change in self.chart.changes.iter().filter(|change| change.is_drift) {
             let begins_after = |level: &&TrendLevel| level.from >= change.after;
             for after in self.shown_levels().filter(begins_after) {
-                let of_machine = |level: &&TrendLevel| level.machine == after.machine;
-                let earlier = |level: &&TrendLevel| level.to < after.from;
-                let earlier = self.shown_levels().filter(of_machine).filter(earlier);
+                let is_same_machine = |level: &&TrendLevel| level.machine == after.machine;
+                let is_earlier = |level: &&TrendLevel| level.to < after.from;
+                let earlier = self
+                    .shown_levels()
+                    .filter(is_same_machine)
+                    .filter(is_earlier);
                 let before = earlier.max_by(|one, other| one.to.total_cmp(&other.to));
                 let Some(before) = before.filter(|level| level.to <= change.before) else {
                     continue;
