@@ -303,7 +303,7 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     }
     let line = found.bisection.line.clone();
     let mut columns: ColumnSet<usize> = ColumnSet::new();
-    add_revision_columns(&mut columns, move |place: &usize| line[*place].clone());
+    add_revision_columns(&mut columns, move |index: &usize| line[*index].clone());
     let table = ReportBlock::Table(columns.build_table("candidates", &set));
     if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];
@@ -340,20 +340,20 @@ struct MeasuredRevision {
 
 fn measured_revisions(found: &BisectFindings) -> Vec<MeasuredRevision> {
     let state = &found.state;
-    let measured = |(place, revision): (usize, &LineRevision)| {
-        let count = |wanted: BisectOutcome| {
+    let measured_revision = |(index, revision): (usize, &LineRevision)| {
+        let count = |outcome: BisectOutcome| {
             state
                 .slots
                 .values()
-                .filter(|slot| **slot == (place, wanted))
+                .filter(|slot| **slot == (index, outcome))
                 .count()
         };
         MeasuredRevision {
             revision: revision.clone(),
-            values: state.values_of_revision(place),
+            values: state.values_of_revision(index),
             hung: count(BisectOutcome::Hung),
             failed: count(BisectOutcome::Failed),
-            is_unbuildable: state.unbuildable.contains(&place),
+            is_unbuildable: state.unbuildable.contains(&index),
         }
     };
     found
@@ -361,7 +361,7 @@ fn measured_revisions(found: &BisectFindings) -> Vec<MeasuredRevision> {
         .line
         .iter()
         .enumerate()
-        .map(measured)
+        .map(measured_revision)
         .filter(|row| row.is_unbuildable || row.hung + row.failed > 0 || !row.values.is_empty())
         .collect()
 }

@@ -27,7 +27,8 @@ pub fn report_circumstances(
     report_circumstances_of(&run_counts, findings)
 }
 
-/// The same for sessions whose runs need not be in memory: their number is passed in.
+/// Like [`report_circumstances`], for sessions whose runs need not be in memory: their number is
+/// passed in.
 pub(crate) fn report_circumstances_of(
     sources: &[(Option<&str>, &Session, usize)],
     findings: &AnalysisFindings,

@@ -222,8 +222,8 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
             "after tuning, runs of the same thing differ as before, as far as {cases} can show."
         ),
         (fewer_cases, noisier_cases) => format!(
-            "after tuning, runs of the same thing differ less in {fewer_cases} and more in {noisier_cases} of \
-             {cases}."
+            "after tuning, runs of the same thing differ less in {fewer_cases} and more in \
+             {noisier_cases} of {cases}."
         ),
     }
 }
@@ -357,7 +357,11 @@ struct CalibrationEntry<'a> {
 }
 
 fn case_table(found: &CalibrationFindings) -> ReportTable {
-    let cases: Vec<_> = found.cases.iter().map(|of| Arc::clone(&of.case)).collect();
+    let cases: Vec<_> = found
+        .cases
+        .iter()
+        .map(|calibrated| Arc::clone(&calibrated.case))
+        .collect();
     let labels = CaseLabels::new(&cases);
     let columns = case_columns();
     let rows = labelled_rows(labels.lines, |index, name| {

@@ -42,8 +42,8 @@ pub fn uncertainty_of(estimate: &IntervalEstimate) -> Uncertainty {
 }
 
 impl FigureScale {
-    /// The decimal place to which `stored` is rounded on this scale. Counts of whole things and exact whole numbers keep
-    /// all digits.
+    /// The decimal place to which `stored` is rounded on this scale. Counts of whole things and
+    /// exact whole numbers keep all digits.
     pub fn rounding_place(&self, stored: f64, uncertainty: Uncertainty) -> i32 {
         let shown = self.to_shown(stored);
         match uncertainty {

@@ -73,13 +73,13 @@ fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
     if let Ok(format) = extension.parse() {
         return Ok(OutputFileKind::Text(format));
     }
-    let known = ReportFormat::NAMES
+    let known_extensions = ReportFormat::NAMES
         .iter()
         .map(|(_, names)| format!(".{}", names[0]))
         .collect::<Vec<_>>()
         .join(" ");
     bail!(
-        "cannot write '{}': unknown kind of file (known: {known} .svg .png)",
+        "cannot write '{}': unknown kind of file (known: {known_extensions} .svg .png)",
         path.display()
     )
 }

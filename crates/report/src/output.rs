@@ -154,7 +154,7 @@ pub fn print_document(
 /// Checks that the document can be printed and written to every requested file.
 ///
 /// # Errors
-/// As for [`print_document`], as far as can be checked without writing.
+/// Fails like [`print_document`], as far as that can be checked without writing.
 pub fn check_document(document: &Document, output: &OutputOptions) -> anyhow::Result<()> {
     let complete = document.whole();
     check_sort(&complete, output)?;

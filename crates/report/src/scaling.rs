@@ -57,11 +57,13 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
     match (is_open, spoilt) {
         (true, Some(spoilt)) => {
             format!(
-                "{label}: throughput grows up to {concurrency}: {figure}; at {spoilt} requests fail."
+                "{label}: throughput grows up to {concurrency}: {figure}; at {spoilt} requests \
+                 fail."
             )
         }
         (true, None) => format!(
-            "{label}: throughput still grows at {concurrency}, the highest level measured: {figure}."
+            "{label}: throughput still grows at {concurrency}, the highest level measured: \
+             {figure}."
         ),
         (false, _) => {
             // The next level up, unless the best level is more informative.

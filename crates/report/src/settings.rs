@@ -153,7 +153,7 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
     columns.add_column(
         // Stored by the hour, so it may predate the token.
         ReportColumn::words("used_unix_ms", "last used (UTC, by the hour)"),
-        move |token| time_cell(token.used_unix_ms.map(|at| at.max(token.created_unix_ms))),
+        move |token| time_cell(token.used_unix_ms.map(|ms| ms.max(token.created_unix_ms))),
     );
     document.push(ReportBlock::Table(columns.build_table("tokens", tokens)));
     document

@@ -248,6 +248,11 @@ fn study_note(study: &ParameterStudy) -> String {
 }
 
 fn exponents_data(study: &ParameterStudy) -> serde_json::Value {
-    let exponent_entry = |(line, exponent): &(String, Option<f64>)| json!({"line": line, "exponent": exponent.and_then(json_number)});
+    let exponent_entry = |(line, exponent): &(String, Option<f64>)| {
+        json!({
+            "line": line,
+            "exponent": exponent.and_then(json_number),
+        })
+    };
     study.exponents.iter().map(exponent_entry).collect()
 }

@@ -200,10 +200,12 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
             });
         match (verdict(STEADY_TIME), verdict(TIME_TO_STEADY), crossing) {
             (Some(Verdict::Better), Some(Verdict::Worse), Some(iterations)) => sentences.push(format!(
-                "From about {iterations} iterations on, {candidate} has made up for its slower start."
+                "From about {iterations} iterations on, {candidate} has made up for its slower \
+                 start."
             )),
             (Some(Verdict::Worse), Some(Verdict::Better), Some(iterations)) => sentences.push(format!(
-                "Up to about {iterations} iterations, {candidate} takes less time, thanks to its faster start."
+                "Up to about {iterations} iterations, {candidate} takes less time, thanks to its \
+                 faster start."
             )),
             _ => {}
         }

@@ -374,8 +374,8 @@ fn common_change_note(common: &CommonChange<'_>) -> String {
         _ => format!("{} %", format_signed((ratio - 1.0) * 100.0, 1)),
     });
     format!(
-        "{} of {} cases changed together near {} ({}, {smallest} to {largest}): suspect something they \
-         share, such as the machine or a runtime, rather than the code of one; 'speedwell \
+        "{} of {} cases changed together near {} ({}, {smallest} to {largest}): suspect something \
+         they share, such as the machine or a runtime, rather than the code of one; 'speedwell \
          confirm' measures both sides on one machine{}.",
         common.changed,
         common.searched,

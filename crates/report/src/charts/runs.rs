@@ -352,15 +352,14 @@ pub fn draw_every_run(
     let series = |(lane, positions): (&VariantLane<'_>, Vec<usize>)| {
         point_series(
             lane.variant,
-            positions
-                .into_iter()
-                .zip(lane.runs)
-                .map(|(at, run)| plot::ChartPoint::new(at as f64, scale.to_shown(run.value))),
+            positions.into_iter().zip(lane.runs).map(|(position, run)| {
+                plot::ChartPoint::new(position as f64, scale.to_shown(run.value))
+            }),
         )
     };
     let series: Vec<_> = lanes.iter().zip(positions).map(series).collect();
-    let all = series.iter().flat_map(|s| s.points.iter().map(|p| p.y));
-    let words = if is_apart {
+    let values = series.iter().flat_map(|s| s.points.iter().map(|p| p.y));
+    let x_label = if is_apart {
         "run (the sides were not measured together)"
     } else {
         "run, in order of execution"
@@ -370,8 +369,8 @@ pub fn draw_every_run(
         plot::AnyChart::Runs(plot::RunsChart {
             title: String::new(),
             subtitle: None,
-            x: plot::ChartAxis::linear(words),
-            y: metric_axis(metric, &scale, all),
+            x: plot::ChartAxis::linear(x_label),
+            y: metric_axis(metric, &scale, values),
             series,
             breaks,
             centers: centers
@@ -386,20 +385,24 @@ pub fn draw_every_run(
 type LanePositions = (Vec<Vec<usize>>, Vec<f64>);
 
 fn common_positions(lanes: &[VariantLane<'_>]) -> LanePositions {
-    let mut all: Vec<(u32, u32, usize, usize)> = Vec::new();
+    let mut ordered: Vec<(u32, u32, usize, usize)> = Vec::new();
     for (lane, runs) in lanes.iter().enumerate() {
-        let place = |(index, run): (usize, &RunValue)| (run.slot, run.block, lane, index);
-        all.extend(runs.runs.iter().enumerate().map(place));
+        let keyed_run = |(index, run): (usize, &RunValue)| (run.slot, run.block, lane, index);
+        ordered.extend(runs.runs.iter().enumerate().map(keyed_run));
     }
-    all.sort_unstable();
+    ordered.sort_unstable();
     let mut positions: Vec<Vec<usize>> = lanes.iter().map(|l| vec![0; l.runs.len()]).collect();
-    for (order, &(_, _, lane, at)) in all.iter().enumerate() {
-        positions[lane][at] = order + 1;
+    for (order, &(_, _, lane, index)) in ordered.iter().enumerate() {
+        positions[lane][index] = order + 1;
     }
-    let new_block = |(index, two): (usize, &[(u32, u32, usize, usize)])| {
-        (two[0].1 != two[1].1).then_some(index as f64 + 1.5)
+    let new_block = |(index, neighbors): (usize, &[(u32, u32, usize, usize)])| {
+        (neighbors[0].1 != neighbors[1].1).then_some(index as f64 + 1.5)
     };
-    let breaks = all.windows(2).enumerate().filter_map(new_block).collect();
+    let breaks = ordered
+        .windows(2)
+        .enumerate()
+        .filter_map(new_block)
+        .collect();
     (positions, breaks)
 }
 

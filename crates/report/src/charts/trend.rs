@@ -143,8 +143,8 @@ impl<'a> TrendDrawing<'a> {
         let points = self.series.trend.points.len();
         (per_mark > 1).then(|| {
             format!(
-                "{} points: each mark is the median of up to {per_mark} consecutive points, its line \
-                 their range",
+                "{} points: each mark is the median of up to {per_mark} consecutive points, its \
+                 line their range",
                 format_number(points as f64, 0)
             )
         })

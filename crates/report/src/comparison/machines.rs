@@ -211,10 +211,10 @@ pub fn machines_forest(
     comparison: &CandidateComparison,
     row: &CaseComparison,
 ) -> Option<ReportChart> {
-    let across = row
+    let by_machine = row
         .machines
         .as_ref()
-        .filter(|across| across.machines.len() > 1)?;
+        .filter(|by_machine| by_machine.machines.len() > 1)?;
     let better = comparison.metric.better;
     let line = |label: String, estimate: IntervalEstimate| plot::ForestRow {
         label,
@@ -223,11 +223,11 @@ pub fn machines_forest(
         high: estimate.high * 100.0,
         mark: interval_mark(&estimate, better),
     };
-    let mut rows: Vec<plot::ForestRow> = (across.machines.iter())
+    let mut rows: Vec<plot::ForestRow> = (by_machine.machines.iter())
         .filter_map(|machine| Some(line(machine.name.clone(), machine.change?)))
         .collect();
     rows.extend(forest_row(row, "on these machines".to_owned()));
-    rows.extend(across.populations.iter().map(|population| {
+    rows.extend(by_machine.populations.iter().map(|population| {
         line(
             format!("on others like them ({})", population.class),
             population.change,

@@ -155,19 +155,19 @@ const MAX_SIMILAR_RATIO: f64 = 10.0;
 /// printed figures agree with the printed change: a side alone may be known less well than its
 /// ratio to the other.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
-    let place = |(location, uncertainty): (f64, Uncertainty)| {
-        let place = scale.rounding_place(location, uncertainty);
+    let last_place = |(location, uncertainty): (f64, Uncertainty)| {
+        let last_place = scale.rounding_place(location, uncertainty);
         match (uncertainty, scale.first_place(location)) {
-            (Uncertainty::Exact, _) | (_, None) => place,
-            (_, Some(first)) => place.max(first + MIN_SIGNIFICANT_DIGITS - 1),
+            (Uncertainty::Exact, _) | (_, None) => last_place,
+            (_, Some(first)) => last_place.max(first + MIN_SIGNIFICANT_DIGITS - 1),
         }
     };
-    let places = figures(row).map(place);
+    let last_places = figures(row).map(last_place);
     let [baseline, candidate] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
     if baseline.max(candidate) < MAX_SIMILAR_RATIO * baseline.min(candidate) {
-        [places[0].max(places[1]); 2]
+        [last_places[0].max(last_places[1]); 2]
     } else {
-        places
+        last_places
     }
 }
 
@@ -328,11 +328,11 @@ fn add_answer(columns: &mut ColumnSet<VerdictLine<'_>>, confidence: f64) {
         ReportCell::drawing(forest_row(line.row, String::new()))
     });
     columns.add_column(ReportColumn::words("verdict", "verdict").facet(), |line| {
-        let words = match &line.row.withheld {
+        let wording = match &line.row.withheld {
             Some(withheld) => withheld.to_string(),
             None => line.row.verdict.to_string(),
         };
-        ReportCell::words(words)
+        ReportCell::words(wording)
             .with_text(line.verdict_text())
             .with_emphasis(verdict_emphasis(line.row.verdict))
     });

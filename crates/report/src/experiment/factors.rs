@@ -73,11 +73,11 @@ fn factor_names(experiment: &Experiment) -> Option<(String, String)> {
     let [across, down] = &first[..] else {
         return None;
     };
-    let all = experiment
+    let have_same_factors = experiment
         .variants
         .iter()
         .all(|variant| names(&variant.factors) == first);
-    all.then(|| (across.clone(), down.clone()))
+    have_same_factors.then(|| (across.clone(), down.clone()))
 }
 
 fn factor_values(experiment: &Experiment, factor: &str) -> Vec<String> {
@@ -230,10 +230,10 @@ pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
         .iter()
         .filter(|failure| !failure.cause.is_skip())
     {
-        let is_same = |(known, _): &&mut (&StepFailure, usize)| {
-            known.case == failure.case
-                && known.variant == failure.variant
-                && known.cause == failure.cause
+        let is_same = |(other, _): &&mut (&StepFailure, usize)| {
+            other.case == failure.case
+                && other.variant == failure.variant
+                && other.cause == failure.cause
         };
         match cells.iter_mut().find(is_same) {
             Some((_, times)) => *times += 1,

@@ -260,18 +260,18 @@ fn distribution_tables(
     group: &GroupFindings,
     experiment: &Experiment,
 ) -> impl Iterator<Item = ReportTable> {
-    let wanted = requested_outputs(experiment);
-    let of_name = |name: &str, tables: &dyn Fn() -> Vec<ReportTable>| {
-        if wanted.contains(&name) {
+    let requested = requested_outputs(experiment);
+    let tables_if_requested = |name: &str, tables: &dyn Fn() -> Vec<ReportTable>| {
+        if requested.contains(&name) {
             tables()
         } else {
             Vec::new()
         }
     };
-    let percentiles = of_name("latency-percentiles", &|| {
+    let percentiles = tables_if_requested("latency-percentiles", &|| {
         served::served_tables(group, experiment)
     });
-    let factors = of_name("factors", &|| factors::factor_tables(group, experiment));
+    let factors = tables_if_requested("factors", &|| factors::factor_tables(group, experiment));
     percentiles.into_iter().chain(factors)
 }
 
@@ -290,7 +290,7 @@ fn requested_charts(
         .iter()
         .filter(|output| matches!(output, Wanted::Chart { .. }))
         .collect();
-    let usual: Vec<Wanted> = DEFAULT_OUTPUTS
+    let defaults: Vec<Wanted> = DEFAULT_OUTPUTS
         .iter()
         .filter(|_| listed.is_empty())
         .map(|name| Wanted::Chart {
@@ -299,16 +299,17 @@ fn requested_charts(
             stages: Vec::new(),
         })
         .collect();
-    let all = listed.into_iter().chain(&usual);
-    all.flat_map(|wanted| match wanted {
-        Wanted::Chart {
-            name,
-            series,
-            stages,
-        } => charts_named(name, *series, stages, found, experiment, output),
-        _ => Vec::new(),
-    })
-    .collect()
+    let outputs = listed.into_iter().chain(&defaults);
+    outputs
+        .flat_map(|requested| match requested {
+            Wanted::Chart {
+                name,
+                series,
+                stages,
+            } => charts_named(name, *series, stages, found, experiment, output),
+            _ => Vec::new(),
+        })
+        .collect()
 }
 
 fn charts_named(
@@ -329,8 +330,8 @@ fn charts_named(
             .collect(),
         "bar" => groups
             .flat_map(|group| {
-                let whole = merge_groups(std::slice::from_ref(group));
-                charts::draw_bars(&whole, output.unit)
+                let findings = merge_groups(std::slice::from_ref(group));
+                charts::draw_bars(&findings, output.unit)
             })
             .collect(),
         "forest" => groups.flat_map(factors::metric_forests).collect(),

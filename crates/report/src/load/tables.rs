@@ -367,16 +367,16 @@ fn percentile_columns() -> Vec<ReportColumn> {
     columns
 }
 
-/// Whether the percentile is meaningful: omits nines beyond which there is less than one request.
+/// Whether the percentile is meaningful: omits those above which there is less than one request.
 fn is_shown(ppm: u32, load: &LoadFindings<'_>) -> bool {
-    let most = load.served.iter().map(|served| served.count).max();
-    let beyond = most.unwrap_or(0) as f64 * f64::from(1_000_000 - ppm) / 1e6;
-    ppm <= 990_000 || ppm == 1_000_000 || beyond >= 1.0
+    let largest_count = load.served.iter().map(|served| served.count).max();
+    let slower_count = largest_count.unwrap_or(0) as f64 * f64::from(1_000_000 - ppm) / 1e6;
+    ppm <= 990_000 || ppm == 1_000_000 || slower_count >= 1.0
 }
 
 fn percentile_row(
     load: &LoadFindings<'_>,
-    at: usize,
+    index: usize,
     ppm: u32,
     columns: &[Option<&QuantityPercentiles>],
     footnotes: &mut TableFootnotes,
@@ -391,7 +391,7 @@ fn percentile_row(
     ];
     let (mut lower_bounds, mut refused) = (Vec::new(), Vec::new());
     for ((_, _, key, _), served) in TIME_COLUMNS.iter().zip(columns) {
-        let time = served.and_then(|served| served.percentiles.get(at).copied());
+        let time = served.and_then(|served| served.percentiles.get(index).copied());
         let mut cell = time_cell(time);
         match time {
             Some(ReportedTime::Time(known)) if known.is_lower_bound => {
@@ -406,7 +406,7 @@ fn percentile_row(
         }
         cells.push(cell);
     }
-    let response = columns[0].and_then(|served| served.percentiles.get(at).copied());
+    let response = columns[0].and_then(|served| served.percentiles.get(index).copied());
     cells.push(ReportCell {
         value: low_ns(response).map(|ns| Value::from(ns).into()),
         ..ReportCell::default()

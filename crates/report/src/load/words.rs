@@ -254,8 +254,8 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
                 }
             };
             format!(
-                "{machine} was at its limit: {explanation}. These may be the generator's figures, not the \
-                 server's. Send from more machines, or give it more processors."
+                "{machine} was at its limit: {explanation}. These may be the generator's figures, \
+                 not the server's. Send from more machines, or give it more processors."
             )
         }
         LoadRemark::StartsApart { ns } => format!(
@@ -458,9 +458,9 @@ fn unsteady_sentence(halves: &LoadHalves) -> String {
         "fell"
     };
     format!(
-        "{subject} {verb}{change} from the first half ({first}) to the second ({second}): the load was \
-         not steady, and one figure for the whole describes neither half. Use a longer --warmup \
-         or load for longer."
+        "{subject} {verb}{change} from the first half ({first}) to the second ({second}): the load \
+         was not steady, and one figure for the whole describes neither half. Use a longer \
+         --warmup or load for longer."
     )
 }
 

@@ -68,7 +68,7 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
         let number = first + index;
         let anchor = format!("case-{number}");
         if let Some(address) = chart_address(&writer.charts, gallery, index) {
-            writer.expect_elsewhere(&case.id, format!("{address}#{anchor}"));
+            writer.link_case(&case.id, format!("{address}#{anchor}"));
             continue;
         }
         if is_full {
@@ -81,7 +81,7 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
         match budget.checked_sub(drawing.len()) {
             Some(remaining) => {
                 budget = remaining;
-                writer.expect_case(&case.id, anchor, drawing);
+                writer.add_case_drawing(&case.id, anchor, drawing);
             }
             None => is_full = true,
         }
@@ -177,8 +177,8 @@ fn note_omitted(kind: GalleryKind, cases: &[&CaseView], writer: &mut HtmlWriter)
             GalleryKind::Courses => "series without a change, then series with suspicions only",
         };
         let text = format!(
-            "{} of {} are left out to keep this page small, starting with {omitted_first}. Their values \
-             are in the raw data.",
+            "{} of {} are left out to keep this page small, starting with {omitted_first}. Their \
+             values are in the raw data.",
             format_count(omitted, "chart", "charts"),
             cases.len()
         );

@@ -372,7 +372,7 @@ fn is_control(character: char) -> bool {
     is_bidi_control(character) || character.is_control() && character != '\n' && character != '\t'
 }
 
-/// Whether a character changes the text direction, or is a line break to some programs only.
+/// Whether a character changes the direction of text, or breaks lines only in some programs.
 pub fn is_bidi_control(character: char) -> bool {
     matches!(character, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
