@@ -20,38 +20,47 @@ const TALL_PLOT_PX: f64 = 1000.0;
 
 /// Ticks of a bottom axis without overlapping labels.
 pub(crate) fn bottom_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
-    let most = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
-    fit_ticks(mapping, most, |label| reserved_width(label, TICK_PX) + 14.0)
+    let max_ticks = (mapping.length_px() / 70.0).clamp(2.0, 12.0) as usize;
+    fit_ticks(mapping, max_ticks, |label| {
+        reserved_width(label, TICK_PX) + 14.0
+    })
 }
 
 /// Ticks of a left axis without overlapping labels.
 pub(crate) fn left_ticks(mapping: &AxisMapping) -> Vec<AxisTick> {
     // Place ticks closer together in a low plot: one or two would make it unreadable.
-    let loose = (mapping.length_px() / 55.0).clamp(2.0, 10.0);
-    let close = (mapping.length_px() / 28.0).clamp(2.0, 4.0);
-    let most = loose.max(close) as usize;
-    fit_ticks(mapping, most, |_| TICK_PX * 1.4)
+    let at_normal_distance = (mapping.length_px() / 55.0).clamp(2.0, 10.0);
+    let at_small_distance = (mapping.length_px() / 28.0).clamp(2.0, 4.0);
+    let max_ticks = at_normal_distance.max(at_small_distance) as usize;
+    fit_ticks(mapping, max_ticks, |_| TICK_PX * 1.4)
 }
 
 /// Ticks of a small axis without grid lines and with small labels.
 pub(crate) fn small_ticks(mapping: &AxisMapping, size_px: f64) -> Vec<AxisTick> {
-    let most = (mapping.length_px() / 34.0).clamp(2.0, 8.0) as usize;
-    fit_ticks(mapping, most, |label| reserved_width(label, size_px) + 8.0)
+    let max_ticks = (mapping.length_px() / 34.0).clamp(2.0, 8.0) as usize;
+    fit_ticks(mapping, max_ticks, |label| {
+        reserved_width(label, size_px) + 8.0
+    })
 }
 
-/// As many ticks as possible, up to about `most`, with `room` for each label along the axis.
-fn fit_ticks(mapping: &AxisMapping, most: usize, room: impl Fn(&str) -> f64) -> Vec<AxisTick> {
-    let apart = |ticks: &Vec<AxisTick>| {
+/// As many ticks as possible, up to about `max_ticks`; `label_px` is the room that each label needs
+/// along the axis.
+fn fit_ticks(
+    mapping: &AxisMapping,
+    max_ticks: usize,
+    label_px: impl Fn(&str) -> f64,
+) -> Vec<AxisTick> {
+    let are_apart = |ticks: &Vec<AxisTick>| {
         let written: Vec<&AxisTick> = ticks.iter().filter(|tick| !tick.label.is_empty()).collect();
         written.windows(2).all(|pair| {
-            let needed = (room(&pair[0].label) + room(&pair[1].label)) / 2.0;
+            let needed = (label_px(&pair[0].label) + label_px(&pair[1].label)) / 2.0;
             (mapping.pixel_at(pair[1].value) - mapping.pixel_at(pair[0].value)).abs() >= needed
         })
     };
-    let fitting = (1..=most)
+    let fitting = (1..=max_ticks)
         .rev()
-        .map(|about| mapping.ticks(about))
-        .find(apart);
+        .map(|target_count| mapping.ticks(target_count))
+        .find(are_apart);
     fitting.unwrap_or_else(|| mapping.ticks(1).into_iter().take(1).collect())
 }
 
@@ -161,11 +170,11 @@ fn tick_labels(
     baseline: f64,
 ) {
     for tick in ticks {
-        let half = reserved_width(&tick.label, TICK_PX) / 2.0;
+        let half_width = reserved_width(&tick.label, TICK_PX) / 2.0;
         let x = mapping
             .pixel_at(tick.value)
-            .min(sheet.right - half)
-            .max(sheet.left + half);
+            .min(sheet.right - half_width)
+            .max(sheet.left + half_width);
         let text = TextLine::at(&tick.label, x, baseline, TICK_PX);
         svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
     }
@@ -285,8 +294,8 @@ impl PointPlane {
         match &self.names {
             None => draw_bottom_axis(svg, self.sheet, self.plot, &self.x, &self.x_label),
             Some(names) => {
-                let place = |at: usize| self.x.pixel_at(at as f64);
-                names.draw_below(svg, bottom + 7.0, place);
+                let slot_center = |index: usize| self.x.pixel_at(index as f64);
+                names.draw_below(svg, bottom + 7.0, slot_center);
                 draw_bottom_label(svg, self.plot, self.sheet.bottom, &self.x_label);
             }
         }
@@ -311,11 +320,11 @@ fn lay_out_names(names: &[String], left: f64, sheet: PixelRect) -> (CategoryLabe
     }
     let max_height = sheet.height() * MAX_SLANTED_HEIGHT;
     let gutter = left - sheet.left;
-    let aside = (CategoryLabels::slanted_reach(&names, slot_px, max_height) - gutter)
+    let shift = (CategoryLabels::slanted_reach(&names, slot_px, max_height) - gutter)
         .clamp(0.0, sheet.width() * MAX_SLANTED_SHIFT);
-    let slot_px = (width - aside) / names.len().max(1) as f64;
+    let slot_px = (width - shift) / names.len().max(1) as f64;
     (
-        CategoryLabels::slanted_below(&names, slot_px, max_height, gutter + aside),
-        aside,
+        CategoryLabels::slanted_below(&names, slot_px, max_height, gutter + shift),
+        shift,
     )
 }

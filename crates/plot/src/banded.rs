@@ -18,10 +18,11 @@ use crate::text::CAP_HEIGHT;
 const FILLED_SHARE: f64 = 0.8;
 /// Maximum distance between marks of a band, so that they are perceived as a group.
 const MAX_SLOT_PX: f64 = 84.0;
-/// Below this mark width, sideways is more readable, since the sheet can grow.
+/// Minimum width of a mark in an upright chart: with thinner marks, a sideways chart is more
+/// readable, since its sheet can grow.
 const MIN_UPRIGHT_PX: f64 = 14.0;
 /// Typical width of an upright value axis at the left.
-const USUAL_GUTTER: f64 = 60.0;
+const TYPICAL_GUTTER_PX: f64 = 60.0;
 /// Maximum share of the width for labels at the left.
 const LABEL_SHARE: f64 = 0.42;
 const LABEL_GAP: f64 = 10.0;
@@ -32,7 +33,7 @@ pub(crate) struct BandPlot {
     pub plot: PixelRect,
     /// Maps values to pixels, along either direction.
     pub value: AxisMapping,
-    upright: bool,
+    is_upright: bool,
     sheet: PixelRect,
     labels: CategoryLabels,
     axis_label: String,
@@ -50,7 +51,7 @@ impl BandPlot {
         extent: AxisExtent,
     ) -> Self {
         let (count, slots) = (labels.len().max(1), slots.max(1));
-        let (plot, value, upright, labels) = match upright_labels(labels, slots, sheet.width()) {
+        let (plot, value, is_upright, labels) = match upright_labels(labels, slots, sheet.width()) {
             Some(labels) => {
                 let bottom = sheet.bottom - labels.tallest_px() - 8.0;
                 let top = sheet.top + top_strip_height(&axis.label);
@@ -82,7 +83,7 @@ impl BandPlot {
         Self {
             plot,
             value,
-            upright,
+            is_upright,
             sheet,
             labels,
             axis_label: axis.full_label(),
@@ -119,7 +120,7 @@ impl BandPlot {
             top,
             bottom,
         } = self.plot;
-        if self.upright {
+        if self.is_upright {
             draw_left_axis(svg, self.plot, &self.value, &left_ticks(&self.value));
             draw_left_label(svg, self.sheet, self.plot, &self.axis_label);
             self.labels
@@ -135,7 +136,7 @@ impl BandPlot {
         } else {
             self.value.start_px()
         };
-        if self.upright {
+        if self.is_upright {
             draw_base_line(svg, (left, base), (right, base))
         } else {
             draw_base_line(svg, (base, top), (base, bottom))
@@ -162,7 +163,7 @@ impl BandPlot {
     pub fn draw_no_data(&self, svg: &mut SvgWriter, band: usize) {
         const SIZE_PX: f64 = 11.0;
         let middle = self.band_middle(band);
-        let text = match self.upright {
+        let text = match self.is_upright {
             true if self.band_px() > 60.0 => {
                 TextLine::at("no data", middle, self.plot.bottom - 8.0, SIZE_PX)
                     .with_anchor(TextAnchor::Middle)
@@ -189,7 +190,7 @@ impl BandPlot {
 
     /// Pixel at the center of a band.
     pub fn band_middle(&self, band: usize) -> f64 {
-        let start = if self.upright {
+        let start = if self.is_upright {
             self.plot.left
         } else {
             self.plot.top
@@ -198,7 +199,7 @@ impl BandPlot {
     }
 
     fn band_px(&self) -> f64 {
-        let length = if self.upright {
+        let length = if self.is_upright {
             self.plot.width()
         } else {
             self.plot.height()
@@ -209,7 +210,7 @@ impl BandPlot {
     /// Returns the point at `across` (in pixels) and `value`.
     pub fn point(&self, across: f64, value: f64) -> (f64, f64) {
         let along = self.value.pixel_at(value);
-        if self.upright {
+        if self.is_upright {
             (across, along)
         } else {
             (along, across)
@@ -218,24 +219,24 @@ impl BandPlot {
 
     /// Returns the rectangle between two pixels across and two values.
     pub fn rect(&self, across: (f64, f64), values: (f64, f64)) -> PixelRect {
-        let (one, other) = (
+        let (corner, opposite_corner) = (
             self.point(across.0, values.0),
             self.point(across.1, values.1),
         );
         PixelRect {
-            left: one.0.min(other.0),
-            top: one.1.min(other.1),
-            right: one.0.max(other.0),
-            bottom: one.1.max(other.1),
+            left: corner.0.min(opposite_corner.0),
+            top: corner.1.min(opposite_corner.1),
+            right: corner.0.max(opposite_corner.0),
+            bottom: corner.1.max(opposite_corner.1),
         }
     }
 }
 
 /// Lays out labels below the bands if an upright chart is feasible.
 fn upright_labels(labels: &[&str], slots: usize, width: f64) -> Option<CategoryLabels> {
-    let band_px = (width - USUAL_GUTTER) / labels.len().max(1) as f64;
-    let wide_enough = band_px * FILLED_SHARE / slots as f64 >= MIN_UPRIGHT_PX;
-    if wide_enough {
+    let band_px = (width - TYPICAL_GUTTER_PX) / labels.len().max(1) as f64;
+    let is_wide_enough = band_px * FILLED_SHARE / slots as f64 >= MIN_UPRIGHT_PX;
+    if is_wide_enough {
         CategoryLabels::below_slots(labels, band_px)
     } else {
         None

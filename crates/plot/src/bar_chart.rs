@@ -12,7 +12,7 @@ use crate::svg::{PixelRect, SvgWriter};
 use crate::{AxisScale, ChartAxis};
 
 /// Maximum thickness of a bar.
-const THICKEST_PX: f64 = 72.0;
+const MAX_THICKNESS_PX: f64 = 72.0;
 
 /// Bars in groups, each with an interval.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -162,8 +162,8 @@ fn draw_bar(
     middle: f64,
     tooltip: &str,
 ) {
-    let half = (banded.slot_px() * 0.9).min(THICKEST_PX) / 2.0;
-    let rect = banded.rect((middle - half, middle + half), (0.0, bar.value));
+    let half_px = (banded.slot_px() * 0.9).min(MAX_THICKNESS_PX) / 2.0;
+    let rect = banded.rect((middle - half_px, middle + half_px), (0.0, bar.value));
     svg.start_element("rect")
         .set_text("class", "bar")
         .set_number("x", rect.left)
@@ -172,7 +172,7 @@ fn draw_bar(
         .set_number("height", rect.bottom - rect.top)
         .set_text("fill", &full_fill(style))
         .end_with_tooltip(tooltip);
-    draw_interval(svg, banded, bar, middle, (half * 0.5).min(6.0));
+    draw_interval(svg, banded, bar, middle, (half_px * 0.5).min(6.0));
 }
 
 /// Draws the interval as a line with caps, on a pale background that keeps it visible over the bar.
@@ -181,18 +181,18 @@ fn draw_interval(svg: &mut SvgWriter, banded: &BandPlot, bar: &ChartBar, middle:
     if low.is_nan() || high.is_nan() || low == high {
         return;
     }
-    let line = |one: (f64, f64), other: (f64, f64)| {
-        let [(x1, y1), (x2, y2)] = [one, other];
+    let line = |start: (f64, f64), end: (f64, f64)| {
+        let [(x1, y1), (x2, y2)] = [start, end];
         format!("M{x1:.2} {y1:.2}L{x2:.2} {y2:.2}")
     };
-    let stop = |end| {
+    let end_cap = |end| {
         line(
             banded.point(middle - cap, end),
             banded.point(middle + cap, end),
         )
     };
     let shaft = line(banded.point(middle, low), banded.point(middle, high));
-    let data = [shaft, stop(low), stop(high)].concat();
+    let data = [shaft, end_cap(low), end_cap(high)].concat();
     svg.start_group("interval")
         .set_text("fill", "none")
         .end_with(|svg| {

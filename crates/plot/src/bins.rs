@@ -87,21 +87,21 @@ impl HistogramBins {
     /// Number of values in each bin.
     pub fn bin_counts(&self, values: &[CountedValue]) -> Vec<u64> {
         let mut counts = vec![0; self.count];
-        for of in values {
-            let Some(value) = self.projection.project(of.value) else {
+        for counted in values {
+            let Some(value) = self.projection.project(counted.value) else {
                 continue;
             };
             // The cast to an integer saturates at zero, as needed for a value on the first edge.
             let bin = ((value - self.first) / self.width).floor() as usize;
-            counts[bin.min(self.count - 1)] += of.count;
+            counts[bin.min(self.count - 1)] += counted.count;
         }
         counts
     }
 
     pub fn bin_ends(&self, bin: usize) -> (f64, f64) {
-        let edge = |at: usize| {
+        let edge = |index: usize| {
             self.projection
-                .unproject(self.first + at as f64 * self.width)
+                .unproject(self.first + index as f64 * self.width)
         };
         (edge(bin), edge(bin + 1))
     }
@@ -126,26 +126,26 @@ fn freedman_diaconis(sorted: &[CountedValue]) -> Option<f64> {
 fn counted_quantile(sorted: &[CountedValue], p: f64) -> Option<f64> {
     let position = p * total_count(sorted).checked_sub(1)? as f64;
     let below = position.floor() as u64;
-    let share = position - below as f64;
+    let fraction = position - below as f64;
     let (low, high) = (
         value_at_rank(sorted, below)?,
         value_at_rank(sorted, below + 1),
     );
-    Some(low * (1.0 - share) + high.unwrap_or(low) * share)
+    Some(low * (1.0 - fraction) + high.unwrap_or(low) * fraction)
 }
 
 /// Returns the value with `rank` values before it.
 fn value_at_rank(sorted: &[CountedValue], rank: u64) -> Option<f64> {
-    let mut passed = 0;
-    let reaches = |counted: &&CountedValue| {
-        passed += counted.count;
-        passed > rank
+    let mut preceding = 0;
+    let is_at_rank = |counted: &&CountedValue| {
+        preceding += counted.count;
+        preceding > rank
     };
-    sorted.iter().find(reaches).map(|counted| counted.value)
+    sorted.iter().find(is_at_rank).map(|counted| counted.value)
 }
 
 /// Rounds the width to 1, 2 or 5 times a power of ten, so that edges are round values; on a
-/// logarithmic axis no width does.
+/// logarithmic axis no width makes them so.
 fn round_width(width: f64, projection: ScaleProjection) -> f64 {
     if projection != ScaleProjection::Linear {
         return width;

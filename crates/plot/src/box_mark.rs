@@ -6,7 +6,7 @@ use crate::style::{SeriesStyle, pale_fill};
 use crate::svg::SvgWriter;
 
 /// Maximum thickness of a box.
-const THICKEST_PX: f64 = 72.0;
+const MAX_THICKNESS_PX: f64 = 72.0;
 
 /// A box with the data for its tooltips.
 pub(crate) struct BoxMark<'a> {
@@ -27,15 +27,15 @@ impl BoxMark<'_> {
             return;
         };
         let tukey = quartiles.with_center(self.center);
-        let half = (banded.slot_px() * 0.86).min(THICKEST_PX) / 2.0;
+        let half_px = (banded.slot_px() * 0.86).min(MAX_THICKNESS_PX) / 2.0;
         svg.start_group("series")
             .set_text("stroke", &self.style.color())
-            .set_number("stroke-width", if half < 3.0 { 0.6 } else { 1.2 })
+            .set_number("stroke-width", if half_px < 3.0 { 0.6 } else { 1.2 })
             .end_with(|svg| {
-                self.draw_whiskers(svg, banded, &tukey, half * 0.4);
-                self.draw_box(svg, banded, &tukey, half);
-                self.draw_points(svg, banded, half);
-                self.draw_center(svg, banded, &tukey, half);
+                self.draw_whiskers(svg, banded, &tukey, half_px * 0.4);
+                self.draw_box(svg, banded, &tukey, half_px);
+                self.draw_points(svg, banded, half_px);
+                self.draw_center(svg, banded, &tukey, half_px);
             });
     }
 
@@ -49,18 +49,18 @@ impl BoxMark<'_> {
             svg.start_line(banded.point(self.middle, from), middle)
                 .set_text("class", "whisker")
                 .end_empty();
-            let (one, other) = (
+            let (start, end) = (
                 banded.point(self.middle - cap, to),
                 banded.point(self.middle + cap, to),
             );
-            svg.start_line(one, other)
+            svg.start_line(start, end)
                 .set_text("class", "cap")
                 .end_empty();
         }
     }
 
-    fn draw_box(&self, svg: &mut SvgWriter, banded: &BandPlot, tukey: &TukeyStats, half: f64) {
-        let across = (self.middle - half, self.middle + half);
+    fn draw_box(&self, svg: &mut SvgWriter, banded: &BandPlot, tukey: &TukeyStats, half_px: f64) {
+        let across = (self.middle - half_px, self.middle + half_px);
         let rect = banded.rect(across, (tukey.low_quartile, tukey.high_quartile));
         svg.start_element("rect")
             .set_text("class", "box")
@@ -72,16 +72,22 @@ impl BoxMark<'_> {
             .end_with_tooltip(&self.tooltip(tukey));
     }
 
-    fn draw_center(&self, svg: &mut SvgWriter, banded: &BandPlot, tukey: &TukeyStats, half: f64) {
-        let ends = [self.middle - half, self.middle + half];
-        let [one, other] = ends.map(|across| banded.point(across, tukey.center));
-        let line = svg.start_line(one, other).set_text("class", "median");
-        line.set_number("stroke-width", if half > 5.0 { 2.5 } else { 1.5 })
+    fn draw_center(
+        &self,
+        svg: &mut SvgWriter,
+        banded: &BandPlot,
+        tukey: &TukeyStats,
+        half_px: f64,
+    ) {
+        let ends = [self.middle - half_px, self.middle + half_px];
+        let [start, end] = ends.map(|across| banded.point(across, tukey.center));
+        let line = svg.start_line(start, end).set_text("class", "median");
+        line.set_number("stroke-width", if half_px > 5.0 { 2.5 } else { 1.5 })
             .end_empty();
     }
 
-    fn draw_points(&self, svg: &mut SvgWriter, banded: &BandPlot, half: f64) {
-        let radius = self.point_radius(half);
+    fn draw_points(&self, svg: &mut SvgWriter, banded: &BandPlot, half_px: f64) {
+        let radius = self.point_radius(half_px);
         let opacity = if self.sorted.len() > 200 { 0.45 } else { 0.65 };
         // Exclude the category from the tooltips, where it would make up most of the file.
         let name = match self.name.trim() {
@@ -94,8 +100,8 @@ impl BoxMark<'_> {
             .set_text("fill", &self.style.color());
         points.set_number("fill-opacity", opacity).end_with(|svg| {
             for (value, offset) in self.sorted.iter().zip(point_offsets(self.sorted)) {
-                let room = (half - radius).max(0.0) * 1.7;
-                let (x, y) = banded.point(self.middle + offset * room, *value);
+                let spread_px = (half_px - radius).max(0.0) * 1.7;
+                let (x, y) = banded.point(self.middle + offset * spread_px, *value);
                 svg.start_element("path")
                     .set_text("class", "point")
                     .set_text("d", &self.style.marker().path(x, y, radius))
@@ -105,13 +111,13 @@ impl BoxMark<'_> {
     }
 
     /// Point radius: smaller for many points or a thin box.
-    fn point_radius(&self, half: f64) -> f64 {
-        let crowded = match self.sorted.len() {
+    fn point_radius(&self, half_px: f64) -> f64 {
+        let preferred = match self.sorted.len() {
             0..40 => 2.8,
             40..200 => 2.2,
             _ => 1.6,
         };
-        f64::min(crowded, half * 0.2).max(0.6)
+        f64::min(preferred, half_px * 0.2).max(0.6)
     }
 
     /// Start of a tooltip: category and name.
@@ -163,9 +169,9 @@ impl TukeyStats {
     pub fn of_sorted(sorted: &[f64]) -> Option<Self> {
         let (first, last) = (*sorted.first()?, *sorted.last()?);
         let [low_quartile, median, high_quartile] = [0.25, 0.5, 0.75].map(|p| quantile(sorted, p));
-        let reach = 1.5 * (high_quartile - low_quartile);
-        let low_fence = low_quartile - reach;
-        let high_fence = high_quartile + reach;
+        let fence_distance = 1.5 * (high_quartile - low_quartile);
+        let low_fence = low_quartile - fence_distance;
+        let high_fence = high_quartile + fence_distance;
         let low_whisker = sorted
             .iter()
             .copied()
@@ -234,10 +240,11 @@ fn quantile(sorted: &[f64], p: f64) -> f64 {
 /// N. Sidiropoulos et al., 2018).
 pub(crate) fn point_offsets(sorted: &[f64]) -> Vec<f64> {
     let densities = densities(sorted);
-    // Fewer values than this hardly touch and need not use the full width.
-    const CROWD: f64 = 6.0;
-    let densest = densities.iter().copied().fold(CROWD, f64::max);
-    let spread = |(at, density): (usize, &f64)| (van_der_corput(at + 1) - 0.5) * density / densest;
+    // Fewer points than this hardly touch and need not use the full width.
+    const MIN_CROWD: f64 = 6.0;
+    let densest = densities.iter().copied().fold(MIN_CROWD, f64::max);
+    let spread =
+        |(index, density): (usize, &f64)| (van_der_corput(index + 1) - 0.5) * density / densest;
     densities.iter().enumerate().map(spread).collect()
 }
 
@@ -247,13 +254,13 @@ fn densities(sorted: &[f64]) -> Vec<f64> {
         return Vec::new();
     };
     // Halve first, because the range of finite numbers may overflow.
-    let near = (last / 2.0 - first / 2.0) * 0.2;
+    let distance = (last / 2.0 - first / 2.0) * 0.2;
     let (mut from, mut to) = (0, 0);
     let count = |value: &f64| {
-        while sorted[from] < value - near {
+        while sorted[from] < value - distance {
             from += 1;
         }
-        while to < sorted.len() && sorted[to] <= value + near {
+        while to < sorted.len() && sorted[to] <= value + distance {
             to += 1;
         }
         (to - from) as f64

@@ -6,7 +6,7 @@ use crate::text::{CAP_HEIGHT, WrappedLabel, reserved_width, truncate_end, wrap_t
 
 /// Font size in pixels of labels with enough room.
 pub(crate) const LABEL_PX: f64 = 12.5;
-/// Smallest readable font size.
+/// Minimum readable font size.
 const MIN_LABEL_PX: f64 = 8.5;
 /// Distance between baselines, as a share of the font size.
 const LINE_SPACING: f64 = 1.25;
@@ -18,7 +18,7 @@ pub(crate) struct CategoryLabels {
     size_px: f64,
     /// Only every `stride`th label is drawn.
     stride: usize,
-    slanted: bool,
+    is_slanted: bool,
 }
 
 impl CategoryLabels {
@@ -30,21 +30,21 @@ impl CategoryLabels {
             .into_iter()
             .filter(|size| *size < largest);
         let complete = std::iter::once(largest).chain(smaller).find_map(|size_px| {
-            let blocks = whole_column(labels, band_px, max_width, size_px)?;
+            let blocks = complete_column(labels, band_px, max_width, size_px)?;
             Some((size_px, blocks))
         });
         let (size_px, blocks) = complete.unwrap_or_else(|| {
             let size_px = largest.min(10.0);
-            let cut =
+            let truncate =
                 |label: &&str| wrap_text(label, max_width, size_px, max_lines(band_px, size_px));
-            (size_px, labels.iter().map(cut).collect())
+            (size_px, labels.iter().map(truncate).collect())
         });
         let stride = (size_px * LINE_SPACING * 0.96 / band_px).ceil().max(1.0) as usize;
         Self {
             blocks,
             size_px,
             stride,
-            slanted: false,
+            is_slanted: false,
         }
     }
 
@@ -56,20 +56,20 @@ impl CategoryLabels {
             .iter()
             .map(|label| wrap_text(label, width, LABEL_PX, 3))
             .collect();
-        let are_whole = blocks.iter().all(|block| block.whole);
-        are_whole.then_some(Self {
+        let are_complete = blocks.iter().all(|block| block.is_complete);
+        are_complete.then_some(Self {
             blocks,
             size_px: LABEL_PX,
             stride: 1,
-            slanted: false,
+            is_slanted: false,
         })
     }
 
     /// How far in pixels slanted labels would extend to the left of the first slot.
     pub fn slanted_reach(labels: &[&str], slot_px: f64, max_height: f64) -> f64 {
-        let reach = |(at, label): (usize, &&str)| {
-            let high = reserved_width(label, LABEL_PX) / std::f64::consts::SQRT_2;
-            high.min(max_height) + 4.0 - (at as f64 + 0.5) * slot_px
+        let reach = |(index, label): (usize, &&str)| {
+            let height = reserved_width(label, LABEL_PX) / std::f64::consts::SQRT_2;
+            height.min(max_height) + 4.0 - (index as f64 + 0.5) * slot_px
         };
         labels.iter().enumerate().map(reach).fold(0.0, f64::max)
     }
@@ -78,11 +78,11 @@ impl CategoryLabels {
     /// `max_height` high; `reach_px` is how far the first may extend to the left.
     pub fn slanted_below(labels: &[&str], slot_px: f64, max_height: f64, reach_px: f64) -> Self {
         let stride = (LABEL_PX * 1.5 / slot_px).ceil().max(1.0) as usize;
-        let longest = (max_height - LABEL_PX) * std::f64::consts::SQRT_2;
-        let block = |(at, label): (usize, &&str)| {
-            let reach = (reach_px + (at as f64 + 0.5) * slot_px) * std::f64::consts::SQRT_2;
+        let max_length = (max_height - LABEL_PX) * std::f64::consts::SQRT_2;
+        let block = |(index, label): (usize, &&str)| {
+            let room = (reach_px + (index as f64 + 0.5) * slot_px) * std::f64::consts::SQRT_2;
             let one_line = label.split_whitespace().collect::<Vec<_>>().join(" ");
-            let text = truncate_end(&one_line, longest.min(reach), LABEL_PX);
+            let text = truncate_end(&one_line, max_length.min(room), LABEL_PX);
             wrap_text(&text, f64::INFINITY, LABEL_PX, 1)
         };
         let blocks = labels.iter().enumerate().map(block).collect();
@@ -90,7 +90,7 @@ impl CategoryLabels {
             blocks,
             size_px: LABEL_PX,
             stride,
-            slanted: true,
+            is_slanted: true,
         }
     }
 
@@ -104,7 +104,7 @@ impl CategoryLabels {
 
     /// Height in pixels of the tallest label.
     pub fn tallest_px(&self) -> f64 {
-        if self.slanted {
+        if self.is_slanted {
             return self.widest_px() / std::f64::consts::SQRT_2 + self.size_px;
         }
         let lines = self
@@ -117,7 +117,7 @@ impl CategoryLabels {
     }
 
     /// Draws the labels right-aligned at `right`, each centered on its position.
-    pub fn draw_beside(&self, svg: &mut SvgWriter, right: f64, places: impl Fn(usize) -> f64) {
+    pub fn draw_beside(&self, svg: &mut SvgWriter, right: f64, position_of: impl Fn(usize) -> f64) {
         svg.start_group("labels").end_with(|svg| {
             for (index, block) in self.blocks.iter().enumerate().step_by(self.stride) {
                 let height = block.lines.len() as f64 * self.size_px * LINE_SPACING;
@@ -125,7 +125,7 @@ impl CategoryLabels {
                     svg,
                     block,
                     right,
-                    places(index) - height / 2.0,
+                    position_of(index) - height / 2.0,
                     TextAnchor::End,
                 );
             }
@@ -133,13 +133,13 @@ impl CategoryLabels {
     }
 
     /// Draws the labels below `top`, each at its position.
-    pub fn draw_below(&self, svg: &mut SvgWriter, top: f64, places: impl Fn(usize) -> f64) {
+    pub fn draw_below(&self, svg: &mut SvgWriter, top: f64, position_of: impl Fn(usize) -> f64) {
         svg.start_group("labels").end_with(|svg| {
             for (index, block) in self.blocks.iter().enumerate().step_by(self.stride) {
-                if self.slanted {
-                    self.draw_slanted(svg, block, places(index), top)
+                if self.is_slanted {
+                    self.draw_slanted(svg, block, position_of(index), top)
                 } else {
-                    self.draw_block(svg, block, places(index), top, TextAnchor::Middle)
+                    self.draw_block(svg, block, position_of(index), top, TextAnchor::Middle)
                 }
             }
         });
@@ -167,7 +167,7 @@ impl CategoryLabels {
         for line in &block.lines {
             let text = TextLine::at(&line.text, x + 4.0, top + self.size_px * 0.7, self.size_px);
             svg.write_text(&TextLine {
-                turn_degrees: -45.0,
+                rotation_degrees: -45.0,
                 ..text.with_anchor(TextAnchor::End)
             });
         }
@@ -183,13 +183,13 @@ fn max_lines(band_px: f64, size_px: f64) -> usize {
 
 /// Lays out all labels completely in one column; `None` if `max_width` is too small. Uses up to two
 /// thirds of it to keep all labels on one line, and only then wraps some to get a narrower column.
-fn whole_column(
+fn complete_column(
     labels: &[&str],
     band_px: f64,
     max_width: f64,
     size_px: f64,
 ) -> Option<Vec<WrappedLabel>> {
-    let broken = |share: &f64| -> Vec<WrappedLabel> {
+    let wrap = |share: &f64| -> Vec<WrappedLabel> {
         let fill = |label: &&str| {
             wrap_text(
                 label,
@@ -200,11 +200,11 @@ fn whole_column(
         };
         labels.iter().map(fill).collect()
     };
-    let unbroken = |blocks: &Vec<WrappedLabel>| blocks.iter().all(WrappedLabel::is_unbroken);
-    let are_whole = |blocks: &Vec<WrappedLabel>| blocks.iter().all(|block| block.whole);
+    let are_unbroken = |blocks: &Vec<WrappedLabel>| blocks.iter().all(WrappedLabel::is_unbroken);
+    let are_complete = |blocks: &Vec<WrappedLabel>| blocks.iter().all(|block| block.is_complete);
     let shares = [0.45, 0.66, 0.8, 1.0];
-    let narrow = shares[..2].iter().map(broken).find(unbroken);
-    narrow.or_else(|| shares.iter().map(broken).find(are_whole))
+    let narrow = shares[..2].iter().map(wrap).find(are_unbroken);
+    narrow.or_else(|| shares.iter().map(wrap).find(are_complete))
 }
 
 /// Preferred height in pixels of a category label at the side of its band.
@@ -224,7 +224,9 @@ mod tests {
         let label = "string_decoder/string-decoder.js n=25000 len=1024 encoding=base64-utf8";
         let long = CategoryLabels::beside_bands(&[label], 60.0, 200.0);
         assert!(
-            long.blocks[0].lines.len() > 1 && long.blocks[0].whole && long.widest_px() <= 200.0
+            long.blocks[0].lines.len() > 1
+                && long.blocks[0].is_complete
+                && long.widest_px() <= 200.0
         );
     }
 

@@ -38,11 +38,13 @@ impl FromStr for RgbColor {
     /// Parses `#rrggbb`.
     fn from_str(text: &str) -> Result<RgbColor, ()> {
         let digits = text.strip_prefix('#').filter(|digits| digits.len() == 6);
-        let part = |at: usize| {
-            let pair = digits.and_then(|digits| digits.get(at..at + 2)).ok_or(())?;
+        let component = |start: usize| {
+            let pair = digits
+                .and_then(|digits| digits.get(start..start + 2))
+                .ok_or(())?;
             u8::from_str_radix(pair, 16).map_err(|_| ())
         };
-        Ok(RgbColor(part(0)?, part(2)?, part(4)?))
+        Ok(RgbColor(component(0)?, component(2)?, component(4)?))
     }
 }
 
@@ -57,17 +59,23 @@ pub(crate) fn tint_color(colour: &str) -> String {
 
 /// Blends a color with white, as an opaque color that is unaffected by overlaps.
 pub(crate) fn blend_with_white(colour: &str, share: f64) -> String {
-    let channel = |at: usize| {
-        let full = u8::from_str_radix(colour.get(at..at + 2).unwrap_or("00"), 16).unwrap_or(0);
-        (255.0 - (255.0 - f64::from(full)) * share).round() as u8
+    let blended_channel = |start: usize| {
+        let value =
+            u8::from_str_radix(colour.get(start..start + 2).unwrap_or("00"), 16).unwrap_or(0);
+        (255.0 - (255.0 - f64::from(value)) * share).round() as u8
     };
-    format!("#{:02x}{:02x}{:02x}", channel(1), channel(3), channel(5))
+    format!(
+        "#{:02x}{:02x}{:02x}",
+        blended_channel(1),
+        blended_channel(3),
+        blended_channel(5)
+    )
 }
 
 /// CSS variables for the chart colors, which a page sets. Choosing colors for a dark page is up to
 /// it.
 static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
-    let plain = [
+    let base_colors = [
         ("ink", INK),
         ("muted", MUTED),
         ("axis", AXIS),
@@ -76,20 +84,20 @@ static PAGE_VARIABLES: LazyLock<Vec<(String, String)>> = LazyLock::new(|| {
         ("paper", PAPER),
         ("neutral", NEUTRAL),
     ];
-    let mut all: Vec<(String, String)> = plain
+    let mut variables: Vec<(String, String)> = base_colors
         .into_iter()
         .map(|(name, colour)| (format!("--plot-{name}"), colour.to_owned()))
         .collect();
-    for (at, colour) in SERIES_COLORS.into_iter().enumerate() {
-        all.push((format!("--plot-series-{at}"), colour.to_owned()));
+    for (index, colour) in SERIES_COLORS.into_iter().enumerate() {
+        variables.push((format!("--plot-series-{index}"), colour.to_owned()));
         for (name, share) in [("tint", TINT), ("pale", PALE_LINE), ("line", FULL_LINE)] {
-            all.push((
-                format!("--plot-{name}-{at}"),
+            variables.push((
+                format!("--plot-{name}-{index}"),
                 blend_with_white(colour, share),
             ));
         }
     }
-    all
+    variables
 });
 
 /// All variables used by charts on a page, with their colors on white paper.

@@ -84,8 +84,8 @@ impl FlameChart {
     }
 
     fn has_changes(&self) -> bool {
-        let changes = |frame: &FlameFrame| matches!(frame.part, FrameColoring::Change(_));
-        self.frames.iter().any(changes)
+        let is_change = |frame: &FlameFrame| matches!(frame.part, FrameColoring::Change(_));
+        self.frames.iter().any(is_change)
     }
 }
 
@@ -103,7 +103,7 @@ impl SheetContent for FlameChart {
             ]
         } else {
             kinds
-                .map(|(at, name)| key(name, FIRST_KIND_COLOR + at))
+                .map(|(index, name)| key(name, FIRST_KIND_COLOR + index))
                 .collect()
         };
         ChartHeader {
@@ -145,7 +145,7 @@ impl SheetContent for FlameChart {
 
 fn draw_box(svg: &mut SvgWriter, placed: &PlacedFrame<'_>, area: PixelRect) {
     let frame = placed.frame;
-    let (colour, cover) = fill_style(frame.part);
+    let (colour, opacity) = fill_style(frame.part);
     let (x, y) = (
         area.left + placed.left,
         area.top + placed.row as f64 * ROW_PX,
@@ -159,7 +159,7 @@ fn draw_box(svg: &mut SvgWriter, placed: &PlacedFrame<'_>, area: PixelRect) {
             .set_number("width", placed.width)
             .set_number("height", ROW_PX - 1.0)
             .set_text("fill", &colour)
-            .set_number("fill-opacity", cover)
+            .set_number("fill-opacity", opacity)
             .set_text("stroke", &outline_color(frame.part, placed.width))
             .set_number("stroke-width", 0.5)
             .end_empty();
@@ -209,9 +209,10 @@ fn text_color(part: FrameColoring) -> &'static str {
 
 // Layout: callers above callees, side by side in the given order.
 
-/// Narrower boxes are invisible, and thousands of them make a file that slows browsers down.
+/// Minimum width of a box: narrower ones are invisible, and thousands of them make a file that
+/// slows browsers down.
 const MIN_BOX_PX: f64 = 0.6;
-/// Deeper rows are omitted: a recursion of hundreds would fill many screens.
+/// Maximum number of rows: a recursion of hundreds would fill many screens.
 const MAX_ROWS: usize = 90;
 
 /// A placed box, relative to the upper left corner.
@@ -219,7 +220,7 @@ pub(crate) struct PlacedFrame<'a> {
     pub frame: &'a FlameFrame,
     pub left: f64,
     pub width: f64,
-    /// From the top, starting with 0.
+    /// Index of the row from the top, starting with 0.
     pub row: usize,
 }
 
@@ -273,14 +274,17 @@ impl<'a> FlameRows<'a> {
 
     /// Describes the omitted boxes.
     pub fn omitted_note(&self) -> Option<String> {
-        let narrow = format_count(self.too_narrow, "tower", "s");
-        let deep = format_count(self.too_deep, "tower", "s");
+        let narrow_towers = format_count(self.too_narrow, "tower", "s");
+        let deep_towers = format_count(self.too_deep, "tower", "s");
         match (self.too_narrow, self.too_deep) {
             (0, 0) => None,
-            (_, 0) => Some(format!("Not drawn, narrower than a pixel: {narrow}.")),
-            (0, _) => Some(format!("Cut off below row {MAX_ROWS}: {deep}.")),
+            (_, 0) => Some(format!(
+                "Not drawn, narrower than a pixel: {narrow_towers}."
+            )),
+            (0, _) => Some(format!("Cut off below row {MAX_ROWS}: {deep_towers}.")),
             _ => Some(format!(
-                "Not drawn, narrower than a pixel: {narrow}; cut off below row {MAX_ROWS}: {deep}."
+                "Not drawn, narrower than a pixel: {narrow_towers}; cut off below row {MAX_ROWS}: \
+                 {deep_towers}."
             )),
         }
     }
@@ -290,41 +294,41 @@ impl<'a> FlameRows<'a> {
 
 /// Padding in pixels to the left and right of the text.
 pub(crate) const PADDING_PX: f64 = 3.0;
-/// Fewer letters are not informative.
-const MIN_LETTERS: usize = 3;
+/// A truncated name must have more characters than this to be informative.
+const MIN_CHARACTERS: usize = 3;
 
 /// Returns the name, or its part after the scopes, or a truncated form of that with an ellipsis;
 /// `None` if not even that fits.
 pub(crate) fn fit_name(name: &str, width_px: f64, size_px: f64) -> Option<String> {
-    let room = width_px - 2.0 * PADDING_PX;
+    let text_px = width_px - 2.0 * PADDING_PX;
     // Fast path: most boxes are too narrow for any text.
-    if room < reserved_width("iii", size_px) {
+    if text_px < reserved_width("iii", size_px) {
         return None;
     }
-    if reserved_width(name, size_px) <= room {
+    if reserved_width(name, size_px) <= text_px {
         return Some(name.to_owned());
     }
     let short = strip_scopes(name);
-    let label = truncate_end(short, room, size_px);
-    (label.chars().count() > MIN_LETTERS || label == short).then_some(label)
+    let label = truncate_end(short, text_px, size_px);
+    (label.chars().count() > MIN_CHARACTERS || label == short).then_some(label)
 }
 
 /// Strips leading namespaces, ignoring those in brackets: `a::b<c::d>::e` becomes `e`.
 fn strip_scopes(name: &str) -> &str {
-    let mut open = 0_i32;
+    let mut depth = 0_i32;
     let mut start = 0;
     let bytes = name.as_bytes();
     for (index, byte) in bytes.iter().enumerate() {
         match byte {
-            b'<' | b'(' => open += 1,
-            b'>' | b')' => open -= 1,
-            b':' if open == 0 && index > 0 && bytes[index - 1] == b':' => start = index + 1,
+            b'<' | b'(' => depth += 1,
+            b'>' | b')' => depth -= 1,
+            b':' if depth == 0 && index > 0 && bytes[index - 1] == b':' => start = index + 1,
             _ => {}
         }
     }
     match &name[start..] {
         "" => name,
-        rest => rest,
+        unscoped => unscoped,
     }
 }
 

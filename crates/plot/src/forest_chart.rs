@@ -44,8 +44,8 @@ impl ForestChart {
     }
 
     pub(crate) fn axis(&self) -> ChartAxis {
-        let far = |row: &ForestRow| !(-50.0..=100.0).contains(&row.estimate);
-        let scale = if self.percent && self.finite_rows().any(far) {
+        let is_far = |row: &ForestRow| !(-50.0..=100.0).contains(&row.estimate);
+        let scale = if self.percent && self.finite_rows().any(is_far) {
             AxisScale::Change
         } else {
             AxisScale::Linear
@@ -62,22 +62,26 @@ impl ForestChart {
         let scale = self.axis().scale;
         let estimates = AxisExtent::of_values(&scale, self.finite_rows().map(|row| row.estimate))?;
         let projected = |value: f64| estimates.projection().project(value);
-        let half = |row: &ForestRow| Some((projected(row.high)? - projected(row.low)?).abs() / 2.0);
-        let mut halves: Vec<f64> = self.finite_rows().filter_map(half).collect();
-        halves.sort_by(f64::total_cmp);
-        let median = halves.get(halves.len() / 2).copied().unwrap_or(0.0);
+        let half_width =
+            |row: &ForestRow| Some((projected(row.high)? - projected(row.low)?).abs() / 2.0);
+        let mut half_widths: Vec<f64> = self.finite_rows().filter_map(half_width).collect();
+        half_widths.sort_by(f64::total_cmp);
+        let median = half_widths
+            .get(half_widths.len() / 2)
+            .copied()
+            .unwrap_or(0.0);
         let (lowest, highest) = (estimates.low - 4.0 * median, estimates.high + 4.0 * median);
         let ends = self
             .finite_rows()
             .flat_map(|row| [row.low, row.high])
             .filter_map(projected)
             .map(|end| end.clamp(lowest, highest));
-        let all = ends.fold(estimates, AxisExtent::extended_to_projected);
+        let extent = ends.fold(estimates, AxisExtent::extended_to_projected);
         let band = self.band.into_iter().flat_map(|(low, high)| [low, high]);
-        let all = band
+        let extent = band
             .chain([self.reference])
-            .fold(all, AxisExtent::extended_to);
-        Some(all.padded_across(0.04))
+            .fold(extent, AxisExtent::extended_to);
+        Some(extent.padded_across(0.04))
     }
 
     /// Number of decimals at which a typical interval has two significant digits.
@@ -118,7 +122,7 @@ fn format_figures(row: &ForestRow, decimals: usize) -> String {
 
 impl SheetContent for ForestChart {
     fn header(&self) -> ChartHeader<'_> {
-        let used = |mark: &VerdictMark| self.finite_rows().any(|row| row.mark == *mark);
+        let is_used = |mark: &VerdictMark| self.finite_rows().any(|row| row.mark == *mark);
         let key = |mark| LegendKey {
             name: VerdictMark::word(mark).into(),
             swatch: LegendSwatch::Forest(mark),
@@ -127,7 +131,11 @@ impl SheetContent for ForestChart {
             title: &self.title,
             subtitle: self.subtitle.as_deref(),
             note: omitted_note(self.rows.len() - self.finite_rows().count(), &[]),
-            legend: VerdictMark::ALL.into_iter().filter(used).map(key).collect(),
+            legend: VerdictMark::ALL
+                .into_iter()
+                .filter(is_used)
+                .map(key)
+                .collect(),
         }
     }
 
@@ -241,7 +249,7 @@ impl<'a> ForestPlot<'a> {
     }
 
     pub fn draw(&self, svg: &mut SvgWriter) {
-        self.draw_ground(svg);
+        self.draw_background(svg);
         for (index, (row, figures)) in self.chart.rows.iter().zip(&self.figures).enumerate() {
             if row.estimate.is_finite() {
                 let tooltip = format!("{}: {figures}, {}", row.label, row.mark.word());
@@ -259,18 +267,20 @@ impl<'a> ForestPlot<'a> {
         }
     }
 
-    fn row_middle(&self, at: usize) -> f64 {
-        self.plot.top + (at as f64 + 0.5) * self.row_px
+    fn row_middle(&self, index: usize) -> f64 {
+        self.plot.top + (index as f64 + 0.5) * self.row_px
     }
 
     /// Draws band, axis, reference line and labels.
-    fn draw_ground(&self, svg: &mut SvgWriter) {
+    fn draw_background(&self, svg: &mut SvgWriter) {
         let PixelRect { top, bottom, .. } = self.plot;
         draw_band(svg, self.chart, &self.x, (top, bottom));
         draw_bottom_axis(svg, self.sheet, self.plot, &self.x, &self.chart.x_label);
         draw_reference(svg, self.chart, &self.x, (top, bottom));
         self.labels
-            .draw_beside(svg, self.plot.left - LABEL_GAP, |at| self.row_middle(at));
+            .draw_beside(svg, self.plot.left - LABEL_GAP, |index| {
+                self.row_middle(index)
+            });
     }
 
     /// Draws the column of figures, as many rows as fit.
@@ -314,12 +324,12 @@ pub(crate) fn draw_band(
     let Some((low, high)) = chart.band else {
         return;
     };
-    let (one, other) = (x.pixel_at(low), x.pixel_at(high));
+    let (low_px, high_px) = (x.pixel_at(low), x.pixel_at(high));
     svg.start_element("rect")
         .set_text("class", "band")
-        .set_number("x", one.min(other))
+        .set_number("x", low_px.min(high_px))
         .set_number("y", top)
-        .set_number("width", (other - one).abs())
+        .set_number("width", (high_px - low_px).abs())
         .set_number("height", bottom - top)
         .set_text("fill", BAND)
         .end_with_tooltip(&format!(
@@ -380,16 +390,23 @@ pub(crate) fn mark_radius(row_px: f64) -> f64 {
 }
 
 /// Draws a cap at the end of the interval, or an arrow if it continues beyond the plot.
-pub(crate) fn draw_end(svg: &mut SvgWriter, inside: bool, x: f64, y: f64, turn: f64, radius: f64) {
-    if inside {
-        let half = radius * 0.7;
-        svg.start_line((x, y - half), (x, y + half))
+pub(crate) fn draw_end(
+    svg: &mut SvgWriter,
+    is_inside: bool,
+    x: f64,
+    y: f64,
+    direction: f64,
+    radius: f64,
+) {
+    if is_inside {
+        let half_px = radius * 0.7;
+        svg.start_line((x, y - half_px), (x, y + half_px))
             .set_text("class", "cap")
             .set_number("stroke-width", 1.4)
             .end_empty();
         return;
     }
-    let back = x - turn * radius * 1.6;
+    let back = x - direction * radius * 1.6;
     let points = format!(
         "{x:.2},{y:.2} {back:.2},{:.2} {back:.2},{:.2}",
         y - radius,

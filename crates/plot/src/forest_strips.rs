@@ -1,5 +1,5 @@
 //! A forest plot in pieces: one small drawing per row on a common axis, for embedding in the rows
-//! of a table whose other columns have the names and figures.
+//! of a table whose other columns hold the names and numbers.
 //!
 //! Standalone pages get self-contained drawings ([`ForestChart::render_strips`]); if a style sheet
 //! is available, the parts common to all rows are written once
@@ -13,22 +13,22 @@ use crate::forest_chart::{
 use crate::scale::AxisMapping;
 use crate::svg::{OutputMedium, SvgWriter, TextAnchor, TextLine, format_decimal};
 
-/// Margin at both ends, for half of a mark.
+/// Margin at both ends, so that a mark at an end of the axis is not cut off.
 const MARGIN: f64 = 8.0;
 const STRIP_PX: f64 = 22.0;
 const AXIS_PX: f64 = 14.0;
 const TICK_PX: f64 = 10.5;
-/// ID suffix, after the table's ID, of the part common to all rows.
-const GROUND: &str = "ground";
+/// Suffix that makes the ID of the background, which all rows share, from the table's ID.
+const BACKGROUND: &str = "ground";
 
-/// The pieces of a forest plot, each an SVG for a page; see
-/// [`svg_on_page`](crate::AnyChart::svg_on_page) for its colors. They have no accessible text: the
-/// table row must describe them.
+/// The pieces of a forest plot, each an SVG to embed in a page; see
+/// [`svg_on_page`](crate::AnyChart::svg_on_page) for how pieces are colored. They have no
+/// accessible text: the table row must describe them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ForestStrips {
     /// Tick labels of the axis.
     pub axis: String,
-    /// One drawing per row of the chart; `None` without an estimate.
+    /// One drawing per row of the chart; `None` for a row without an estimate.
     pub rows: Vec<Option<String>>,
 }
 
@@ -40,29 +40,33 @@ impl ForestChart {
         let x = AxisMapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);
         let row = |row: &ForestRow| {
             let shown = row.estimate.is_finite();
-            shown.then(|| render_sheet("", width, STRIP_PX, |svg| self.draw_strip(svg, row, &x)))
+            shown.then(|| render_piece("", width, STRIP_PX, |svg| self.draw_strip(svg, row, &x)))
         };
         Some(ForestStrips {
-            axis: render_sheet("", width, AXIS_PX, |svg| draw_ticks(svg, &x, width)),
+            axis: render_piece("", width, AXIS_PX, |svg| draw_ticks(svg, &x, width)),
             rows: self.rows.iter().map(row).collect(),
         })
     }
 
-    /// Same as [`render_strips`](ForestChart::render_strips) in a third of the size: parts common
-    /// to all rows are in the axis, under an ID that starts with `table`, and the page styles lines
-    /// and marks by the classes `better`, `worse`, `same`, `unclear`, `interval` and `estimate`.
+    /// Same as [`render_strips`](ForestChart::render_strips), with about a third of the output: the
+    /// axis defines the parts common to all rows, with an ID that starts with `table`, and the page
+    /// styles lines and marks by the classes `better`, `worse`, `same`, `unclear`, `interval` and
+    /// `estimate`.
     pub fn render_shared_strips(&self, width_px: u32, table: &str) -> Option<ForestStrips> {
         let width = f64::from(width_px);
         let x = AxisMapping::new(&self.axis(), self.extent()?, MARGIN, width - MARGIN);
         let row = |row: &ForestRow| {
             let shown = row.estimate.is_finite();
-            shown
-                .then(|| render_sheet(table, width, STRIP_PX, |svg| draw_terse_strip(svg, row, &x)))
+            shown.then(|| {
+                render_piece(table, width, STRIP_PX, |svg| {
+                    draw_shared_strip(svg, row, &x)
+                })
+            })
         };
-        let axis = render_sheet(table, width, AXIS_PX, |svg| {
+        let axis = render_piece(table, width, AXIS_PX, |svg| {
             svg.start_element("defs").end_with(|svg| {
-                let ground = svg.start_element("g").set_text("id", GROUND);
-                ground.end_with(|svg| self.draw_ground(svg, &x));
+                let background = svg.start_element("g").set_text("id", BACKGROUND);
+                background.end_with(|svg| self.draw_background(svg, &x));
             });
             draw_ticks(svg, &x, width);
         });
@@ -73,31 +77,31 @@ impl ForestChart {
     }
 
     fn draw_strip(&self, svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping) {
-        self.draw_ground(svg, x);
+        self.draw_background(svg, x);
         draw_row(svg, row, x, (STRIP_PX / 2.0, STRIP_PX), row.mark.word());
     }
 
-    fn draw_ground(&self, svg: &mut SvgWriter, x: &AxisMapping) {
+    fn draw_background(&self, svg: &mut SvgWriter, x: &AxisMapping) {
         draw_band(svg, self, x, (0.0, STRIP_PX));
         draw_reference(svg, self, x, (0.0, STRIP_PX));
     }
 }
 
-fn draw_terse_strip(svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping) {
+fn draw_shared_strip(svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping) {
     let (y, radius) = (STRIP_PX / 2.0, mark_radius(STRIP_PX));
-    let ground = svg
+    let background = svg
         .start_element("use")
-        .set_text("href", &format!("#{GROUND}"));
-    ground.end_empty();
+        .set_text("href", &format!("#{BACKGROUND}"));
+    background.end_empty();
     svg.start_group(row.mark.word()).end_with(|svg| {
         if !row.low.is_nan() && !row.high.is_nan() {
             let (low, high) = (x.pixel_at(row.low), x.pixel_at(row.high));
             let mut path = format!("M{} {y}H{}", format_decimal(low), format_decimal(high));
-            for (end, at, turn) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
+            for (end, end_x, direction) in [(row.low, low, -1.0), (row.high, high, 1.0)] {
                 if x.contains_value(end) {
-                    path += &format!("M{} {}v8", format_decimal(at), y - 4.0);
+                    path += &format!("M{} {}v8", format_decimal(end_x), y - 4.0);
                 } else {
-                    draw_end(svg, false, at, y, turn, radius);
+                    draw_end(svg, false, end_x, y, direction, radius);
                 }
             }
             let interval = svg.start_element("path").set_text("class", "interval");
@@ -109,18 +113,18 @@ fn draw_terse_strip(svg: &mut SvgWriter, row: &ForestRow, x: &AxisMapping) {
     });
 }
 
-fn render_sheet(
+fn render_piece(
     table: &str,
     width: f64,
     height: f64,
     content: impl FnOnce(&mut SvgWriter),
 ) -> String {
-    let (wide, high) = (format_decimal(width), format_decimal(height));
+    let (width_text, height_text) = (format_decimal(width), format_decimal(height));
     let attributes = [
         ("class", "strip"),
-        ("width", wide.as_str()),
-        ("height", high.as_str()),
-        ("viewBox", &format!("0 0 {wide} {high}")),
+        ("width", width_text.as_str()),
+        ("height", height_text.as_str()),
+        ("viewBox", &format!("0 0 {width_text} {height_text}")),
         ("aria-hidden", "true"),
     ];
     SvgWriter::write_document(OutputMedium::Page(table.to_owned()), &attributes, content)
@@ -128,19 +132,19 @@ fn render_sheet(
 
 fn draw_ticks(svg: &mut SvgWriter, x: &AxisMapping, width: f64) {
     for tick in small_ticks(x, TICK_PX) {
-        // Move a number at the end of the axis inside instead of cutting it off.
-        let place = x.pixel_at(tick.value);
-        let anchor = match place {
-            near if near < MARGIN * 2.0 => TextAnchor::Start,
-            near if near > width - MARGIN * 2.0 => TextAnchor::End,
+        // Shift the labels at both ends of the axis inward, so that they are not cut off.
+        let x_px = x.pixel_at(tick.value);
+        let anchor = match x_px {
+            x_px if x_px < MARGIN * 2.0 => TextAnchor::Start,
+            x_px if x_px > width - MARGIN * 2.0 => TextAnchor::End,
             _ => TextAnchor::Middle,
         };
-        let place = match anchor {
+        let x_px = match anchor {
             TextAnchor::Start => 0.0,
-            TextAnchor::Middle => place,
+            TextAnchor::Middle => x_px,
             TextAnchor::End => width,
         };
-        let text = TextLine::at(&tick.label, place, AXIS_PX - 3.0, TICK_PX);
+        let text = TextLine::at(&tick.label, x_px, AXIS_PX - 3.0, TICK_PX);
         svg.write_text(&text.with_anchor(anchor).with_color(MUTED));
     }
 }

@@ -13,15 +13,15 @@ use crate::text::{truncate_end, wrap_text};
 use crate::value_data::ValueData;
 use crate::{ChartAxis, HistogramSeries, ImageSize, ValueSequence};
 
-/// Width of a sheet with four columns; fewer fit the default width.
+/// Width of a sheet with four columns; sheets with fewer columns use the default width.
 const FOUR_COLUMNS_PX: u32 = 1280;
 const TITLE_PX: f64 = 12.5;
 const TITLE_LINE: f64 = 15.0;
 const LABEL_PX: f64 = 13.0;
 /// Height of the labels above and below all panels.
 const LABEL_STRIP: f64 = 26.0;
-/// Maximum length of a shared axis, relative to the longest that a panel needs by itself. Beyond,
-/// the levels of the panels would hide their details.
+/// Maximum length of a shared axis, relative to the longest that a panel needs by itself. On a
+/// longer axis, panels whose values lie far apart would be squeezed too much to show details.
 const MAX_SHARED_FACTOR: f64 = 4.0;
 
 /// Small charts of the same kind, each with a title, with axes of the same quantity.
@@ -48,7 +48,8 @@ pub struct GridPanel {
     pub marks: GridMarks,
 }
 
-/// Data of a small chart. A series has the same index in every panel, if necessary without values.
+/// Data of a small chart. A series has the same index in every panel; where it has no values, it is
+/// empty.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GridMarks {
     /// Points in the plane.
@@ -247,9 +248,9 @@ fn draw_title(svg: &mut SvgWriter, title: &str, area: PixelRect) -> PixelRect {
     PixelRect::new(area.left, top, area.right, area.bottom.max(top + 8.0))
 }
 
-fn draw_message(svg: &mut SvgWriter, words: &str, area: PixelRect) {
-    let words = truncate_end(words, area.width(), LABEL_PX);
-    let text = TextLine::at(&words, area.middle_x(), area.middle_y(), LABEL_PX);
+fn draw_message(svg: &mut SvgWriter, message: &str, area: PixelRect) {
+    let message = truncate_end(message, area.width(), LABEL_PX);
+    let text = TextLine::at(&message, area.middle_x(), area.middle_y(), LABEL_PX);
     svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
 }
 
@@ -297,21 +298,21 @@ impl SheetContent for GridChart {
     fn draw(&self, svg: &mut SvgWriter, area: PixelRect) {
         self.draw_labels(svg, area);
         let layout = GridLayout::for_panels(self.panels.len(), self.panel_area(area));
-        let places = layout.capacity();
+        let capacity = layout.capacity();
         let panels = self
             .panels
             .iter()
             .zip(self.panel_data())
             .zip(self.extents());
-        for (index, ((panel, data), extents)) in panels.enumerate().take(places) {
-            let place = layout.panel_rect(index);
+        for (index, ((panel, data), extents)) in panels.enumerate().take(capacity) {
+            let panel_area = layout.panel_rect(index);
             let more = self.panels.len() - index;
-            if index + 1 == places && more > 1 {
-                draw_message(svg, &format!("{more} more do not fit"), place);
+            if index + 1 == capacity && more > 1 {
+                draw_message(svg, &format!("{more} more do not fit"), panel_area);
                 break;
             }
             svg.start_group("panel").end_with(|svg| {
-                let plot = draw_title(svg, &panel.title, place);
+                let plot = draw_title(svg, &panel.title, panel_area);
                 match extents {
                     Some(extents) => data.draw(svg, plot, extents),
                     None => draw_message(svg, "no data", plot),
@@ -339,7 +340,7 @@ const MIN_WIDTH_PX: f64 = 150.0;
 const MIN_HEIGHT_PX: f64 = 96.0;
 const NATURAL_HEIGHT_PX: f64 = 204.0;
 /// Gap in pixels between panels.
-const BETWEEN_PX: f64 = 22.0;
+const GAP_PX: f64 = 22.0;
 
 /// Layout of panels on a sheet.
 pub(crate) struct GridLayout {
@@ -366,14 +367,19 @@ impl GridLayout {
     }
 
     /// Area of the panel at this index, in reading order.
-    pub fn panel_rect(&self, at: usize) -> PixelRect {
-        let (row, column) = (at / self.columns, at % self.columns);
-        let wide = (self.sheet.width() + BETWEEN_PX) / self.columns as f64;
-        let high = self.sheet.height() / self.rows as f64;
-        let left = self.sheet.left + column as f64 * wide;
-        let top = self.sheet.top + row as f64 * high;
-        let gap = BETWEEN_PX.min(high / 4.0);
-        PixelRect::new(left, top, left + wide - BETWEEN_PX, top + high - gap)
+    pub fn panel_rect(&self, index: usize) -> PixelRect {
+        let (row, column) = (index / self.columns, index % self.columns);
+        let column_pitch = (self.sheet.width() + GAP_PX) / self.columns as f64;
+        let row_height = self.sheet.height() / self.rows as f64;
+        let left = self.sheet.left + column as f64 * column_pitch;
+        let top = self.sheet.top + row as f64 * row_height;
+        let gap = GAP_PX.min(row_height / 4.0);
+        PixelRect::new(
+            left,
+            top,
+            left + column_pitch - GAP_PX,
+            top + row_height - gap,
+        )
     }
 
     /// Preferred height of this many panels on a sheet of the given width.
@@ -382,7 +388,7 @@ impl GridLayout {
     }
 }
 
-/// Number of columns: few panels are large, many are small; all have the same size.
+/// Number of columns, which grows with the number of panels; all panels have the same size.
 fn column_count(panels: usize, width: f64) -> usize {
     let wanted = match panels {
         0 | 1 => 1,
@@ -425,10 +431,10 @@ mod tests {
     fn panels_lie_inside_of_the_sheet_and_apart() {
         let sheet = PixelRect::new(10.0, 20.0, 910.0, 620.0);
         let layout = GridLayout::for_panels(6, sheet);
-        let places: Vec<PixelRect> = (0..6).map(|at| layout.panel_rect(at)).collect();
-        assert!(places[0].right < places[1].left && places[0].bottom < places[3].top);
-        assert!((places[2].right - sheet.right).abs() < 1e-9);
-        assert!(places[5].bottom <= sheet.bottom);
+        let rects: Vec<PixelRect> = (0..6).map(|index| layout.panel_rect(index)).collect();
+        assert!(rects[0].right < rects[1].left && rects[0].bottom < rects[3].top);
+        assert!((rects[2].right - sheet.right).abs() < 1e-9);
+        assert!(rects[5].bottom <= sheet.bottom);
     }
 
     #[test]

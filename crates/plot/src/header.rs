@@ -29,14 +29,14 @@ impl ChartHeader<'_> {
     pub fn lay_out(&self, width: f64) -> PlacedHeader {
         let subtitle = self.subtitle.unwrap_or_default();
         let note = self.note.as_deref().unwrap_or_default();
-        let lines = |text: &str, size_px, max_lines| match text.trim() {
+        let wrap = |text: &str, size_px, max_lines| match text.trim() {
             "" => None,
             text => Some(wrap_text(text, width, size_px, max_lines)),
         };
         PlacedHeader {
-            title: lines(self.title, TITLE_PX, 2),
-            subtitle: lines(subtitle, SUBTITLE_PX, 3),
-            note: lines(note, SUBTITLE_PX, 3),
+            title: wrap(self.title, TITLE_PX, 2),
+            subtitle: wrap(subtitle, SUBTITLE_PX, 3),
+            note: wrap(note, SUBTITLE_PX, 3),
             legend: LegendLayout::lay_out(&self.legend, width),
         }
     }
@@ -100,7 +100,7 @@ pub(crate) fn omitted_note(count: usize, scales: &[&AxisScale]) -> Option<String
 
 const SIZE_PX: f64 = 13.0;
 const ROW: f64 = 22.0;
-const BETWEEN: f64 = 20.0;
+const KEY_GAP: f64 = 20.0;
 /// Names beyond these rows are only counted, to leave room for the chart.
 const MAX_ROWS: usize = 4;
 
@@ -117,9 +117,9 @@ impl LegendKey {
         if names.iter().all(|name| name.trim().is_empty()) {
             return Vec::new();
         }
-        let key = |(at, name): (usize, &&str)| Self {
+        let key = |(index, name): (usize, &&str)| Self {
             name: (*name).to_owned(),
-            swatch: swatch(SeriesStyle::of_series(at)),
+            swatch: swatch(SeriesStyle::of_series(index)),
         };
         names.iter().enumerate().map(key).collect()
     }
@@ -129,7 +129,7 @@ impl LegendKey {
 pub(crate) struct LegendLayout {
     keys: Vec<(f64, usize, LegendKey)>,
     rows: usize,
-    more: Option<(f64, String)>,
+    omission: Option<(f64, String)>,
 }
 
 impl LegendLayout {
@@ -137,22 +137,22 @@ impl LegendLayout {
         let mut legend = Self {
             keys: Vec::new(),
             rows: 0,
-            more: None,
+            omission: None,
         };
         let (mut x, mut row) = (0.0, 0);
         for (index, key) in keys.iter().enumerate() {
             let swatch = key.swatch.width();
             let name = truncate_end(&key.name, (width - swatch).clamp(40.0, 420.0), SIZE_PX);
-            let wide = swatch + reserved_width(&name, SIZE_PX);
+            let width_px = swatch + reserved_width(&name, SIZE_PX);
             // Reserve room in the last row for the number of omitted names.
-            let spare = if row + 1 == MAX_ROWS && index + 1 < keys.len() {
+            let reserved = if row + 1 == MAX_ROWS && index + 1 < keys.len() {
                 90.0
             } else {
                 0.0
             };
-            if x > 0.0 && x + wide + spare > width {
+            if x > 0.0 && x + width_px + reserved > width {
                 if row + 1 == MAX_ROWS {
-                    legend.more = Some((x, format!("and {} more", keys.len() - index)));
+                    legend.omission = Some((x, format!("and {} more", keys.len() - index)));
                     break;
                 }
                 (x, row) = (0.0, row + 1);
@@ -165,7 +165,7 @@ impl LegendLayout {
                     swatch: key.swatch,
                 },
             ));
-            x += wide + BETWEEN;
+            x += width_px + KEY_GAP;
         }
         legend.rows = if keys.is_empty() { 0 } else { row + 1 };
         legend
@@ -193,7 +193,7 @@ impl LegendLayout {
                 let start = x + key.swatch.width();
                 svg.write_text(&TextLine::at(&key.name, start, baseline, SIZE_PX));
             }
-            if let Some((x, text)) = &self.more {
+            if let Some((x, text)) = &self.omission {
                 let baseline = middle(self.rows - 1) + SIZE_PX * CAP_HEIGHT / 2.0;
                 svg.write_text(&TextLine::at(text, left + x, baseline, SIZE_PX).with_color(MUTED));
             }
@@ -337,7 +337,7 @@ fn draw_marker(svg: &mut SvgWriter, style: SeriesStyle, x: f64, y: f64, radius: 
 /// The positions of all series, in order of first appearance.
 pub(crate) struct SeriesLineup<'a> {
     /// Name, and number of preceding series of the same name in the same category.
-    places: Vec<(&'a str, usize)>,
+    series: Vec<(&'a str, usize)>,
 }
 
 impl<'a> SeriesLineup<'a> {
@@ -345,23 +345,23 @@ impl<'a> SeriesLineup<'a> {
     pub fn of_categories<I: IntoIterator<Item = &'a str>>(
         categories: impl IntoIterator<Item = I>,
     ) -> Self {
-        let mut places = Vec::new();
+        let mut series = Vec::new();
         for category in categories {
-            for place in number_names(category) {
-                if !places.contains(&place) {
-                    places.push(place);
+            for occurrence in number_names(category) {
+                if !series.contains(&occurrence) {
+                    series.push(occurrence);
                 }
             }
         }
-        Self { places }
+        Self { series }
     }
 
     /// Positions of the series of one category.
     pub fn series_slots(&self, category: impl IntoIterator<Item = &'a str>) -> Vec<usize> {
-        let slot = |place| {
-            self.places
+        let slot = |occurrence| {
+            self.series
                 .iter()
-                .position(|known| *known == place)
+                .position(|other| *other == occurrence)
                 .unwrap_or(0)
         };
         number_names(category).into_iter().map(slot).collect()
@@ -369,23 +369,20 @@ impl<'a> SeriesLineup<'a> {
 
     /// Names, one per position.
     pub fn names(&self) -> Vec<&'a str> {
-        self.places.iter().map(|(name, _)| *name).collect()
+        self.series.iter().map(|(name, _)| *name).collect()
     }
 
     /// Number of positions.
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.series.len()
     }
 }
 
 fn number_names<'a>(names: impl IntoIterator<Item = &'a str>) -> Vec<(&'a str, usize)> {
     let mut numbered: Vec<(&str, usize)> = Vec::new();
     for name in names {
-        let before = numbered
-            .iter()
-            .filter(|(earlier, _)| *earlier == name)
-            .count();
-        numbered.push((name, before));
+        let preceding = numbered.iter().filter(|(other, _)| *other == name).count();
+        numbered.push((name, preceding));
     }
     numbered
 }
@@ -432,7 +429,7 @@ mod tests {
     #[test]
     fn keys_flow_into_rows_within_the_width() {
         let legend = LegendLayout::lay_out(&keys(7), 400.0);
-        assert!(legend.rows > 1 && legend.more.is_none());
+        assert!(legend.rows > 1 && legend.omission.is_none());
         for (x, _, key) in &legend.keys {
             assert!(x + key.swatch.width() + reserved_width(&key.name, SIZE_PX) <= 400.0);
         }
@@ -442,7 +439,7 @@ mod tests {
     fn what_has_no_room_is_counted() {
         let legend = LegendLayout::lay_out(&keys(60), 400.0);
         assert_eq!(legend.rows, MAX_ROWS);
-        let (x, text) = legend.more.as_ref().unwrap();
+        let (x, text) = legend.omission.as_ref().unwrap();
         assert_eq!(*text, format!("and {} more", 60 - legend.keys.len()));
         assert!(x + reserved_width(text, SIZE_PX) <= 400.0);
     }

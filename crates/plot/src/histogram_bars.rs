@@ -18,7 +18,7 @@ pub(crate) const NAME_SHARE: f64 = 0.3;
 pub(crate) const NAME_GAP: f64 = 12.0;
 
 /// Share of a row that its tallest bar fills.
-const ROW_FILLED: f64 = 0.86;
+const FILLED_ROW_SHARE: f64 = 0.86;
 
 /// Number of values of a series in each bin.
 pub(crate) struct SeriesTally<'a> {
@@ -55,7 +55,7 @@ impl SeriesTally<'_> {
 pub(crate) struct HistogramPlots<'a> {
     pub bins: &'a HistogramBins,
     pub tallies: &'a [SeriesTally<'a>],
-    /// Whether heights are percentages of a series or numbers of values.
+    /// Whether heights are percentages of a series; otherwise they are numbers of values.
     pub as_shares: bool,
     pub labels: LabelPlacement,
 }
@@ -80,18 +80,18 @@ impl HistogramPlots<'_> {
             plane.with_whole_y()
         };
         plane.draw_axes(svg);
-        let several = self.tallies.len() > 1;
+        let is_overlaid = self.tallies.len() > 1;
         for tally in self.tallies {
             self.draw_bars(
                 svg,
                 &plane.x,
                 &plane.y,
                 tally,
-                if several { 0.45 } else { 0.75 },
+                if is_overlaid { 0.45 } else { 0.75 },
             );
         }
         // Overlapping areas need outlines; the bars of a single series do not.
-        for tally in self.tallies.iter().filter(|_| several) {
+        for tally in self.tallies.iter().filter(|_| is_overlaid) {
             self.draw_outline(svg, &plane.x, &plane.y, tally);
         }
     }
@@ -115,11 +115,11 @@ impl HistogramPlots<'_> {
         let names = CategoryLabels::beside_bands(&names, row_px, sheet.width() * NAME_SHARE);
         let left = sheet.left + names.widest_px() + NAME_GAP;
         let plot = PixelRect::new(left, top, sheet.right - 8.0, bottom);
-        let along = AxisMapping::new(x, extent, plot.left, plot.right);
-        draw_bottom_axis(svg, sheet, plot, &along, &x.full_label());
+        let x_mapping = AxisMapping::new(x, extent, plot.left, plot.right);
+        draw_bottom_axis(svg, sheet, plot, &x_mapping, &x.full_label());
         draw_left_label(svg, sheet, plot, &label);
-        names.draw_beside(svg, plot.left - NAME_GAP, |at| {
-            plot.top + (at as f64 + 0.6) * row_px
+        names.draw_beside(svg, plot.left - NAME_GAP, |index| {
+            plot.top + (index as f64 + 0.6) * row_px
         });
         for (index, tally) in self.tallies.iter().enumerate() {
             let base = plot.top + (index + 1) as f64 * row_px;
@@ -127,9 +127,9 @@ impl HistogramPlots<'_> {
                 &ChartAxis::default(),
                 heights,
                 base,
-                base - row_px * ROW_FILLED,
+                base - row_px * FILLED_ROW_SHARE,
             );
-            self.draw_bars(svg, &along, &y, tally, 0.75);
+            self.draw_bars(svg, &x_mapping, &y, tally, 0.75);
             draw_base_line(svg, (plot.left, base), (plot.right, base));
         }
     }

@@ -55,8 +55,8 @@ impl LineChart {
     /// All observations that both axes can show.
     fn shown_observations(&self) -> impl Iterator<Item = &ChartPoint> {
         let data = self.data();
-        let all = self.observations.iter().flatten();
-        all.filter(move |point| data.can_show_point(point))
+        let observations = self.observations.iter().flatten();
+        observations.filter(move |point| data.can_show_point(point))
     }
 
     /// Draws dots right of the points, so that neither hides the other.
@@ -64,11 +64,11 @@ impl LineChart {
         &self,
         svg: &mut SvgWriter,
         plane: &PointPlane,
-        at: usize,
+        index: usize,
         style: SeriesStyle,
     ) {
         let data = self.data();
-        let observed = self.observations.get(at).into_iter().flatten();
+        let observed = self.observations.get(index).into_iter().flatten();
         let mut observed: Vec<&ChartPoint> = observed
             .filter(|point| data.can_show_point(point))
             .collect();
@@ -78,14 +78,14 @@ impl LineChart {
             .set_text("fill", &style.color())
             .set_number("fill-opacity", 0.35);
         group.end_with(|svg| {
-            for of_point in observed.chunk_by(|one, other| one.x == other.x) {
-                let values: Vec<f64> = of_point.iter().map(|point| point.y).collect();
-                for (point, offset) in of_point.iter().zip(point_offsets(&values)) {
-                    let aside = OBSERVED_ASIDE_PX + offset * OBSERVED_SPREAD_PX;
-                    let series = self.series.get(at).map_or("", |series| &series.name);
+            for neighbors in observed.chunk_by(|one, other| one.x == other.x) {
+                let values: Vec<f64> = neighbors.iter().map(|point| point.y).collect();
+                for (point, offset) in neighbors.iter().zip(point_offsets(&values)) {
+                    let distance_px = OBSERVED_ASIDE_PX + offset * OBSERVED_SPREAD_PX;
+                    let series = self.series.get(index).map_or("", |series| &series.name);
                     svg.start_element("circle")
                         .set_text("class", "observation")
-                        .set_number("cx", plane.x.pixel_at(point.x) + aside)
+                        .set_number("cx", plane.x.pixel_at(point.x) + distance_px)
                         .set_number("cy", plane.y.pixel_at(point.y))
                         .set_number("r", OBSERVED_PX)
                         .end_with_tooltip(&format!(
@@ -102,9 +102,9 @@ impl LineChart {
         let data = self.data();
         let mut points = series.points.clone();
         points.sort_by(|one, other| one.x.total_cmp(&other.x));
-        let stretches = points.split(|point| !data.can_show_point(point));
-        stretches
-            .filter(|stretch| !stretch.is_empty())
+        let segments = points.split(|point| !data.can_show_point(point));
+        segments
+            .filter(|segment| !segment.is_empty())
             .map(<[ChartPoint]>::to_vec)
             .collect()
     }
@@ -116,16 +116,16 @@ impl LineChart {
         series: &PointSeries,
         style: SeriesStyle,
     ) {
-        for stretch in self
+        for segment in self
             .line_segments(series)
             .iter()
-            .filter(|stretch| stretch.len() > 1)
+            .filter(|segment| segment.len() > 1)
         {
             let corner = |point: &ChartPoint| {
                 let (x, y) = (plane.x.pixel_at(point.x), plane.y.pixel_at(point.y));
                 format!("{x:.2},{y:.2}")
             };
-            let corners: Vec<String> = stretch.iter().map(corner).collect();
+            let corners: Vec<String> = segment.iter().map(corner).collect();
             svg.start_element("polyline")
                 .set_text("class", "line")
                 .set_text("points", &corners.join(" "))
@@ -168,16 +168,20 @@ impl SheetContent for LineChart {
             return;
         };
         plane.draw_axes(svg);
-        for (at, series) in self.series.iter().enumerate() {
-            let style = series.style(at);
-            if self.observations.get(at).is_some_and(|all| !all.is_empty()) {
-                self.draw_observations(svg, &plane, at, style);
+        for (index, series) in self.series.iter().enumerate() {
+            let style = series.style(index);
+            if self
+                .observations
+                .get(index)
+                .is_some_and(|observations| !observations.is_empty())
+            {
+                self.draw_observations(svg, &plane, index, style);
             }
             draw_intervals(svg, &plane, &data, series, style);
             self.draw_line(svg, &plane, series, style);
         }
-        let marked = self.series.len().saturating_sub(self.curves);
-        let marked = &self.series[..marked];
+        let marked_count = self.series.len().saturating_sub(self.curves);
+        let marked = &self.series[..marked_count];
         let shown = PointData {
             series: marked,
             ..data
@@ -205,7 +209,7 @@ fn draw_intervals(
     style: SeriesStyle,
 ) {
     const CAP_PX: f64 = 4.0;
-    let bounded = |point: &&ChartPoint| {
+    let has_interval = |point: &&ChartPoint| {
         let ends = [point.low, point.high];
         data.can_show_point(point)
             && ends.iter().flatten().next().is_some()
@@ -218,7 +222,7 @@ fn draw_intervals(
         .set_number("stroke-width", 1.3)
         .set_number("stroke-opacity", 0.75)
         .end_with(|svg| {
-            for point in series.points.iter().filter(bounded) {
+            for point in series.points.iter().filter(has_interval) {
                 let x = plane.x.pixel_at(point.x);
                 let low = plane.y.pixel_at(point.low.unwrap_or(point.y));
                 let high = plane.y.pixel_at(point.high.unwrap_or(point.y));

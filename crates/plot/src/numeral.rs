@@ -4,8 +4,8 @@
 const SUFFIXES: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
 
 /// Numbers outside this range are written as powers of ten.
-const LARGEST_PLAIN: f64 = 1e15;
-const SMALLEST_PLAIN: f64 = 1e-4;
+const MAX_PLAIN: f64 = 1e15;
+const MIN_PLAIN: f64 = 1e-4;
 
 /// Formats a single number: six significant digits with thousands separators.
 pub(crate) fn format_figure(value: f64) -> String {
@@ -23,7 +23,7 @@ pub(crate) fn format_figure(value: f64) -> String {
         return text.into();
     }
     let magnitude = value.abs();
-    if !(SMALLEST_PLAIN..LARGEST_PLAIN).contains(&magnitude) {
+    if !(MIN_PLAIN..MAX_PLAIN).contains(&magnitude) {
         let (mantissa, exponent) = split_exponent(value);
         return format_power(&trim_zeros(format!("{mantissa:.5}")), exponent);
     }
@@ -33,7 +33,7 @@ pub(crate) fn format_figure(value: f64) -> String {
 
 /// Formats a number with a fixed number of decimals and thousands separators.
 pub(crate) fn format_fixed(value: f64, decimals: usize) -> String {
-    if !value.is_finite() || value.abs() >= LARGEST_PLAIN {
+    if !value.is_finite() || value.abs() >= MAX_PLAIN {
         return format_figure(value);
     }
     group_thousands(&format!("{value:.decimals$}"))
@@ -47,7 +47,7 @@ pub(crate) fn even_labels(values: &[f64], step: f64) -> Vec<String> {
     if largest == 0.0 {
         return values.iter().map(|_| "0".into()).collect();
     }
-    if !(1e-3..LARGEST_PLAIN).contains(&largest) {
+    if !(1e-3..MAX_PLAIN).contains(&largest) {
         return power_labels(values, step, exponent_of(largest));
     }
     let (mut unit, mut suffix) = SUFFIXES
@@ -92,13 +92,13 @@ fn power_labels(values: &[f64], step: f64, exponent: i32) -> Vec<String> {
 /// Labels for ticks of a decimal logarithmic axis: `1`, `10`, `2k`, or `10⁻⁶` throughout if one of
 /// them has no short form.
 pub(crate) fn log10_labels(values: &[f64]) -> Vec<String> {
-    let plain = values
+    let are_plain = values
         .iter()
-        .all(|value| (0.00099..LARGEST_PLAIN).contains(value));
+        .all(|value| (0.00099..MAX_PLAIN).contains(value));
     values
         .iter()
         .map(|value| {
-            if plain {
+            if are_plain {
                 format_short(*value)
             } else {
                 log10_power(*value)
@@ -134,11 +134,11 @@ pub(crate) fn log2_labels(exponents: &[i32]) -> Vec<String> {
         .collect()
 }
 
-fn log2_label(exponent: i32, suffixed: bool) -> String {
+fn log2_label(exponent: i32, has_suffix: bool) -> String {
     const BINARY: [&str; 5] = ["", "Ki", "Mi", "Gi", "Ti"];
     match exponent {
         0..10 => format!("{}", 1_u64 << exponent),
-        10..14 if !suffixed => group_thousands(&format!("{}", 1_u64 << exponent)),
+        10..14 if !has_suffix => group_thousands(&format!("{}", 1_u64 << exponent)),
         10..50 => format!(
             "{}{}",
             1_u64 << (exponent % 10),
@@ -174,11 +174,11 @@ fn exponent_of(magnitude: f64) -> i32 {
 
 /// Minimum number of decimals that represent `step` exactly (to a millionth).
 fn decimals_of(step: f64) -> usize {
-    let exact = |decimals: &usize| {
+    let is_exact = |decimals: &usize| {
         let scaled = step.abs() * 10.0_f64.powi(*decimals as i32);
         scaled >= 0.5 && (scaled - scaled.round()).abs() < 1e-6 * scaled.max(1.0)
     };
-    (0..=15).find(exact).unwrap_or(15)
+    (0..=15).find(is_exact).unwrap_or(15)
 }
 
 fn format_power(mantissa: &str, exponent: i32) -> String {
@@ -187,8 +187,8 @@ fn format_power(mantissa: &str, exponent: i32) -> String {
 
 fn superscript(exponent: i32) -> String {
     let digits = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
-    let raise = |letter: char| {
-        letter
+    let raise = |character: char| {
+        character
             .to_digit(10)
             .map_or('⁻', |digit| digits[digit as usize])
     };
@@ -207,8 +207,10 @@ fn trim_zeros(text: String) -> String {
 
 fn with_minus_sign(text: String) -> String {
     match text.strip_prefix(['-', '−']) {
-        Some(rest) if rest.chars().all(|letter| "0.".contains(letter)) => rest.to_owned(),
-        Some(rest) => format!("−{rest}"),
+        Some(digits) if digits.chars().all(|character| "0.".contains(character)) => {
+            digits.to_owned()
+        }
+        Some(digits) => format!("−{digits}"),
         None => text,
     }
 }
@@ -216,15 +218,15 @@ fn with_minus_sign(text: String) -> String {
 /// Inserts commas as thousands separators: `−12,345.6`.
 fn group_thousands(text: &str) -> String {
     let text = with_minus_sign(text.to_owned());
-    let (sign, rest) = text
+    let (sign, digits) = text
         .strip_prefix('−')
-        .map_or(("", text.as_str()), |rest| ("−", rest));
-    let (whole, decimals) = rest
+        .map_or(("", text.as_str()), |digits| ("−", digits));
+    let (integer, decimals) = digits
         .split_once('.')
-        .map_or((rest, None), |(w, d)| (w, Some(d)));
+        .map_or((digits, None), |(w, d)| (w, Some(d)));
     let mut out = String::from(sign);
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index).is_multiple_of(3) {
+    for (index, digit) in integer.chars().enumerate() {
+        if index > 0 && (integer.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

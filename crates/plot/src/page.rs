@@ -18,7 +18,7 @@ pub(crate) trait SheetContent {
     /// Describes the chart in one or two sentences, for users who cannot see it.
     fn summary(&self) -> String;
 
-    /// ARIA role of the whole: an image, or a group of individually accessible parts.
+    /// ARIA role of the chart: an image, or a group of individually accessible parts.
     fn role(&self) -> &'static str {
         "img"
     }
@@ -52,10 +52,10 @@ pub(crate) fn render_in_full(
     figure: &dyn SheetContent,
     width_px: u32,
     medium: OutputMedium,
-    titled: bool,
+    with_title: bool,
 ) -> String {
     let mut header = figure.header();
-    if !titled {
+    if !with_title {
         header.title = "";
     }
     let size = size_below(figure, &header, width_px, &medium);
@@ -74,21 +74,21 @@ fn draw_sheet(
         f64::from(size.height_px.max(1)),
     );
     let summary = figure.summary();
-    let spoken = [figure.header().title, summary.as_str()]
+    let accessible_text = [figure.header().title, summary.as_str()]
         .map(str::trim)
         .join(". ");
-    let (wide, high) = (format_decimal(width), format_decimal(height));
+    let (width_text, height_text) = (format_decimal(width), format_decimal(height));
     let attributes = [
-        ("width", wide.as_str()),
-        ("height", high.as_str()),
-        ("viewBox", &format!("0 0 {wide} {high}")),
+        ("width", width_text.as_str()),
+        ("height", height_text.as_str()),
+        ("viewBox", &format!("0 0 {width_text} {height_text}")),
         ("role", figure.role()),
-        ("aria-label", spoken.trim_start_matches(". ")),
+        ("aria-label", accessible_text.trim_start_matches(". ")),
     ];
     // A page has its own background, and duplicated text in its charts would add up.
-    let alone = !matches!(medium, OutputMedium::Page(_));
+    let is_separate_file = !matches!(medium, OutputMedium::Page(_));
     SvgWriter::write_document(medium, &attributes, |svg| {
-        if alone {
+        if is_separate_file {
             draw_paper(svg, header.title, &summary, (width, height));
         }
         let placed = header.lay_out(width - 2.0 * margin);
@@ -167,14 +167,14 @@ pub(crate) fn format_count(number: usize, noun: &str, plural_ending: &str) -> St
 
 /// Joins names by commas, at most six of them.
 pub(crate) fn join_names(names: &[&str]) -> String {
-    const MOST: usize = 6;
+    const MAX_NAMES: usize = 6;
     let shown = names
         .iter()
-        .take(MOST)
+        .take(MAX_NAMES)
         .copied()
         .collect::<Vec<_>>()
         .join(", ");
-    match names.len().saturating_sub(MOST) {
+    match names.len().saturating_sub(MAX_NAMES) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }

@@ -23,8 +23,8 @@ pub struct PointSeries {
 
 impl PointSeries {
     /// Style of the series at this index.
-    pub(crate) fn style(&self, at: usize) -> SeriesStyle {
-        SeriesStyle::of_series(at).with_color(self.colour)
+    pub(crate) fn style(&self, index: usize) -> SeriesStyle {
+        SeriesStyle::of_series(index).with_color(self.colour)
     }
 }
 
@@ -124,19 +124,19 @@ impl<'a> PointData<'a> {
     }
 
     /// Axes that fit all points and, optionally, their intervals.
-    pub fn plane(&self, sheet: PixelRect, intervals: bool) -> Option<PointPlane> {
-        let (x, y) = self.extents(intervals)?;
+    pub fn plane(&self, sheet: PixelRect, with_intervals: bool) -> Option<PointPlane> {
+        let (x, y) = self.extents(with_intervals)?;
         Some(PointPlane::lay_out(sheet, (self.x, x), (self.y, y)))
     }
 
     /// Extents of both axes for all points and, optionally, their intervals.
-    pub fn extents(&self, intervals: bool) -> Option<(AxisExtent, AxisExtent)> {
+    pub fn extents(&self, with_intervals: bool) -> Option<(AxisExtent, AxisExtent)> {
         let shown: Vec<&ChartPoint> = self
             .points()
             .filter(|point| self.can_show_point(point))
             .collect();
         let ends = |point: &&ChartPoint| {
-            let (low, high) = if intervals {
+            let (low, high) = if with_intervals {
                 (point.low, point.high)
             } else {
                 (None, None)
@@ -153,7 +153,7 @@ impl<'a> PointData<'a> {
             "" => String::new(),
             name => format!("{name}\n"),
         };
-        let mut text = format!(
+        let mut tooltip = format!(
             "{name}{}: {}\n{}: {}",
             axis_name(self.x, "x"),
             format_value(self.x, point.x),
@@ -161,13 +161,13 @@ impl<'a> PointData<'a> {
             format_value(self.y, point.y)
         );
         if let (Some(low), Some(high)) = (point.low, point.high) {
-            text.push_str(&format!(
+            tooltip.push_str(&format!(
                 "\n{} to {}",
                 format_figure(low),
                 format_figure(high)
             ));
         }
-        text
+        tooltip
     }
 
     pub fn draw_markers(
@@ -209,9 +209,9 @@ fn extent(axis: &ChartAxis, values: impl Iterator<Item = f64>, padding: f64) -> 
 }
 
 /// Label of an axis, with its unit.
-fn axis_name<'a>(axis: &'a ChartAxis, otherwise: &'a str) -> &'a str {
+fn axis_name<'a>(axis: &'a ChartAxis, default_name: &'a str) -> &'a str {
     match axis.label.trim() {
-        "" => otherwise,
+        "" => default_name,
         label => label,
     }
 }
@@ -219,9 +219,9 @@ fn axis_name<'a>(axis: &'a ChartAxis, otherwise: &'a str) -> &'a str {
 fn format_value(axis: &ChartAxis, value: f64) -> String {
     match &axis.scale {
         AxisScale::Category(names) => {
-            let at = value.round().max(0.0) as usize;
+            let index = value.round().max(0.0) as usize;
             names
-                .get(at)
+                .get(index)
                 .cloned()
                 .unwrap_or_else(|| format_figure(value))
         }

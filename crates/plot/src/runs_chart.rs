@@ -66,26 +66,30 @@ impl RunsChart {
     /// Box statistics per series; `None` for a series without values that can be shown.
     fn box_stats(&self) -> Vec<Option<TukeyStats>> {
         let data = self.data();
-        let center = |at: usize| {
-            let given = self.centers.get(at).copied().flatten();
-            given.filter(|center| can_show(&self.y.scale, *center))
+        let center = |index: usize| {
+            let estimate = self.centers.get(index).copied().flatten();
+            estimate.filter(|center| can_show(&self.y.scale, *center))
         };
-        let tukey = |(at, series): (usize, &PointSeries)| {
+        let tukey = |(index, series): (usize, &PointSeries)| {
             let shown = series
                 .points
                 .iter()
                 .filter(|point| data.can_show_point(point));
             let mut values: Vec<f64> = shown.map(|point| point.y).collect();
             values.sort_by(f64::total_cmp);
-            TukeyStats::of_sorted(&values).map(|tukey| tukey.with_center(center(at)))
+            TukeyStats::of_sorted(&values).map(|tukey| tukey.with_center(center(index)))
         };
         self.series.iter().enumerate().map(tukey).collect()
     }
 
     fn draw_breaks(&self, svg: &mut SvgWriter, plane: &PointPlane) {
         let PixelRect { top, bottom, .. } = plane.plot;
-        let line = |at: &f64| format!("M{:.1} {top:.1}V{bottom:.1}", plane.x.pixel_at(*at));
-        let inside = self.breaks.iter().filter(|at| plane.x.contains_value(**at));
+        let line =
+            |position: &f64| format!("M{:.1} {top:.1}V{bottom:.1}", plane.x.pixel_at(*position));
+        let inside = self
+            .breaks
+            .iter()
+            .filter(|position| plane.x.contains_value(**position));
         let data: String = inside.map(line).collect();
         if !data.is_empty() {
             let path = svg
@@ -123,18 +127,20 @@ impl RunsChart {
             _ => 1.8,
         };
         svg.start_element("defs").end_with(|svg| {
-            for at in 0..self.series.len() {
+            for index in 0..self.series.len() {
                 let shape = svg
                     .start_element("path")
-                    .set_text("id", &format!("run{at}"));
-                let outline = SeriesStyle::of_series(at).marker().path(0.0, 0.0, radius);
+                    .set_text("id", &format!("run{index}"));
+                let outline = SeriesStyle::of_series(index)
+                    .marker()
+                    .path(0.0, 0.0, radius);
                 shape.set_text("d", &outline).end_empty();
             }
         });
-        for (at, series) in self.series.iter().enumerate() {
+        for (index, series) in self.series.iter().enumerate() {
             let group = svg
                 .start_group("points")
-                .set_text("fill", &SeriesStyle::of_series(at).color())
+                .set_text("fill", &SeriesStyle::of_series(index).color())
                 .set_text("stroke", PAPER)
                 .set_number("stroke-width", 0.7);
             group.end_with(|svg| {
@@ -145,7 +151,7 @@ impl RunsChart {
                 {
                     svg.start_element("use")
                         .set_text("class", "point")
-                        .set_text("href", &format!("#run{at}"))
+                        .set_text("href", &format!("#run{index}"))
                         .set_number("x", plane.x.pixel_at(point.x))
                         .set_number("y", plane.y.pixel_at(point.y))
                         .end_with_tooltip(&format!(
@@ -258,13 +264,13 @@ impl<'a> RunsBoxes<'a> {
     }
 }
 
-/// Draws a box around `middle`, extending by `half` pixels to both sides.
+/// Draws a box around `middle`, extending by `half_px` pixels to both sides.
 fn draw_box(
     svg: &mut SvgWriter,
     tukey: &TukeyStats,
     style: SeriesStyle,
     y: &AxisMapping,
-    (middle, half): (f64, f64),
+    (middle, half_px): (f64, f64),
 ) {
     let (low, high) = (
         y.pixel_at(tukey.low_quartile),
@@ -288,14 +294,14 @@ fn draw_box(
             .end_empty();
         svg.start_element("rect")
             .set_text("class", "box")
-            .set_number("x", middle - half)
+            .set_number("x", middle - half_px)
             .set_number("y", high.min(low))
-            .set_number("width", 2.0 * half)
+            .set_number("width", 2.0 * half_px)
             .set_number("height", (low - high).abs())
             .set_number("fill-opacity", 0.2)
             .end_with_tooltip(&tooltip);
         let center = y.pixel_at(tukey.center);
-        svg.start_line((middle - half, center), (middle + half, center))
+        svg.start_line((middle - half_px, center), (middle + half_px, center))
             .set_number("stroke-width", 2.4)
             .end_empty();
         svg.start_element("path")

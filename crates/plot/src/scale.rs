@@ -1,6 +1,6 @@
 //! Maps values to distances: the extent that an axis shows, and the position of each value.
-//! Independent of SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start at
-//! [`AxisMapping`].
+//! Knows nothing about SVG. The ticks of an axis are in `ticks`, their labels in `numeral`. Start
+//! at [`AxisMapping`].
 
 use crate::{AxisScale, ChartAxis};
 
@@ -68,12 +68,12 @@ impl AxisExtent {
     /// Extends to zero if that takes at most a third of the axis: an axis that starts at zero shows
     /// true proportions, but must not squeeze the data.
     pub fn including_near_zero(self) -> Self {
-        let (near, far) = (
+        let (smaller, larger) = (
             self.low.abs().min(self.high.abs()),
             self.low.abs().max(self.high.abs()),
         );
-        let linear = self.projection == ScaleProjection::Linear;
-        if linear && near <= far / 3.0 && self.low * self.high > 0.0 {
+        let is_linear = self.projection == ScaleProjection::Linear;
+        if is_linear && smaller <= larger / 3.0 && self.low * self.high > 0.0 {
             return self.extended_to(0.0);
         }
         self
@@ -84,41 +84,42 @@ impl AxisExtent {
     pub fn with_padding(self, share: f64) -> Self {
         let largest = self.low.abs().max(self.high.abs());
         let span = self.high - self.low;
-        let linear = self.projection == ScaleProjection::Linear;
+        let is_linear = self.projection == ScaleProjection::Linear;
         // Spans near the resolution of a double would have indistinguishable ticks.
-        if span <= largest * 1e-11 || span < f64::MIN_POSITIVE * 1e6 || (!linear && span < 1e-9) {
+        if span <= largest * 1e-11 || span < f64::MIN_POSITIVE * 1e6 || (!is_linear && span < 1e-9)
+        {
             return self.default_span();
         }
-        let mut wide = Self {
+        let mut padded = Self {
             low: self.low - span * share,
             high: self.high + span * share,
             ..self
         };
         // Beyond these powers, ticks have no representable values.
-        let (least, most) = match self.projection {
+        let (min_power, max_power) = match self.projection {
             ScaleProjection::Log2 => (-1022.0, 1023.0),
             ScaleProjection::Log10 => (-307.0, 308.0),
             _ => (f64::NEG_INFINITY, f64::INFINITY),
         };
-        wide.low = wide.low.max(self.low.min(least));
-        wide.high = wide.high.min(self.high.max(most));
+        padded.low = padded.low.max(self.low.min(min_power));
+        padded.high = padded.high.min(self.high.max(max_power));
         // There are no values below 0 % either.
-        if (linear || self.projection == ScaleProjection::Nines) && self.low >= 0.0 {
-            wide.low = wide.low.max(0.0);
+        if (is_linear || self.projection == ScaleProjection::Nines) && self.low >= 0.0 {
+            padded.low = padded.low.max(0.0);
         }
-        if linear && self.high <= 0.0 {
-            wide.high = wide.high.min(0.0);
+        if is_linear && self.high <= 0.0 {
+            padded.high = padded.high.min(0.0);
         }
-        wide
+        padded
     }
 
     /// Pads both ends by a share of the span, possibly across zero.
     pub fn padded_across(self, share: f64) -> Self {
         let padded = self.with_padding(0.0);
-        let more = (padded.high - padded.low) * share;
+        let padding = (padded.high - padded.low) * share;
         Self {
-            low: padded.low - more,
-            high: padded.high + more,
+            low: padded.low - padding,
+            high: padded.high + padding,
             ..self
         }
     }
@@ -126,15 +127,15 @@ impl AxisExtent {
     /// Creates a span around a single value.
     fn default_span(self) -> Self {
         let middle = self.low / 2.0 + self.high / 2.0;
-        let half = match self.projection {
+        let half_span = match self.projection {
             ScaleProjection::Linear if middle.abs() < f64::MIN_POSITIVE * 1e6 => 1.0,
             ScaleProjection::Linear => middle.abs() * 0.05,
             ScaleProjection::Log2 => 1.0,
             ScaleProjection::Log10 | ScaleProjection::Nines | ScaleProjection::Change => 0.5,
         };
         Self {
-            low: middle - half,
-            high: middle + half,
+            low: middle - half_span,
+            high: middle + half_span,
             ..self
         }
     }
@@ -250,8 +251,10 @@ impl AxisMapping {
     /// Whether the axis extends to `value`.
     pub fn contains_value(&self, value: f64) -> bool {
         let projected = self.extent.projection().project(value);
-        let slack = (self.extent.high - self.extent.low) * 1e-9;
-        projected.is_some_and(|at| at >= self.extent.low - slack && at <= self.extent.high + slack)
+        let tolerance = (self.extent.high - self.extent.low) * 1e-9;
+        projected.is_some_and(|projected| {
+            projected >= self.extent.low - tolerance && projected <= self.extent.high + tolerance
+        })
     }
 
     pub fn length_px(&self) -> f64 {

@@ -43,9 +43,9 @@ impl ValueSequence {
         x: &ChartAxis,
         y: &ChartAxis,
     ) -> Option<(AxisExtent, AxisExtent)> {
-        let is_usual = |(at, _): &(usize, &f64)| self.spikes.binary_search(at).is_err();
-        let usual = self.values.iter().enumerate().filter(is_usual);
-        let values = usual.map(|(_, value)| *value);
+        let is_no_spike = |(index, _): &(usize, &f64)| self.spikes.binary_search(index).is_err();
+        let without_spikes = self.values.iter().enumerate().filter(is_no_spike);
+        let values = without_spikes.map(|(_, value)| *value);
         let levels = self.levels.iter().map(|(_, level)| *level);
         let shown = values
             .chain(levels)
@@ -61,7 +61,7 @@ impl ValueSequence {
 
     pub(crate) fn draw(&self, svg: &mut SvgWriter, plane: &PointPlane, y: &ChartAxis) {
         let PixelRect { top, bottom, .. } = plane.plot;
-        let x_of = |at: usize| plane.x.pixel_at(at as f64 * self.step);
+        let x_of = |index: usize| plane.x.pixel_at(index as f64 * self.step);
         let y_of = |value: f64| plane.y.pixel_at(value).clamp(top, bottom);
         if let Some(from) = self.shaded_from.map(x_of) {
             draw_shade(svg, plane.plot, from);
@@ -87,15 +87,15 @@ impl ValueSequence {
             .set_number("stroke-width", 2.2)
             .set_number("stroke-opacity", 0.7)
             .end_empty();
-        let spikes = self.spikes.iter().filter(|at| {
-            let value = self.values.get(**at);
+        let spikes = self.spikes.iter().filter(|spike| {
+            let value = self.values.get(**spike);
             value.is_some_and(|value| can_show(&y.scale, *value))
         });
-        for at in spikes {
+        for spike in spikes {
             svg.start_element("circle")
                 .set_text("class", "spike")
-                .set_number("cx", x_of(*at))
-                .set_number("cy", y_of(self.values[*at]))
+                .set_number("cx", x_of(*spike))
+                .set_number("cy", y_of(self.values[*spike]))
                 .set_number("r", 2.0)
                 .set_text("fill", PAPER)
                 .set_text("stroke", &colour)

@@ -14,21 +14,27 @@ const DASHES: [&str; 4] = ["", "7 4", "2 3", "9 3 2 3"];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SeriesStyle {
     index: usize,
-    own: Option<RgbColor>,
+    custom_color: Option<RgbColor>,
 }
 
 impl SeriesStyle {
     pub fn of_series(index: usize) -> Self {
-        Self { index, own: None }
+        Self {
+            index,
+            custom_color: None,
+        }
     }
 
     /// Overrides the color, if given.
-    pub fn with_color(self, own: Option<RgbColor>) -> Self {
-        Self { own, ..self }
+    pub fn with_color(self, custom_color: Option<RgbColor>) -> Self {
+        Self {
+            custom_color,
+            ..self
+        }
     }
 
     pub fn color(self) -> Cow<'static, str> {
-        match self.own {
+        match self.custom_color {
             Some(RgbColor(red, green, blue)) => format!("#{red:02x}{green:02x}{blue:02x}").into(),
             None => SERIES_COLORS[self.index % SERIES_COLORS.len()].into(),
         }
@@ -161,7 +167,7 @@ pub(crate) fn pale_fill(style: SeriesStyle) -> String {
 }
 
 /// Defines the hatchings that the first `count` styles need, either full or pale.
-pub(crate) fn define_hatchings(svg: &mut SvgWriter, count: usize, pale: bool) {
+pub(crate) fn define_hatchings(svg: &mut SvgWriter, count: usize, is_pale: bool) {
     // After 35 styles (7 colors, 5 hatchings) the combinations repeat.
     let styles: Vec<SeriesStyle> = (0..count.min(35))
         .map(SeriesStyle::of_series)
@@ -172,14 +178,14 @@ pub(crate) fn define_hatchings(svg: &mut SvgWriter, count: usize, pale: bool) {
     }
     svg.start_element("defs").end_with(|svg| {
         for style in styles {
-            define_hatching(svg, style, pale);
+            define_hatching(svg, style, is_pale);
         }
     });
 }
 
-fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, pale: bool) {
+fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, is_pale: bool) {
     let colour = style.color();
-    let (ground, line) = if pale {
+    let (background, line) = if is_pale {
         (tint_color(&colour), blend_with_white(&colour, PALE_LINE))
     } else {
         (colour.to_string(), blend_with_white(&colour, FULL_LINE))
@@ -193,7 +199,7 @@ fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, pale: bool) {
     svg.start_element("pattern")
         .set_text(
             "id",
-            &hatching_id(style, if pale { "pale" } else { "full" }),
+            &hatching_id(style, if is_pale { "pale" } else { "full" }),
         )
         .set_number("width", 8.0)
         .set_number("height", 8.0)
@@ -202,7 +208,7 @@ fn define_hatching(svg: &mut SvgWriter, style: SeriesStyle, pale: bool) {
             svg.start_element("rect")
                 .set_number("width", 8.0)
                 .set_number("height", 8.0)
-                .set_text("fill", &ground)
+                .set_text("fill", &background)
                 .end_empty();
             svg.start_element("path")
                 .set_text("d", data)
@@ -271,10 +277,10 @@ impl VerdictMark {
         radius: f64,
         tooltip: Option<&str>,
     ) {
-        let hollow = self == Self::Unclear;
+        let is_hollow = self == Self::Unclear;
         // Half of the outline of a hollow mark lies outside of it.
-        let radius = if hollow { radius - 0.6 } else { radius };
-        let (fill, stroke) = if hollow {
+        let radius = if is_hollow { radius - 0.6 } else { radius };
+        let (fill, stroke) = if is_hollow {
             (PAPER, self.color())
         } else {
             (self.color(), PAPER)
@@ -285,7 +291,7 @@ impl VerdictMark {
             .set_text("d", &self.marker().path(x, y, radius))
             .set_text("fill", fill)
             .set_text("stroke", stroke)
-            .set_number("stroke-width", if hollow { 1.8 } else { 1.0 });
+            .set_number("stroke-width", if is_hollow { 1.8 } else { 1.0 });
         match tooltip {
             Some(tooltip) => shape.end_with_tooltip(tooltip),
             None => shape.end_empty(),

@@ -35,8 +35,8 @@ pub(crate) struct TextLine<'a> {
     pub size_px: f64,
     pub anchor: TextAnchor,
     pub colour: &'a str,
-    /// Clockwise around (x, y).
-    pub turn_degrees: f64,
+    /// Rotation in degrees, clockwise around (x, y).
+    pub rotation_degrees: f64,
 }
 
 impl<'a> TextLine<'a> {
@@ -49,7 +49,7 @@ impl<'a> TextLine<'a> {
             size_px,
             anchor: TextAnchor::Start,
             colour: INK,
-            turn_degrees: 0.0,
+            rotation_degrees: 0.0,
         }
     }
 
@@ -80,15 +80,15 @@ impl SvgWriter {
             medium,
         };
         // A page knows the SVG namespace and sets the font families of its charts.
-        let alone = !matches!(svg.medium, OutputMedium::Page(_));
+        let is_separate_file = !matches!(svg.medium, OutputMedium::Page(_));
         let mut root = svg.start_element("svg");
-        if alone {
+        if is_separate_file {
             root = root.set_text("xmlns", "http://www.w3.org/2000/svg");
         }
         root = attributes
             .iter()
             .fold(root, |root, (name, value)| root.set_text(name, value));
-        if alone {
+        if is_separate_file {
             root = root.set_text("font-family", FONT_FAMILIES);
         }
         root.end_with(content);
@@ -162,15 +162,15 @@ impl SvgWriter {
 }
 
 fn rotate_text<'a>(element: OpenElement<'a>, text: &TextLine<'_>) -> OpenElement<'a> {
-    if text.turn_degrees == 0.0 {
+    if text.rotation_degrees == 0.0 {
         return element;
     }
-    let (turn, x, y) = (
-        format_decimal(text.turn_degrees),
+    let (rotation, x, y) = (
+        format_decimal(text.rotation_degrees),
         format_decimal(text.x),
         format_decimal(text.y),
     );
-    element.set_text("transform", &format!("rotate({turn} {x} {y})"))
+    element.set_text("transform", &format!("rotate({rotation} {x} {y})"))
 }
 
 /// An element whose start tag is still open.
@@ -246,7 +246,7 @@ fn adapt_to_page<'v>(id: &str, name: &str, value: &'v str) -> Cow<'v, str> {
         "href" => value.replacen('#', &format!("#{id}-"), 1).into(),
         "fill" | "stroke" | "marker-start" | "marker-mid" | "marker-end" => {
             match value.strip_prefix("url(#") {
-                Some(rest) => format!("url(#{id}-{rest}").into(),
+                Some(id_suffix) => format!("url(#{id}-{id_suffix}").into(),
                 None => to_variable(value),
             }
         }
@@ -271,8 +271,8 @@ pub(crate) fn format_decimal(value: f64) -> String {
 /// Escapes characters that XML reserves, and replaces characters that XML 1.0 (section 2.2)
 /// forbids.
 fn escape_xml(text: &str, out: &mut String) {
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),

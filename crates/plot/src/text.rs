@@ -1,4 +1,4 @@
-//! Text measurement: widths, line breaking and outlines. Independent of charts. Start at
+//! Text measurement: widths, line breaking and outlines. Knows nothing about charts. Start at
 //! [`text_width`].
 
 use std::fmt::Write as _;
@@ -34,38 +34,38 @@ pub(crate) const CAP_HEIGHT: f64 = 0.727;
 /// assert!(speedwell_plot::text_width("wide label", 12.0) > speedwell_plot::text_width("label", 12.0));
 /// ```
 pub fn text_width(text: &str, size_px: f64) -> f64 {
-    let units: u32 = text.chars().map(letter_width).sum();
+    let units: u32 = text.chars().map(character_width).sum();
     f64::from(units) * size_px / f64::from(FONT_FACE.units_per_em())
 }
 
 /// Width in pixels to reserve for a line of text. A viewer without any of [`FONT_FAMILIES`] uses
 /// its own font; the widest common one is DejaVu Sans, by 6 to 8 percent for most labels.
 pub(crate) fn reserved_width(text: &str, size_px: f64) -> f64 {
-    const WIDEST_FACE: f64 = 1.08;
-    text_width(text, size_px) * WIDEST_FACE
+    const MAX_FACE_RATIO: f64 = 1.08;
+    text_width(text, size_px) * MAX_FACE_RATIO
 }
 
-/// Cached widths of Latin letters: they make up nearly all labels, and searching the font's tables
-/// for every letter took most of the time of a chart with many labels.
+/// Cached widths of Latin characters: they make up nearly all labels, and searching the font's
+/// tables for every character took most of the time of a chart with many labels.
 static LATIN_WIDTHS: LazyLock<Vec<u32>> =
     LazyLock::new(|| ('\0'..='\u{24f}').map(advance_in_font).collect());
 
-/// Width of a letter in font units.
-fn letter_width(letter: char) -> u32 {
-    let cached = LATIN_WIDTHS.get(letter as usize).copied();
-    cached.unwrap_or_else(|| advance_in_font(letter))
+/// Width of a character in font units.
+fn character_width(character: char) -> u32 {
+    let cached = LATIN_WIDTHS.get(character as usize).copied();
+    cached.unwrap_or_else(|| advance_in_font(character))
 }
 
-/// Looks up a width in the font. A missing letter counts as a full square, as used in Chinese,
+/// Looks up a width in the font. A missing character counts as a full square, as used in Chinese,
 /// Japanese and Korean fonts.
-fn advance_in_font(letter: char) -> u32 {
-    match FONT_FACE.glyph_index(letter) {
+fn advance_in_font(character: char) -> u32 {
+    match FONT_FACE.glyph_index(character) {
         Some(glyph) => u32::from(FONT_FACE.glyph_hor_advance(glyph).unwrap_or(0)),
         None => u32::from(FONT_FACE.units_per_em()),
     }
 }
 
-/// Outlines of a line of text as SVG path data, with the origin of the first letter at (`x`,
+/// Outlines of a line of text as SVG path data, with the origin of the first character at (`x`,
 /// `baseline`).
 pub(crate) fn text_outline(text: &str, size_px: f64, x: f64, baseline: f64) -> String {
     let scale = size_px / f64::from(FONT_FACE.units_per_em());
@@ -75,11 +75,11 @@ pub(crate) fn text_outline(text: &str, size_px: f64, x: f64, baseline: f64) -> S
         baseline,
         scale,
     };
-    for letter in text.chars() {
-        let glyph = FONT_FACE.glyph_index(letter).unwrap_or(GlyphId(0));
+    for character in text.chars() {
+        let glyph = FONT_FACE.glyph_index(character).unwrap_or(GlyphId(0));
         // A glyph without contours (a blank) returns `None`, which is not an error.
         let _ = FONT_FACE.outline_glyph(glyph, &mut pen);
-        pen.x += f64::from(letter_width(letter)) * scale;
+        pen.x += f64::from(character_width(character)) * scale;
     }
     pen.data
 }
@@ -139,15 +139,15 @@ pub(crate) struct WrappedLine {
 pub(crate) struct WrappedLabel {
     /// Lines from top to bottom; at least one.
     pub lines: Vec<WrappedLine>,
-    /// Whether nothing was truncated and no word was broken between two letters.
-    pub whole: bool,
+    /// Whether nothing was truncated and no word was broken between two characters.
+    pub is_complete: bool,
 }
 
 impl WrappedLabel {
     /// Whether every original line is a single line here.
     pub fn is_unbroken(&self) -> bool {
         let sources = self.lines.windows(2);
-        self.whole
+        self.is_complete
             && sources
                 .into_iter()
                 .all(|pair| pair[0].source != pair[1].source)
@@ -176,7 +176,7 @@ pub(crate) fn wrap_text(
     }
     let LineFiller {
         mut lines,
-        mut whole,
+        mut is_complete,
         ..
     } = filler;
     if lines.is_empty() {
@@ -186,16 +186,16 @@ pub(crate) fn wrap_text(
         });
     }
     if lines.len() > max_lines {
-        whole = false;
-        let rest: Vec<&str> = lines[max_lines - 1..]
+        is_complete = false;
+        let remainder: Vec<&str> = lines[max_lines - 1..]
             .iter()
             .map(|line| line.text.as_str())
             .collect();
-        let last = truncate_middle(&rest.join(" "), max_width, size_px);
+        let last = truncate_middle(&remainder.join(" "), max_width, size_px);
         lines.truncate(max_lines);
         lines[max_lines - 1].text = last;
     }
-    WrappedLabel { lines, whole }
+    WrappedLabel { lines, is_complete }
 }
 
 /// Returns `text`, or its longest prefix that fits `max_width` with an ellipsis.
@@ -203,34 +203,34 @@ pub(crate) fn truncate_end(text: &str, max_width: f64, size_px: f64) -> String {
     if reserved_width(text, size_px) <= max_width {
         return text.to_owned();
     }
-    let room = max_width - reserved_width("…", size_px);
+    let available = max_width - reserved_width("…", size_px);
     format!(
         "{}…",
-        fitting_prefix(text.chars(), room, size_px).trim_end()
+        fitting_prefix(text.chars(), available, size_px).trim_end()
     )
 }
 
-/// Returns the text, or replaces its middle by an ellipsis: names with a common prefix often differ
-/// in their last letters.
+/// Returns the text, or replaces its middle with an ellipsis: names with a common prefix often
+/// differ in their last letters.
 fn truncate_middle(text: &str, max_width: f64, size_px: f64) -> String {
     if reserved_width(text, size_px) <= max_width {
         return text.to_owned();
     }
-    let half = ((max_width - reserved_width("…", size_px)) / 2.0).max(0.0);
-    let backwards = fitting_prefix(text.chars().rev(), half, size_px);
+    let half_width = ((max_width - reserved_width("…", size_px)) / 2.0).max(0.0);
+    let backwards = fitting_prefix(text.chars().rev(), half_width, size_px);
     let end: String = backwards.chars().rev().collect();
-    let start = fitting_prefix(text.chars(), half, size_px);
+    let start = fitting_prefix(text.chars(), half_width, size_px);
     format!("{}…{}", start.trim_end(), end.trim_start())
 }
 
-/// Returns as many letters as fit.
-fn fitting_prefix(letters: impl Iterator<Item = char>, max_width: f64, size_px: f64) -> String {
+/// Returns as many characters as fit.
+fn fitting_prefix(characters: impl Iterator<Item = char>, max_width: f64, size_px: f64) -> String {
     let mut width = 0.0;
-    let fits = |letter: &char| {
-        width += reserved_width(letter.encode_utf8(&mut [0; 4]), size_px);
+    let fits = |character: &char| {
+        width += reserved_width(character.encode_utf8(&mut [0; 4]), size_px);
         width <= max_width
     };
-    letters.take_while(fits).collect()
+    characters.take_while(fits).collect()
 }
 
 /// Fills lines with pieces of text.
@@ -239,7 +239,7 @@ struct LineFiller {
     line: String,
     line_width: f64,
     source: usize,
-    whole: bool,
+    is_complete: bool,
     max_width: f64,
     size_px: f64,
 }
@@ -251,7 +251,7 @@ impl LineFiller {
             line: String::new(),
             line_width: 0.0,
             source: 0,
-            whole: true,
+            is_complete: true,
             max_width,
             size_px,
         }
@@ -259,17 +259,17 @@ impl LineFiller {
 
     fn fill_paragraph(&mut self, paragraph: &str, source: usize) {
         self.source = source;
-        for word in split_pieces(paragraph, |letter| letter == ' ') {
+        for word in split_pieces(paragraph, |character| character == ' ') {
             if self.append_piece(word) {
                 continue;
             }
-            for part in split_pieces(word, |letter| "/-_,=:".contains(letter)) {
+            for part in split_pieces(word, |character| "/-_,=:".contains(character)) {
                 if self.append_piece(part) {
                     continue;
                 }
-                self.whole = false;
-                for letter in part.chars() {
-                    self.append_piece(letter.encode_utf8(&mut [0; 4]));
+                self.is_complete = false;
+                for character in part.chars() {
+                    self.append_piece(character.encode_utf8(&mut [0; 4]));
                 }
             }
         }
@@ -277,12 +277,12 @@ impl LineFiller {
     }
 
     /// Appends a piece to this line or a new one; returns false if it is wider than a whole line. A
-    /// single letter always fits, to guarantee termination.
+    /// single character always fits, to guarantee termination.
     fn append_piece(&mut self, piece: &str) -> bool {
         // A trailing blank takes no room.
-        let seen = reserved_width(piece.trim_end(), self.size_px);
-        if self.line_width + seen > self.max_width {
-            if seen > self.max_width && piece.chars().count() > 1 {
+        let visible_px = reserved_width(piece.trim_end(), self.size_px);
+        if self.line_width + visible_px > self.max_width {
+            if visible_px > self.max_width && piece.chars().count() > 1 {
                 return false;
             }
             self.end_line();
@@ -304,15 +304,17 @@ impl LineFiller {
     }
 }
 
-/// Splits a text after each run of separators; joining the pieces gives the text again.
-fn split_pieces(text: &str, separates: impl Fn(char) -> bool) -> Vec<&str> {
+/// Splits `text` after each run of separators; joining the pieces gives `text` again.
+fn split_pieces(text: &str, is_separator: impl Fn(char) -> bool) -> Vec<&str> {
     let mut pieces = Vec::new();
     let mut start = 0;
-    let mut letters = text.char_indices().peekable();
-    while let Some((at, letter)) = letters.next() {
-        let followed = letters.peek().is_some_and(|(_, next)| !separates(*next));
-        if separates(letter) && followed {
-            let end = at + letter.len_utf8();
+    let mut characters = text.char_indices().peekable();
+    while let Some((index, character)) = characters.next() {
+        let ends_run = characters
+            .peek()
+            .is_some_and(|(_, next)| !is_separator(*next));
+        if is_separator(character) && ends_run {
+            let end = index + character.len_utf8();
             pieces.push(&text[start..end]);
             start = end;
         }
@@ -336,10 +338,10 @@ mod tests {
 
     #[test]
     fn the_font_has_the_letters_that_charts_write() {
-        for letter in "−×·…±≥≤→µσΔ²⁻⁹₂éßñЖ∞".chars() {
+        for character in "−×·…±≥≤→µσΔ²⁻⁹₂éßñЖ∞".chars() {
             assert!(
-                FONT_FACE.glyph_index(letter).is_some(),
-                "{letter} is missing"
+                FONT_FACE.glyph_index(character).is_some(),
+                "{character} is missing"
             );
         }
     }
@@ -363,7 +365,7 @@ mod tests {
         let width = reserved_width("buffer-compare.js", 12.0) + 0.1;
         let wrapped = wrap_text("buffer-compare.js size=16 n=4", width, 12.0, 9);
         assert_eq!(texts(&wrapped), ["buffer-compare.js", "size=16 n=4"]);
-        assert!(wrapped.whole);
+        assert!(wrapped.is_complete);
     }
 
     #[test]
@@ -374,14 +376,14 @@ mod tests {
             texts(&wrapped),
             ["string_decoder/", "string-", "decoder.js"]
         );
-        assert!(wrapped.whole);
+        assert!(wrapped.is_complete);
     }
 
     #[test]
     fn a_word_without_separators_breaks_between_letters_and_says_so() {
         let wrapped = wrap_text("abcdefghij", reserved_width("abcde", 12.0), 12.0, 9);
         assert_eq!(texts(&wrapped).concat(), "abcdefghij");
-        assert!(!wrapped.whole && wrapped.lines.len() >= 2);
+        assert!(!wrapped.is_complete && wrapped.lines.len() >= 2);
     }
 
     #[test]
@@ -401,7 +403,7 @@ mod tests {
             wrapped.lines[1].text.ends_with('x'),
             "the end of 'six' is kept"
         );
-        assert!(!wrapped.whole);
+        assert!(!wrapped.is_complete);
     }
 
     #[test]

@@ -12,22 +12,26 @@ pub(crate) struct AxisTick {
     pub label: String,
 }
 
-/// Returns about `about` labeled ticks, followed by unlabeled minor ticks (only between whole
-/// decades).
-pub(crate) fn extent_ticks(extent: AxisExtent, about: usize, whole_numbers: bool) -> Vec<AxisTick> {
-    let about = about.clamp(1, 50);
+/// Returns about `target_count` labeled ticks, followed by unlabeled minor ticks (only between
+/// whole decades).
+pub(crate) fn extent_ticks(
+    extent: AxisExtent,
+    target_count: usize,
+    whole_numbers: bool,
+) -> Vec<AxisTick> {
+    let target_count = target_count.clamp(1, 50);
     match extent.projection() {
-        ScaleProjection::Linear => even_ticks(extent.low, extent.high, about, whole_numbers),
-        ScaleProjection::Log2 => log2_ticks(extent, about),
-        ScaleProjection::Log10 => log10_ticks(extent, about),
-        ScaleProjection::Nines => nines_ticks(extent, about),
-        ScaleProjection::Change => change_ticks(extent, about),
+        ScaleProjection::Linear => even_ticks(extent.low, extent.high, target_count, whole_numbers),
+        ScaleProjection::Log2 => log2_ticks(extent, target_count),
+        ScaleProjection::Log10 => log10_ticks(extent, target_count),
+        ScaleProjection::Nines => nines_ticks(extent, target_count),
+        ScaleProjection::Change => change_ticks(extent, target_count),
     }
 }
 
 /// Ticks at equal steps of the value.
-fn even_ticks(low: f64, high: f64, about: usize, whole_numbers: bool) -> Vec<AxisTick> {
-    let mut step = nice_step((high - low) / about as f64);
+fn even_ticks(low: f64, high: f64, target_count: usize, whole_numbers: bool) -> Vec<AxisTick> {
+    let mut step = nice_step((high - low) / target_count as f64);
     if whole_numbers {
         step = step.max(1.0);
     }
@@ -36,7 +40,7 @@ fn even_ticks(low: f64, high: f64, about: usize, whole_numbers: bool) -> Vec<Axi
     let last = (high / step + 1e-9).floor();
     let count = (last - first).clamp(-1.0, 200.0) as i32 + 1;
     let values: Vec<f64> = (0..count)
-        .map(|at| (first + f64::from(at)) * step)
+        .map(|index| (first + f64::from(index)) * step)
         .collect();
     label_ticks(&values, even_labels(&values, step))
 }
@@ -54,12 +58,12 @@ fn nice_step(rough: f64) -> f64 {
     nice * magnitude
 }
 
-fn log2_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
+fn log2_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
     let octaves = extent.high - extent.low;
     if octaves < 2.0 {
-        return even_ticks(extent.low.exp2(), extent.high.exp2(), about, false);
+        return even_ticks(extent.low.exp2(), extent.high.exp2(), target_count, false);
     }
-    let exponents = whole_exponents(extent, about);
+    let exponents = whole_exponents(extent, target_count);
     let values: Vec<f64> = exponents
         .iter()
         .map(|exponent| f64::from(*exponent).exp2())
@@ -67,25 +71,30 @@ fn log2_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
     label_ticks(&values, log2_labels(&exponents))
 }
 
-fn log10_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
+fn log10_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
     let span = extent.high - extent.low;
-    let back = |projected: f64| ScaleProjection::Log10.unproject(projected);
+    let unproject = |projected: f64| ScaleProjection::Log10.unproject(projected);
     if span < 0.9 {
-        return even_ticks(back(extent.low), back(extent.high), about, false);
+        return even_ticks(
+            unproject(extent.low),
+            unproject(extent.high),
+            target_count,
+            false,
+        );
     }
-    if span < 2.0 || span * 3.0 <= about as f64 * 1.3 {
+    if span < 2.0 || span * 3.0 <= target_count as f64 * 1.3 {
         let values = scaled_mantissas(extent, &[1.0, 2.0, 5.0]);
         return label_ticks(&values, log10_labels(&values));
     }
-    let exponents = whole_exponents(extent, about);
+    let exponents = whole_exponents(extent, target_count);
     let values: Vec<f64> = exponents
         .iter()
         .map(|exponent| power_of_ten(*exponent))
         .collect();
     let mut ticks = label_ticks(&values, log10_labels(&values));
-    if span.ceil() <= about as f64 {
-        let between = scaled_mantissas(extent, &[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
-        ticks.extend(between.into_iter().map(|value| AxisTick {
+    if span.ceil() <= target_count as f64 {
+        let minor_values = scaled_mantissas(extent, &[2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0]);
+        ticks.extend(minor_values.into_iter().map(|value| AxisTick {
             value,
             label: String::new(),
         }));
@@ -94,63 +103,67 @@ fn log10_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
 }
 
 /// Ticks at 0, 50, 90, 99, 99.9 ... and, if there is room, at 25, 75 and 95.
-fn nines_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
-    let most = (extent.high + 1e-9).min(12.0).floor() as i32;
-    let nines_only = (1..=most).map(|nines| 100.0 - power_of_ten(2 - nines));
+fn nines_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
+    let max_nines = (extent.high + 1e-9).min(12.0).floor() as i32;
+    let nines_only = (1..=max_nines).map(|nines| 100.0 - power_of_ten(2 - nines));
     let mut values: Vec<f64> = [0.0, 50.0].into_iter().chain(nines_only).collect();
-    if values.len() + 3 <= about {
+    if values.len() + 3 <= target_count {
         values.extend([25.0, 75.0, 95.0]);
     }
     let inside = |value: &f64| {
-        let at = ScaleProjection::Nines.project(*value);
-        at.is_some_and(|at| at >= extent.low - 1e-9 && at <= extent.high + 1e-9)
+        let projected = ScaleProjection::Nines.project(*value);
+        projected.is_some_and(|projected| {
+            projected >= extent.low - 1e-9 && projected <= extent.high + 1e-9
+        })
     };
     values.retain(inside);
     values.sort_by(f64::total_cmp);
-    let stride = values.len().div_ceil(about.max(1)).max(1);
-    let kept: Vec<f64> = values.into_iter().rev().step_by(stride).collect();
+    let stride = values.len().div_ceil(target_count.max(1)).max(1);
+    let shown: Vec<f64> = values.into_iter().rev().step_by(stride).collect();
     let label = |value: &f64| {
         let decimals = (-(100.0 - value).log10() - 1e-9).ceil().max(0.0) as usize;
         format!("{value:.decimals$}")
     };
-    let ascending: Vec<f64> = kept.into_iter().rev().collect();
+    let ascending: Vec<f64> = shown.into_iter().rev().collect();
     label_ticks(&ascending, ascending.iter().map(label).collect())
 }
 
 /// Ticks at 0 and at round changes on both sides, as many as fit.
-fn change_ticks(extent: AxisExtent, about: usize) -> Vec<AxisTick> {
+fn change_ticks(extent: AxisExtent, target_count: usize) -> Vec<AxisTick> {
     const FALLS: [f64; 8] = [-20.0, -50.0, -75.0, -90.0, -95.0, -99.0, -99.9, -99.99];
     let growths = (0..9).flat_map(|exponent| {
         let unit = power_of_ten(exponent + 1);
         [2.0, 5.0, 10.0].map(|mantissa| mantissa * unit)
     });
-    let at = |value: f64| {
+    let project = |value: f64| {
         ScaleProjection::Change
             .project(value)
             .unwrap_or(f64::NEG_INFINITY)
     };
-    let apart = (extent.high - extent.low) / about as f64;
+    let min_distance = (extent.high - extent.low) / target_count as f64;
     let mut values = vec![0.0];
     for side in [growths.collect::<Vec<f64>>(), FALLS.to_vec()] {
         let mut last = 0.0;
         for value in side {
-            if (at(value) - at(last)).abs() >= apart {
+            if (project(value) - project(last)).abs() >= min_distance {
                 values.push(value);
                 last = value;
             }
         }
     }
-    values.retain(|value| (extent.low - 1e-9..=extent.high + 1e-9).contains(&at(*value)));
+    values.retain(|value| (extent.low - 1e-9..=extent.high + 1e-9).contains(&project(*value)));
     values.sort_by(f64::total_cmp);
     let labels = values.iter().map(|value| format_figure(*value));
     label_ticks(&values, labels.collect())
 }
 
-/// Whole exponents within the extent, thinned to about `about`.
-fn whole_exponents(extent: AxisExtent, about: usize) -> Vec<i32> {
+/// Whole exponents within the extent, thinned to about `target_count`.
+fn whole_exponents(extent: AxisExtent, target_count: usize) -> Vec<i32> {
     let first = (extent.low - 1e-9).ceil() as i32;
     let last = (extent.high + 1e-9).floor() as i32;
-    let stride = (f64::from(last - first) / about as f64).ceil().max(1.0) as i32;
+    let stride = (f64::from(last - first) / target_count as f64)
+        .ceil()
+        .max(1.0) as i32;
     (first..=last)
         .filter(|exponent| exponent.rem_euclid(stride) == 0)
         .collect()
@@ -160,8 +173,8 @@ fn whole_exponents(extent: AxisExtent, about: usize) -> Vec<i32> {
 fn scaled_mantissas(extent: AxisExtent, mantissas: &[f64]) -> Vec<f64> {
     let decades = extent.low.floor() as i32..=extent.high.ceil() as i32;
     let inside = |value: &f64| {
-        let at = value.log10();
-        at >= extent.low - 1e-9 && at <= extent.high + 1e-9
+        let exponent = value.log10();
+        exponent >= extent.low - 1e-9 && exponent <= extent.high + 1e-9
     };
     decades
         .flat_map(|exponent| mantissas.iter().map(move |m| m * power_of_ten(exponent)))
@@ -191,8 +204,8 @@ fn label_ticks(values: &[f64], labels: Vec<String>) -> Vec<AxisTick> {
 }
 
 impl AxisMapping {
-    /// Returns about `about` ticks; for a category axis all its names.
-    pub fn ticks(&self, about: usize) -> Vec<AxisTick> {
+    /// Returns about `target_count` ticks; for a category axis all its names.
+    pub fn ticks(&self, target_count: usize) -> Vec<AxisTick> {
         match self.names() {
             Some(names) => names
                 .iter()
@@ -202,7 +215,7 @@ impl AxisMapping {
                     label: name.clone(),
                 })
                 .collect(),
-            None => extent_ticks(self.extent, about, self.whole_numbers),
+            None => extent_ticks(self.extent, target_count, self.whole_numbers),
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The area below a trend: revisions or dates, a row of tags, and the axis label. Decides which
-//! labels are written, so that none overlap; independent of points and changes.
+//! labels are written, so that none overlap; knows nothing about points and changes.
 
 use crate::axes::{TICK_PX, bottom_label_height, draw_base_line, draw_bottom_label};
 use crate::colour::{AXIS, INK, MUTED};
@@ -10,7 +10,7 @@ use crate::text::{reserved_width, truncate_end};
 /// Height of a row of labels, length of a tick above it, and minimum gap between two labels.
 const ROW_PX: f64 = 17.0;
 const TICK_LENGTH_PX: f64 = 5.0;
-const BETWEEN_PX: f64 = 14.0;
+const GAP_PX: f64 = 14.0;
 /// Longer tags are truncated.
 const MAX_TAG_PX: f64 = 110.0;
 
@@ -51,14 +51,14 @@ impl TrendFoot<'_> {
             TrendAxis::Time => date_labels(x, ends),
         };
         let top = plot.bottom + TICK_LENGTH_PX;
-        let tick = |svg: &mut SvgWriter, at: f64| {
-            svg.start_line((at, plot.bottom), (at, top))
+        let tick = |svg: &mut SvgWriter, x_px: f64| {
+            svg.start_line((x_px, plot.bottom), (x_px, top))
                 .set_text("stroke", AXIS)
                 .end_empty();
         };
         svg.start_group("x-ticks").end_with(|svg| {
-            for PlacedLabel { at, middle, text } in &ticks {
-                tick(svg, *at);
+            for PlacedLabel { x_px, middle, text } in &ticks {
+                tick(svg, *x_px);
                 let text = TextLine::at(text, *middle, top + TICK_PX, TICK_PX);
                 svg.write_text(&text.with_anchor(TextAnchor::Middle).with_color(MUTED));
             }
@@ -73,13 +73,18 @@ impl TrendFoot<'_> {
         if self.tags.is_empty() {
             return;
         }
-        let short = |(at, name): &PositionLabel| (*at, truncate_end(name, MAX_TAG_PX, TICK_PX));
-        let short: Vec<PositionLabel> = self.tags.iter().map(short).collect();
+        let shorten =
+            |(position, name): &PositionLabel| (*position, truncate_end(name, MAX_TAG_PX, TICK_PX));
+        let short: Vec<PositionLabel> = self.tags.iter().map(shorten).collect();
         let baseline = plot.bottom + TICK_LENGTH_PX + ROW_PX + TICK_PX;
         svg.start_group("tags").end_with(|svg| {
-            for (at, name) in self.tags.iter().filter(|(at, _)| x.contains_value(*at)) {
-                let at = x.pixel_at(*at);
-                svg.start_line((at, plot.top), (at, plot.bottom))
+            for (position, name) in self
+                .tags
+                .iter()
+                .filter(|(position, _)| x.contains_value(*position))
+            {
+                let x_px = x.pixel_at(*position);
+                svg.start_line((x_px, plot.top), (x_px, plot.bottom))
                     .set_text("class", "tag")
                     .set_text("stroke", AXIS)
                     .set_number("stroke-width", 0.8)
@@ -97,7 +102,7 @@ impl TrendFoot<'_> {
 /// A label that fits: its position in pixels, and the center of its text, which stays on the sheet.
 #[derive(Debug, PartialEq)]
 struct PlacedLabel {
-    at: f64,
+    x_px: f64,
     middle: f64,
     text: String,
 }
@@ -106,29 +111,29 @@ struct PlacedLabel {
 fn place_labels(labels: &[PositionLabel], x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
     let inside: Vec<&PositionLabel> = labels
         .iter()
-        .filter(|(at, _)| x.contains_value(*at))
+        .filter(|(position, _)| x.contains_value(*position))
         .collect();
-    let mut taken: Vec<(f64, f64)> = Vec::new();
+    let mut occupied: Vec<(f64, f64)> = Vec::new();
     let mut written = Vec::new();
-    for at in halving_order(inside.len()) {
-        let (value, text) = inside[at];
-        let half = reserved_width(text, TICK_PX) / 2.0;
-        let at = x.pixel_at(*value);
-        let middle = at.min(ends.1 - half).max(ends.0 + half);
-        let (low, high) = (middle - half - BETWEEN_PX, middle + half);
-        if taken
+    for index in halving_order(inside.len()) {
+        let (value, text) = inside[index];
+        let half_width = reserved_width(text, TICK_PX) / 2.0;
+        let x_px = x.pixel_at(*value);
+        let middle = x_px.min(ends.1 - half_width).max(ends.0 + half_width);
+        let (low, high) = (middle - half_width - GAP_PX, middle + half_width);
+        if occupied
             .iter()
-            .all(|(start, end)| high + BETWEEN_PX <= *start || low >= *end)
+            .all(|(start, end)| high + GAP_PX <= *start || low >= *end)
         {
-            taken.push((middle - half, high));
+            occupied.push((middle - half_width, high));
             written.push(PlacedLabel {
-                at,
+                x_px,
                 middle,
                 text: text.clone(),
             });
         }
     }
-    written.sort_by(|one, other| one.at.total_cmp(&other.at));
+    written.sort_by(|one, other| one.x_px.total_cmp(&other.x_px));
     written
 }
 
@@ -194,9 +199,9 @@ fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
         return Vec::new();
     }
     // Labels are at least a few letters wide, so more than these cannot fit.
-    let most = x.length_px() / 30.0;
+    let max_labels = x.length_px() / 30.0;
     for step in DATE_STEPS {
-        let labels = step.step_labels(low, high, most);
+        let labels = step.step_labels(low, high, max_labels);
         let written = place_labels(&labels, x, ends);
         if !labels.is_empty() && written.len() == labels.len() {
             return written;
@@ -206,28 +211,36 @@ fn date_labels(x: &AxisMapping, ends: (f64, f64)) -> Vec<PlacedLabel> {
 }
 
 impl DateStep {
-    /// Dates of this step from `low` to `high`; none if there are more than `most`.
-    fn step_labels(self, low: f64, high: f64, most: f64) -> Vec<PositionLabel> {
+    /// Dates of this step from `low` to `high`; none if there are more than `max_labels`.
+    fn step_labels(self, low: f64, high: f64, max_labels: f64) -> Vec<PositionLabel> {
         let length = match self {
             Self::Minutes(minutes) => minutes * MINUTE_MS,
             Self::Days(days) => days * DAY_MS,
             Self::Months(months) => months as f64 * 30.0 * DAY_MS,
         };
-        if (high - low) / length > most {
+        if (high - low) / length > max_labels {
             return Vec::new();
         }
         match self {
             Self::Months(months) => {
                 let first = civil_date(low).month_number().div_euclid(months) * months;
-                let starts = (0..).map(|at| first + at * months).map(start_of_month);
-                let inside = starts.take_while(|at| *at <= high).filter(|at| *at >= low);
-                inside.map(|at| (at, self.format_date(at))).collect()
+                let starts = (0..)
+                    .map(|index| first + index * months)
+                    .map(start_of_month);
+                let inside = starts
+                    .take_while(|date_ms| *date_ms <= high)
+                    .filter(|date_ms| *date_ms >= low);
+                inside
+                    .map(|date_ms| (date_ms, self.format_date(date_ms)))
+                    .collect()
             }
             Self::Minutes(_) | Self::Days(_) => {
                 let first = (low / length).ceil() as i64;
                 let last = (high / length).floor() as i64;
-                let inside = (first..=last).map(|at| at as f64 * length);
-                inside.map(|at| (at, self.format_date(at))).collect()
+                let inside = (first..=last).map(|index| index as f64 * length);
+                inside
+                    .map(|date_ms| (date_ms, self.format_date(date_ms)))
+                    .collect()
             }
         }
     }

@@ -94,7 +94,7 @@ impl TrendChart {
 
     /// Positions that buckets must not cross.
     pub(crate) fn bucket_borders(&self) -> Vec<f64> {
-        let works = self
+        let work_changes = self
             .notes
             .iter()
             .filter(|note| note.kind == TrendNoteKind::Work)
@@ -102,7 +102,7 @@ impl TrendChart {
         self.changes
             .iter()
             .map(TrendChange::border_position)
-            .chain(works)
+            .chain(work_changes)
             .collect()
     }
 
@@ -118,19 +118,19 @@ impl TrendChart {
             .iter()
             .filter(|note| note.kind == TrendNoteKind::Failure)
             .map(|note| note.x);
-        let places = shown
+        let positions = shown
             .iter()
             .map(|point| point.at.x)
             .chain(continued)
             .chain(levels)
             .chain(failures);
-        AxisExtent::of_values(&AxisScale::Linear, places)
+        AxisExtent::of_values(&AxisScale::Linear, positions)
     }
 
     /// Range of values shown. Contains levels and points; intervals may be cut, since a very wide
-    /// one would flatten all others.
+    /// interval would flatten everything else.
     pub(crate) fn y_extent(&self, inside: &[&TrendPoint]) -> Option<AxisExtent> {
-        const MOST_OF_INTERVALS: f64 = 0.4;
+        const MAX_INTERVAL_SHARE: f64 = 0.4;
         let scale = self.y.value_scale();
         let continued = self.continuation.iter().flat_map(|series| &series.points);
         let values = inside
@@ -139,9 +139,9 @@ impl TrendChart {
             .chain(continued.map(|point| point.y))
             .chain(self.levels.iter().map(|level| level.value));
         let core = AxisExtent::of_values(scale, values)?;
-        let most = match core.high - core.low {
+        let max_excess = match core.high - core.low {
             0.0 => f64::INFINITY,
-            span => span * MOST_OF_INTERVALS,
+            span => span * MAX_INTERVAL_SHARE,
         };
         let bands = self.levels.iter().flat_map(|level| [level.low, level.high]);
         let extent = inside
@@ -151,7 +151,8 @@ impl TrendChart {
             .flatten()
             .filter_map(|end| core.projection().project(end))
             .fold(core, |extent, end| {
-                extent.extended_to_projected(end.clamp(core.low - most, core.high + most))
+                extent
+                    .extended_to_projected(end.clamp(core.low - max_excess, core.high + max_excess))
             });
         Some(extent)
     }
@@ -160,38 +161,43 @@ impl TrendChart {
     /// of all points than the width of that range. Two adjacent points are not strays, nor is the
     /// newest point: they may start a new level.
     pub(crate) fn find_strays(&self, shown: &[&TrendPoint]) -> Vec<bool> {
-        const FEWEST: usize = 20;
-        let Some(all) =
+        const MIN_POINTS: usize = 20;
+        let Some(extent) =
             AxisExtent::of_values(self.y.value_scale(), shown.iter().map(|point| point.at.y))
         else {
             return Vec::new();
         };
         let projected: Vec<f64> = shown
             .iter()
-            .map(|point| all.projection().project(point.at.y).unwrap_or(all.low))
+            .map(|point| {
+                extent
+                    .projection()
+                    .project(point.at.y)
+                    .unwrap_or(extent.low)
+            })
             .collect();
         let mut sorted = projected.clone();
         sorted.sort_by(f64::total_cmp);
-        let share = |part: f64| {
+        let quantile = |p: f64| {
             sorted
-                .get((part * (sorted.len() - 1) as f64) as usize)
+                .get((p * (sorted.len() - 1) as f64) as usize)
                 .copied()
         };
-        let (Some(low), Some(high)) = (share(0.05), share(0.95)) else {
+        let (Some(low), Some(high)) = (quantile(0.05), quantile(0.95)) else {
             return Vec::new();
         };
         let width = high - low;
         let is_far = |value: f64| value < low - width || value > high + width;
-        let stray = |at: usize| {
-            shown.len() >= FEWEST
+        let is_stray = |index: usize| {
+            shown.len() >= MIN_POINTS
                 && width > 0.0
-                && is_far(projected[at])
-                && at
+                && is_far(projected[index])
+                && index
                     .checked_sub(1)
-                    .is_none_or(|before| !is_far(projected[before]))
-                && projected.get(at + 1).is_some_and(|after| !is_far(*after))
+                    .is_none_or(|previous| !is_far(projected[previous]))
+                && projected.get(index + 1).is_some_and(|next| !is_far(*next))
         };
-        (0..shown.len()).map(stray).collect()
+        (0..shown.len()).map(is_stray).collect()
     }
 
     fn omission_note(&self) -> Option<String> {
@@ -243,8 +249,8 @@ impl TrendChart {
             let style = style_of_machine(machine.unwrap_or(0));
             keys.push(key("level with its interval", LegendSwatch::Level(style)));
         }
-        if let Some(further) = &self.continuation {
-            let name = format!("{}, after the branch", further.name);
+        if let Some(continuation) = &self.continuation {
+            let name = format!("{}, after the branch", continuation.name);
             keys.push(key(&name, LegendSwatch::Dotted(style_of_continuation())));
         }
         if self
@@ -330,17 +336,18 @@ impl<'a> TrendLayout<'a> {
             sheet.top + top_strip_height(&chart.y.label),
             sheet.bottom - foot.height(),
         );
-        // The width of the labels hardly changes with the height, so the height without words is
+        // The width of the labels hardly changes with the height, so the height without labels is
         // accurate enough.
         let draft = AxisMapping::new(&axis, y, bottom.max(above + MIN_PLOT_PX), above);
         let left = sheet.left + left_gutter_width(&left_ticks(&draft));
         let right = (sheet.right - RIGHT_PX).max(left + 8.0);
         let x = AxisMapping::new(&ChartAxis::linear(""), x, left, right);
-        let most = ((bottom - above - MIN_PLOT_PX) / TrendMarks::LANE_PX)
+        let max_lanes = ((bottom - above - MIN_PLOT_PX) / TrendMarks::LANE_PX)
             .floor()
             .max(0.0);
         let ends = (sheet.left, sheet.right.max(right));
-        let marks = TrendMarks::lay_out((&chart.changes, &chart.notes), &x, ends, most as usize);
+        let marks =
+            TrendMarks::lay_out((&chart.changes, &chart.notes), &x, ends, max_lanes as usize);
         let plot = PixelRect::new(left, above + marks.height(), right, bottom);
         Some(Self {
             chart,
@@ -376,8 +383,8 @@ impl<'a> TrendLayout<'a> {
     /// Horizontal ends of a level in pixels.
     fn level_ends(&self, level: &TrendLevel) -> (f64, f64) {
         let (from, to) = (self.x.pixel_at(level.from), self.x.pixel_at(level.to));
-        let more = ((MIN_LEVEL_PX - (to - from)) / 2.0).max(0.0);
-        (from - more, to + more)
+        let extension = ((MIN_LEVEL_PX - (to - from)) / 2.0).max(0.0);
+        (from - extension, to + extension)
     }
 
     fn shown_levels(&self) -> impl Iterator<Item = &TrendLevel> {
@@ -458,9 +465,12 @@ impl<'a> TrendLayout<'a> {
         for change in self.chart.changes.iter().filter(|change| change.is_drift) {
             let begins_after = |level: &&TrendLevel| level.from >= change.after;
             for after in self.shown_levels().filter(begins_after) {
-                let of_machine = |level: &&TrendLevel| level.machine == after.machine;
-                let earlier = |level: &&TrendLevel| level.to < after.from;
-                let earlier = self.shown_levels().filter(of_machine).filter(earlier);
+                let is_same_machine = |level: &&TrendLevel| level.machine == after.machine;
+                let is_earlier = |level: &&TrendLevel| level.to < after.from;
+                let earlier = self
+                    .shown_levels()
+                    .filter(is_same_machine)
+                    .filter(is_earlier);
                 let before = earlier.max_by(|one, other| one.to.total_cmp(&other.to));
                 let Some(before) = before.filter(|level| level.to <= change.before) else {
                     continue;
@@ -475,11 +485,11 @@ impl<'a> TrendLayout<'a> {
     }
 
     fn draw_continuation(&self, svg: &mut SvgWriter) {
-        let Some(further) = &self.chart.continuation else {
+        let Some(continuation) = &self.chart.continuation else {
             return;
         };
         let scale = self.chart.y.value_scale();
-        let mut shown: Vec<(f64, f64)> = further
+        let mut shown: Vec<(f64, f64)> = continuation
             .points
             .iter()
             .filter(|point| point.x.is_finite() && can_show(scale, point.y))
@@ -496,7 +506,7 @@ impl<'a> TrendLayout<'a> {
             .set_text("fill", "none")
             .set_text("stroke", &style_of_continuation().color())
             .set_number("stroke-width", 2.0);
-        make_dotted(line).end_with_tooltip(&further.name);
+        make_dotted(line).end_with_tooltip(&continuation.name);
     }
 
     fn draw_points(&self, svg: &mut SvgWriter) {

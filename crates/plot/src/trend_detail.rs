@@ -47,47 +47,50 @@ impl PointField<'_> {
         let [first, .., last] = &bucket.points[..] else {
             return mark.end_empty();
         };
-        let at = bucket.summary_point();
-        let (low, high) = (at.low.unwrap_or(at.y), at.high.unwrap_or(at.y));
+        let summary = bucket.summary_point();
+        let (low, high) = (
+            summary.low.unwrap_or(summary.y),
+            summary.high.unwrap_or(summary.y),
+        );
         let count = bucket.points.len();
-        let mut words = format!(
+        let mut tooltip = format!(
             "{} to {}: {count} points\nmedian {} {}\n{} to {}",
             first.revision,
             last.revision,
-            format_figure(at.y),
+            format_figure(summary.y),
             self.unit,
             format_figure(low),
             format_figure(high)
         );
         let machine = self.tooltip_machine(first.machine);
         if !machine.is_empty() {
-            words.push('\n');
-            words.push_str(machine);
+            tooltip.push('\n');
+            tooltip.push_str(machine);
         }
         match self.detail {
             TrendDetail::Nothing => mark.end_empty(),
-            TrendDetail::Tooltips => mark.end_with_tooltip(&words),
+            TrendDetail::Tooltips => mark.end_with_tooltip(&tooltip),
             TrendDetail::Full => mark
                 .set_text("data-from", &first.revision)
                 .set_text("data-to", &last.revision)
                 .set_text("data-points", &count.to_string())
-                .set_text("data-value", &format_exact(at.y))
+                .set_text("data-value", &format_exact(summary.y))
                 .set_text("data-low", &format_exact(low))
                 .set_text("data-high", &format_exact(high))
                 .set_nonempty("data-machine", self.machine_name(first.machine))
-                .end_with_tooltip(&words),
+                .end_with_tooltip(&tooltip),
         }
     }
 
-    fn machine_name(&self, at: usize) -> &str {
-        self.machines.get(at).map_or("", String::as_str)
+    fn machine_name(&self, machine: usize) -> &str {
+        self.machines.get(machine).map_or("", String::as_str)
     }
 
     /// Machine of a point for its tooltip; empty in brief tooltips if there is only one.
-    fn tooltip_machine(&self, at: usize) -> &str {
+    fn tooltip_machine(&self, machine: usize) -> &str {
         match (self.detail, self.machines) {
             (TrendDetail::Tooltips, [] | [_]) => "",
-            _ => self.machine_name(at),
+            _ => self.machine_name(machine),
         }
     }
 
@@ -96,26 +99,26 @@ impl PointField<'_> {
         let runs = match point.runs {
             0 => String::new(),
             1 => "1 run".into(),
-            many => format!("{many} runs"),
+            runs => format!("{runs} runs"),
         };
         let details = [&*runs, self.tooltip_machine(point.machine), &*point.session];
         let revision = [&*point.revision, &*point.subject].join(" ");
-        let mut words = format!("{}\n{}", revision.trim(), self.format_value(&point.at));
+        let mut tooltip = format!("{}\n{}", revision.trim(), self.format_value(&point.at));
         for (index, detail) in details.iter().filter(|text| !text.is_empty()).enumerate() {
-            words.push_str(if index == 0 { "\n" } else { ", " });
-            words.push_str(detail);
+            tooltip.push_str(if index == 0 { "\n" } else { ", " });
+            tooltip.push_str(detail);
         }
         if point.is_aside() {
-            words.push('\n');
-            words.push_str(&point.aside);
+            tooltip.push('\n');
+            tooltip.push_str(&point.aside);
         }
-        words
+        tooltip
     }
 
     /// Formats a value as `26,705 ns [26,475, 26,806]`.
-    fn format_value(&self, at: &ChartPoint) -> String {
-        let value = format!("{} {}", format_figure(at.y), self.unit);
-        match (at.low, at.high) {
+    fn format_value(&self, point: &ChartPoint) -> String {
+        let value = format!("{} {}", format_figure(point.y), self.unit);
+        match (point.low, point.high) {
             (Some(low), Some(high)) => {
                 format!(
                     "{} [{}, {}]",

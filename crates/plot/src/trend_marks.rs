@@ -1,6 +1,6 @@
 //! Events of a trend: changes of its level, each a labeled mark above the plot that is reachable by
-//! keyboard, and notes, each a thin line. Places marks and labels without overlaps; independent of
-//! points.
+//! keyboard, and notes, each a thin line. Places marks and labels without overlaps; knows nothing
+//! about points.
 
 use crate::colour::{AXIS, INK, MUTED, NEUTRAL, PAPER};
 use crate::header::draw_failure;
@@ -101,14 +101,14 @@ impl TrendChange {
         let size = if form < 2 { self.size.trim() } else { "" };
         let drift = if self.is_drift { "drift " } else { "" };
         let state = format!("{drift}{}", self.state.word());
-        let what = [verdict, size].join(" ");
-        let words = match what.trim() {
+        let verdict_and_size = [verdict, size].join(" ");
+        let label = match verdict_and_size.trim() {
             "" => state,
-            what => format!("{what}, {state}"),
+            verdict_and_size => format!("{verdict_and_size}, {state}"),
         };
         match self.name.trim() {
-            "" => words,
-            name => format!("{name}: {words}"),
+            "" => label,
+            name => format!("{name}: {label}"),
         }
     }
 
@@ -185,7 +185,7 @@ impl TrendNote {
     fn tooltip(&self) -> &str {
         match self.description.trim() {
             "" => &self.label,
-            words => words,
+            description => description,
         }
     }
 }
@@ -205,20 +205,20 @@ struct PlacedText {
 fn place_in_lanes(
     texts: Vec<(f64, String)>,
     size_px: f64,
-    half: f64,
+    half_width: f64,
     (start, end): (f64, f64),
 ) -> Vec<PlacedText> {
     let mut lanes: Vec<Vec<(f64, f64)>> = Vec::new();
-    let place = |(x, full_text): (f64, String)| {
-        let gap = half + GAP_PX;
-        let room = (end - x).max(x - start) - gap - GAP_PX;
-        let text = truncate_end(&full_text, room.max(24.0), size_px);
-        let wide = reserved_width(&text, size_px);
-        let is_right = x + gap + wide <= end || end - x >= x - start;
-        let left = if is_right { x + gap } else { x - gap - wide };
+    let placed_text = |(x, full_text): (f64, String)| {
+        let gap = half_width + GAP_PX;
+        let max_width = (end - x).max(x - start) - gap - GAP_PX;
+        let text = truncate_end(&full_text, max_width.max(24.0), size_px);
+        let width = reserved_width(&text, size_px);
+        let is_right = x + gap + width <= end || end - x >= x - start;
+        let left = if is_right { x + gap } else { x - gap - width };
         let (low, high) = (
-            left.min(x - half) - GAP_PX,
-            (left + wide).max(x + half) + GAP_PX,
+            left.min(x - half_width) - GAP_PX,
+            (left + width).max(x + half_width) + GAP_PX,
         );
         let is_free = |lane: &Vec<(f64, f64)>| {
             lane.iter()
@@ -237,11 +237,11 @@ fn place_in_lanes(
             text,
         }
     };
-    texts.into_iter().map(place).collect()
+    texts.into_iter().map(placed_text).collect()
 }
 
 fn count_lanes(placed: &[PlacedText]) -> usize {
-    placed.iter().map(|words| words.lane + 1).max().unwrap_or(0)
+    placed.iter().map(|text| text.lane + 1).max().unwrap_or(0)
 }
 
 /// Changes and notes with the placement of their labels, from left to right.
@@ -257,39 +257,39 @@ impl<'a> TrendMarks<'a> {
     /// Height of a lane.
     pub const LANE_PX: f64 = CHANGE_LANE_PX;
 
-    /// Places labels within `ends`, with changes in at most `most` lanes; a change without a lane
-    /// keeps its mark.
+    /// Places labels within `ends`, with changes in at most `max_lanes` lanes; a change without a
+    /// lane keeps its mark.
     pub fn lay_out(
         (changes, notes): (&'a [TrendChange], &'a [TrendNote]),
         x: &AxisMapping,
         ends: (f64, f64),
-        most: usize,
+        max_lanes: usize,
     ) -> Self {
         let mut changes: Vec<&TrendChange> = changes
             .iter()
             .filter(|change| x.contains_value(change.border_position()))
             .collect();
         changes.sort_by(|one, other| one.border_position().total_cmp(&other.border_position()));
-        let words = |form: usize| {
-            let words = |change: &&TrendChange| {
+        let placed_labels = |form: usize| {
+            let label_at = |change: &&TrendChange| {
                 (
                     x.pixel_at(change.border_position()),
                     change.change_label(form),
                 )
             };
-            let texts = changes.iter().map(words).collect();
+            let texts = changes.iter().map(label_at).collect();
             place_in_lanes(texts, CHANGE_PX, MARK_HALF_PX, ends)
         };
         let fits = |(form, limit): (usize, usize)| {
-            let placed = words(form);
-            let is_whole = placed.iter().all(|words| !words.is_cut);
-            (is_whole && count_lanes(&placed) <= limit.min(most)).then_some(placed)
+            let placed = placed_labels(form);
+            let is_complete = placed.iter().all(|label| !label.is_cut);
+            (is_complete && count_lanes(&placed) <= limit.min(max_lanes)).then_some(placed)
         };
         let placed = MAX_CHANGE_LANES
             .into_iter()
             .enumerate()
             .find_map(fits)
-            .unwrap_or_else(|| words(MAX_CHANGE_LANES.len() - 1));
+            .unwrap_or_else(|| placed_labels(MAX_CHANGE_LANES.len() - 1));
         let mut lines: Vec<&TrendNote> = notes
             .iter()
             .filter(|note| note.is_line() && x.contains_value(note.x))
@@ -311,7 +311,7 @@ impl<'a> TrendMarks<'a> {
         let failed =
             |note: &&TrendNote| note.kind == TrendNoteKind::Failure && x.contains_value(note.x);
         Self {
-            lanes: count_lanes(&placed).min(most),
+            lanes: count_lanes(&placed).min(max_lanes),
             note_lanes: note_lanes.unwrap_or(0),
             changes: changes.into_iter().zip(placed).collect(),
             notes: lines.into_iter().zip(labels).collect(),
@@ -341,7 +341,7 @@ impl<'a> TrendMarks<'a> {
         });
         svg.start_group("notes").end_with(|svg| {
             for (note, label) in &self.notes {
-                let at = x.pixel_at(note.x);
+                let x_px = x.pixel_at(note.x);
                 let top = plot.top
                     - label
                         .as_ref()
@@ -351,7 +351,7 @@ impl<'a> TrendMarks<'a> {
                     TrendNoteKind::Remark => ("1 3", 1.0),
                     _ => ("5 3", 0.9),
                 };
-                svg.start_line((at, top), (at, plot.bottom))
+                svg.start_line((x_px, top), (x_px, plot.bottom))
                     .set_text("class", "note")
                     .set_text("stroke", AXIS)
                     .set_number("stroke-width", width)
@@ -368,23 +368,23 @@ impl<'a> TrendMarks<'a> {
 
     /// Draws, above the data, borders, marks and labels.
     pub fn draw(&self, svg: &mut SvgWriter, plot: PixelRect, x: &AxisMapping) {
-        let height = |words: &PlacedText| {
+        let height = |label: &PlacedText| {
             // A mark without a lane is drawn at the upper edge of the plot.
-            let Some(lane) = Some(words.lane).filter(|lane| *lane < self.lanes) else {
+            let Some(lane) = Some(label.lane).filter(|lane| *lane < self.lanes) else {
                 return plot.top + MARK_RADIUS_PX;
             };
             let lanes = self.note_lanes as f64 * NOTE_LANE_PX + lane as f64 * CHANGE_LANE_PX;
             plot.top - GAP_PX - lanes - CHANGE_LANE_PX / 2.0
         };
         svg.start_group("borders").end_with(|svg| {
-            for (change, words) in &self.changes {
+            for (change, label) in &self.changes {
                 let dash = match change.state {
                     _ if change.is_drift => "7 4",
                     TrendState::Found | TrendState::Confirmed => "",
                     _ => "3 3",
                 };
-                let at = x.pixel_at(change.border_position());
-                svg.start_line((at, height(words)), (at, plot.bottom))
+                let x_px = x.pixel_at(change.border_position());
+                svg.start_line((x_px, height(label)), (x_px, plot.bottom))
                     .set_text("class", "border")
                     .set_text("stroke", change.colour())
                     .set_number("stroke-width", 1.2)
@@ -393,9 +393,9 @@ impl<'a> TrendMarks<'a> {
             }
         });
         self.draw_note_labels(svg, plot);
-        for (change, words) in &self.changes {
-            let is_written = words.lane < self.lanes;
-            draw_change(svg, change, words, (height(words), is_written));
+        for (change, label) in &self.changes {
+            let is_written = label.lane < self.lanes;
+            draw_change(svg, change, label, (height(label), is_written));
         }
         self.draw_failures(svg, plot, x);
     }
@@ -426,7 +426,7 @@ impl<'a> TrendMarks<'a> {
 fn draw_change(
     svg: &mut SvgWriter,
     change: &TrendChange,
-    words: &PlacedText,
+    label: &PlacedText,
     (y, is_written): (f64, bool),
 ) {
     svg.start_group("change")
@@ -440,27 +440,27 @@ fn draw_change(
             svg.start_element("title")
                 .end_with_text(&change.description);
             if is_written {
-                draw_label(svg, words, (y, CHANGE_PX), INK);
+                draw_label(svg, label, (y, CHANGE_PX), INK);
             }
-            change.draw_mark(svg, words.x, y, MARK_RADIUS_PX);
+            change.draw_mark(svg, label.x, y, MARK_RADIUS_PX);
         });
 }
 
 /// Draws a label on a background that hides the lines behind it.
 fn draw_label(
     svg: &mut SvgWriter,
-    words: &PlacedText,
+    label: &PlacedText,
     (middle, size_px): (f64, f64),
     colour: &str,
 ) {
-    let wide = reserved_width(&words.text, size_px);
+    let width = reserved_width(&label.text, size_px);
     svg.start_element("rect")
-        .set_number("x", words.left - 1.0)
+        .set_number("x", label.left - 1.0)
         .set_number("y", middle - size_px * 0.6)
-        .set_number("width", wide + 2.0)
+        .set_number("width", width + 2.0)
         .set_number("height", size_px * 1.2)
         .set_text("fill", PAPER)
         .end_empty();
-    let text = TextLine::at(&words.text, words.left, middle + size_px * 0.36, size_px);
+    let text = TextLine::at(&label.text, label.left, middle + size_px * 0.36, size_px);
     svg.write_text(&text.with_color(colour));
 }

@@ -85,7 +85,7 @@ impl<'a> PointBucket<'a> {
         if let Some(only) = self.single_point() {
             return only.at;
         }
-        let middle = |mut values: Vec<f64>| {
+        let median = |mut values: Vec<f64>| {
             values.sort_by(f64::total_cmp);
             let half = values.len() / 2;
             match values.len() % 2 {
@@ -96,8 +96,8 @@ impl<'a> PointBucket<'a> {
         };
         let values = || self.points.iter().map(|point| point.at.y);
         ChartPoint::with_interval(
-            middle(self.points.iter().map(|point| point.at.x).collect()),
-            middle(values().collect()),
+            median(self.points.iter().map(|point| point.at.x).collect()),
+            median(values().collect()),
             values().fold(f64::INFINITY, f64::min),
             values().fold(f64::NEG_INFINITY, f64::max),
         )
@@ -109,32 +109,38 @@ impl<'a> PointBucket<'a> {
 pub(crate) fn make_buckets<'a>(
     points: &[&'a TrendPoint],
     borders: &[f64],
-    most: usize,
+    max_marks: usize,
 ) -> Vec<PointBucket<'a>> {
     let size = match points.len() {
-        few if few <= most => 1,
-        many => many.div_ceil(most.min(BUCKET_COUNT)),
+        count if count <= max_marks => 1,
+        count => count.div_ceil(max_marks.min(BUCKET_COUNT)),
     };
-    let stretch = |point: &TrendPoint| borders.iter().filter(|at| **at < point.at.x).count();
-    let mut alike: Vec<(usize, usize, bool, &TrendPoint)> = points
+    let segment_of = |point: &TrendPoint| {
+        borders
+            .iter()
+            .filter(|border| **border < point.at.x)
+            .count()
+    };
+    let mut keyed_points: Vec<(usize, usize, bool, &TrendPoint)> = points
         .iter()
-        .map(|point| (stretch(point), point.machine, point.is_aside(), *point))
+        .map(|point| (segment_of(point), point.machine, point.is_aside(), *point))
         .collect();
-    alike.sort_by_key(|(stretch, machine, aside, _)| (*stretch, *machine, *aside));
-    let key = |(stretch, machine, aside, _): &(usize, usize, bool, _)| (*stretch, *machine, *aside);
-    let mut all = Vec::new();
-    for group in alike.chunk_by(|one, other| key(one) == key(other)) {
+    keyed_points.sort_by_key(|(segment, machine, is_aside, _)| (*segment, *machine, *is_aside));
+    let key =
+        |(segment, machine, is_aside, _): &(usize, usize, bool, _)| (*segment, *machine, *is_aside);
+    let mut buckets = Vec::new();
+    for group in keyed_points.chunk_by(|one, other| key(one) == key(other)) {
         // Equal sizes, within one, so that no bucket is a remnant with an atypical median.
         let number = group.len().div_ceil(size);
-        let bucket = |at: usize| {
-            let points = &group[at * group.len() / number..(at + 1) * group.len() / number];
+        let bucket = |index: usize| {
+            let points = &group[index * group.len() / number..(index + 1) * group.len() / number];
             PointBucket {
                 points: points.iter().map(|(.., point)| *point).collect(),
             }
         };
-        all.extend((0..number).map(bucket));
+        buckets.extend((0..number).map(bucket));
     }
-    all
+    buckets
 }
 
 /// Number of points in the largest bucket.
@@ -163,7 +169,7 @@ struct MarkerLook {
 }
 
 impl MarkerLook {
-    fn of((machine, is_aside): (usize, bool), radius: f64) -> MarkerLook {
+    fn for_kind((machine, is_aside): (usize, bool), radius: f64) -> MarkerLook {
         let colour = style_of_machine(machine).color();
         let (fill, stroke) = if is_aside {
             (PAPER.into(), colour)
@@ -213,18 +219,18 @@ impl PointField<'_> {
         kinds.dedup();
         self.define_shapes(svg, &kinds, radius);
         for kind in kinds {
-            let of_kind: Vec<&PointBucket<'_>> = buckets
+            let kind_buckets: Vec<&PointBucket<'_>> = buckets
                 .iter()
                 .filter(|bucket| {
                     let first = bucket.first();
                     first.is_some_and(|point| (point.machine, point.is_aside()) == kind)
                 })
                 .collect();
-            self.draw_bars(svg, &of_kind, kind.0);
+            self.draw_bars(svg, &kind_buckets, kind.0);
             match self.detail {
-                TrendDetail::Nothing => self.draw_vertices(svg, &of_kind, kind),
+                TrendDetail::Nothing => self.draw_vertices(svg, &kind_buckets, kind),
                 TrendDetail::Full | TrendDetail::Tooltips => {
-                    self.draw_markers(svg, &of_kind, kind, radius);
+                    self.draw_markers(svg, &kind_buckets, kind, radius);
                 }
             }
         }
@@ -236,7 +242,7 @@ impl PointField<'_> {
         svg.start_element("defs").end_with(|svg| {
             if self.detail == TrendDetail::Nothing {
                 for (machine, is_aside) in kinds {
-                    let look = MarkerLook::of((*machine, *is_aside), radius);
+                    let look = MarkerLook::for_kind((*machine, *is_aside), radius);
                     // In pixels, and not clipped at the edge of the shape.
                     svg.start_element("marker")
                         .set_text("id", &shape_id(*machine, *is_aside))
@@ -262,15 +268,15 @@ impl PointField<'_> {
 
     fn draw_bars(&self, svg: &mut SvgWriter, buckets: &[&PointBucket<'_>], machine: usize) {
         let bar = |bucket: &&PointBucket<'_>| {
-            let at = bucket.summary_point();
-            let (low, high) = (at.low?, at.high?);
+            let point = bucket.summary_point();
+            let (low, high) = (point.low?, point.high?);
             if low.is_nan() || high.is_nan() {
                 return None;
             }
             let (low, high) = (self.y.pixel_at(low), self.y.pixel_at(high));
             let (low, high) = (format!("{low:.1}"), format!("{high:.1}"));
             // A bar without height is invisible.
-            (low != high).then(|| format!("M{:.1} {low}V{high}", self.x.pixel_at(at.x)))
+            (low != high).then(|| format!("M{:.1} {low}V{high}", self.x.pixel_at(point.x)))
         };
         let bars: String = buckets.iter().filter_map(bar).collect();
         if !bars.is_empty() {
@@ -292,7 +298,7 @@ impl PointField<'_> {
         radius: f64,
     ) {
         let (machine, is_aside) = kind;
-        let look = MarkerLook::of(kind, radius);
+        let look = MarkerLook::for_kind(kind, radius);
         let shape = format!("#{}", shape_id(machine, false));
         let class = if is_aside { "points aside" } else { "points" };
         let group = svg
@@ -304,8 +310,8 @@ impl PointField<'_> {
             .set_number("stroke-width", look.stroke_px)
             .end_with(|svg| {
                 for bucket in buckets {
-                    let at = bucket.summary_point();
-                    let (x, y) = (self.x.pixel_at(at.x), self.y.pixel_at(at.y));
+                    let point = bucket.summary_point();
+                    let (x, y) = (self.x.pixel_at(point.x), self.y.pixel_at(point.y));
                     let mark = svg.start_element("use");
                     let mark = match self.detail {
                         TrendDetail::Full => {
@@ -318,8 +324,8 @@ impl PointField<'_> {
             });
     }
 
-    /// Draws all marks of a kind as markers on the vertices of an invisible line, in a tenth of the
-    /// text.
+    /// Draws all marks of a kind as markers on the vertices of an invisible line, which takes a
+    /// tenth of the text.
     fn draw_vertices(
         &self,
         svg: &mut SvgWriter,
@@ -327,8 +333,12 @@ impl PointField<'_> {
         (machine, is_aside): (usize, bool),
     ) {
         let vertex = |bucket: &&PointBucket<'_>| {
-            let at = bucket.summary_point();
-            format!(" {:.1} {:.1}", self.x.pixel_at(at.x), self.y.pixel_at(at.y))
+            let point = bucket.summary_point();
+            format!(
+                " {:.1} {:.1}",
+                self.x.pixel_at(point.x),
+                self.y.pixel_at(point.y)
+            )
         };
         let vertices: String = buckets.iter().map(vertex).collect();
         // A line with a single vertex would not be drawn.

@@ -9,7 +9,7 @@ use crate::svg::{OutputMedium, PixelRect, SvgWriter, format_decimal};
 use crate::trend_chart::{TrendChart, TrendLevel, without_strays};
 use crate::trend_point::{PointBucket, make_buckets};
 
-/// Margin at both ends for half of a mark, height of the strip of marks, and mark radius.
+/// Margin at both ends, so that marks are not cut off; height of the strip of marks; mark radius.
 const MARGIN_PX: f64 = 7.0;
 const MARKS_PX: f64 = 13.0;
 const RADIUS_PX: f64 = 3.2;
@@ -35,18 +35,18 @@ impl TrendChart {
             .y_extent(&without_strays(&shown, &strays))?
             .with_padding(0.0);
         let y = AxisMapping::new(&axis, y, plot.bottom, plot.top + 2.0);
-        let most = (plot.width() / POINT_PX) as usize;
+        let max_marks = (plot.width() / POINT_PX) as usize;
         let clean: Vec<_> = shown
             .into_iter()
             .filter(|point| !point.is_aside())
             .collect();
-        let marks = make_buckets(&clean, &self.bucket_borders(), most);
-        let (wide, high) = (format_decimal(width), format_decimal(height));
+        let marks = make_buckets(&clean, &self.bucket_borders(), max_marks);
+        let (width_text, height_text) = (format_decimal(width), format_decimal(height));
         let attributes = [
             ("class", "spark"),
-            ("width", wide.as_str()),
-            ("height", high.as_str()),
-            ("viewBox", &format!("0 0 {wide} {high}")),
+            ("width", width_text.as_str()),
+            ("height", height_text.as_str()),
+            ("viewBox", &format!("0 0 {width_text} {height_text}")),
             ("role", "img"),
             ("aria-label", &self.summary()),
         ];
@@ -54,7 +54,7 @@ impl TrendChart {
             OutputMedium::Page(String::new()),
             &attributes,
             |svg| {
-                draw_course(svg, &marks, &x, &y);
+                draw_lines(svg, &marks, &x, &y);
                 self.draw_levels_small(svg, &x, &y);
                 self.draw_changes_small(svg, plot, &x);
             },
@@ -62,8 +62,8 @@ impl TrendChart {
     }
 
     fn draw_levels_small(&self, svg: &mut SvgWriter, x: &AxisMapping, y: &AxisMapping) {
-        let shown = |value: f64| can_show(self.y.value_scale(), value);
-        let levels = self.levels.iter().filter(|level| shown(level.value));
+        let is_shown = |value: f64| can_show(self.y.value_scale(), value);
+        let levels = self.levels.iter().filter(|level| is_shown(level.value));
         let line = |level: &TrendLevel| {
             let (from, to) = (x.pixel_at(level.from), x.pixel_at(level.to));
             format!(
@@ -86,32 +86,32 @@ impl TrendChart {
 
     fn draw_changes_small(&self, svg: &mut SvgWriter, plot: PixelRect, x: &AxisMapping) {
         for change in &self.changes {
-            let at = x.pixel_at(change.border_position());
-            svg.start_line((at, MARKS_PX / 2.0), (at, plot.bottom))
+            let x_px = x.pixel_at(change.border_position());
+            svg.start_line((x_px, MARKS_PX / 2.0), (x_px, plot.bottom))
                 .set_text("stroke", change.colour())
                 .set_number("stroke-width", 0.9)
                 .set_text("stroke-dasharray", "2 2")
                 .end_empty();
-            change.draw_mark(svg, at, MARKS_PX / 2.0, RADIUS_PX);
+            change.draw_mark(svg, x_px, MARKS_PX / 2.0, RADIUS_PX);
         }
     }
 }
 
 /// Draws a faint line from point to point, for each machine.
-fn draw_course(svg: &mut SvgWriter, marks: &[PointBucket<'_>], x: &AxisMapping, y: &AxisMapping) {
+fn draw_lines(svg: &mut SvgWriter, marks: &[PointBucket<'_>], x: &AxisMapping, y: &AxisMapping) {
     let mut machines: Vec<usize> = marks.iter().filter_map(PointBucket::machine).collect();
     machines.sort_unstable();
     machines.dedup();
     let mut lines = String::new();
     for machine in machines {
-        let of_machine = marks.iter().filter(|mark| mark.machine() == Some(machine));
-        for (number, mark) in of_machine.enumerate() {
-            let at = mark.summary_point();
+        let machine_marks = marks.iter().filter(|mark| mark.machine() == Some(machine));
+        for (number, mark) in machine_marks.enumerate() {
+            let point = mark.summary_point();
             let step = if number == 0 { 'M' } else { 'L' };
             lines.push_str(&format!(
                 "{step}{:.1} {:.1}",
-                x.pixel_at(at.x),
-                y.pixel_at(at.y)
+                x.pixel_at(point.x),
+                y.pixel_at(point.y)
             ));
         }
     }

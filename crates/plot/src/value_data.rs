@@ -17,8 +17,8 @@ use crate::{AxisScale, ChartAxis};
 
 /// Maximum number of series whose bars share a plot.
 const MAX_OVERLAID: usize = 2;
-/// Up to this many values per series are drawn individually: bins would contain two or three each
-/// (the rule of H. Sturges, 1926, would make five bins).
+/// Maximum number of values per series that are drawn individually: bins would contain two or three
+/// each (the rule of H. Sturges, 1926, would make five bins).
 const MAX_INDIVIDUAL: u64 = 20;
 const ROW_PX: f64 = 90.0;
 const STRIP_PX: f64 = 70.0;
@@ -73,11 +73,11 @@ impl<'a> ValueData<'a> {
 
     /// Whether no series has enough values for bars.
     pub fn has_few_values(&self) -> bool {
-        let most = self
+        let counts = self
             .series
             .iter()
             .map(|series| total_count(&self.shown_values(series)));
-        most.max().unwrap_or(0) <= MAX_INDIVIDUAL
+        counts.max().unwrap_or(0) <= MAX_INDIVIDUAL
     }
 
     /// Whether each series has its own row.
@@ -172,7 +172,7 @@ impl<'a> ValueData<'a> {
     /// Bars of all series, with comparable heights.
     fn series_tallies(&self, bins: &HistogramBins, labels: LabelPlacement) -> Vec<SeriesTally<'_>> {
         let as_shares = self.as_shares();
-        let tally = |(at, series): (usize, &'a HistogramSeries)| {
+        let tally = |(index, series): (usize, &'a HistogramSeries)| {
             let values = self.shown_values(series);
             let total = total_count(&values);
             let unit = if as_shares {
@@ -183,7 +183,7 @@ impl<'a> ValueData<'a> {
             SeriesTally {
                 name: &series.name,
                 label: row_label(series, labels),
-                style: SeriesStyle::of_series(at),
+                style: SeriesStyle::of_series(index),
                 counts: bins.bin_counts(&values),
                 total,
                 unit,
@@ -195,8 +195,8 @@ impl<'a> ValueData<'a> {
     fn value_strips(&self, labels: LabelPlacement) -> Vec<ValueStrip<'a>> {
         let strip = |(index, series): (usize, &'a HistogramSeries)| {
             let shown = self.shown_values(series);
-            let each = |counted: &CountedValue| vec![counted.value; counted.count as usize];
-            let mut values: Vec<f64> = shown.iter().flat_map(each).collect();
+            let repeat = |counted: &CountedValue| vec![counted.value; counted.count as usize];
+            let mut values: Vec<f64> = shown.iter().flat_map(repeat).collect();
             values.sort_by(f64::total_cmp);
             ValueStrip {
                 name: &series.name,
@@ -219,11 +219,11 @@ fn row_label(series: &HistogramSeries, labels: LabelPlacement) -> &str {
 
 /// Each value with its number of occurrences.
 fn counted_values(series: &HistogramSeries) -> impl Iterator<Item = CountedValue> + '_ {
-    let count = |at: usize| {
+    let count = |index: usize| {
         if series.counts.is_empty() {
             1
         } else {
-            series.counts.get(at).copied().unwrap_or(0)
+            series.counts.get(index).copied().unwrap_or(0)
         }
     };
     let values = series.values.iter().enumerate();
@@ -236,11 +236,11 @@ fn counted_values(series: &HistogramSeries) -> impl Iterator<Item = CountedValue
 // Few values of each series as dots along one axis: a row per series, with a line at its median.
 
 /// Shares of a row height for the spread of the dots, and for the median line.
-const SPREAD: f64 = 0.4;
-const MEDIAN: f64 = 0.7;
+const SPREAD_SHARE: f64 = 0.4;
+const MEDIAN_SHARE: f64 = 0.7;
 /// Maximum radius of a dot, and minimum in a low row.
-const LARGEST_PX: f64 = 4.4;
-const SMALLEST_PX: f64 = 2.2;
+const MAX_RADIUS_PX: f64 = 4.4;
+const MIN_RADIUS_PX: f64 = 2.2;
 
 /// The values of a series.
 pub(crate) struct ValueStrip<'a> {
@@ -263,28 +263,28 @@ pub(crate) fn draw_strips(
     let bottom = (sheet.bottom - bottom_height(&x.label)).max(sheet.top + 8.0);
     let row_px = (bottom - sheet.top) / strips.len().max(1) as f64;
     let labels: Vec<&str> = strips.iter().map(|strip| strip.label).collect();
-    let named = labels.iter().any(|label| !label.trim().is_empty());
+    let has_labels = labels.iter().any(|label| !label.trim().is_empty());
     let names = CategoryLabels::beside_bands(&labels, row_px, sheet.width() * NAME_SHARE);
-    let aside = if named {
+    let label_px = if has_labels {
         names.widest_px() + NAME_GAP
     } else {
         8.0
     };
-    let plot = PixelRect::new(sheet.left + aside, sheet.top, sheet.right - 8.0, bottom);
-    let along = AxisMapping::new(x, extent, plot.left, plot.right);
-    draw_bottom_axis(svg, sheet, plot, &along, &x.full_label());
-    let middle = |at: usize| plot.top + (at as f64 + 0.5) * row_px;
-    if named {
+    let plot = PixelRect::new(sheet.left + label_px, sheet.top, sheet.right - 8.0, bottom);
+    let x_mapping = AxisMapping::new(x, extent, plot.left, plot.right);
+    draw_bottom_axis(svg, sheet, plot, &x_mapping, &x.full_label());
+    let middle = |index: usize| plot.top + (index as f64 + 0.5) * row_px;
+    if has_labels {
         names.draw_beside(svg, plot.left - NAME_GAP, middle);
     }
     for (index, strip) in strips.iter().enumerate() {
-        draw_strip(svg, &along, strip, (middle(index), row_px), quantity);
+        draw_strip(svg, &x_mapping, strip, (middle(index), row_px), quantity);
     }
 }
 
 fn draw_strip(
     svg: &mut SvgWriter,
-    along: &AxisMapping,
+    x_mapping: &AxisMapping,
     strip: &ValueStrip<'_>,
     (middle, row_px): (f64, f64),
     quantity: &str,
@@ -293,13 +293,16 @@ fn draw_strip(
         return;
     };
     let colour = strip.style.color();
-    let (x, half) = (along.pixel_at(tukey.median), row_px * MEDIAN / 2.0);
-    svg.start_line((x, middle - half), (x, middle + half))
+    let (x, half_px) = (
+        x_mapping.pixel_at(tukey.median),
+        row_px * MEDIAN_SHARE / 2.0,
+    );
+    svg.start_line((x, middle - half_px), (x, middle + half_px))
         .set_text("class", "median")
         .set_text("stroke", &colour)
         .set_number("stroke-width", 1.6)
         .end_empty();
-    let radius = (row_px / 9.0).clamp(SMALLEST_PX, LARGEST_PX);
+    let radius = (row_px / 9.0).clamp(MIN_RADIUS_PX, MAX_RADIUS_PX);
     let group = svg
         .start_group("points")
         .set_text("fill", &colour)
@@ -308,8 +311,11 @@ fn draw_strip(
         .set_number("stroke-width", 0.7);
     group.end_with(|svg| {
         for (value, offset) in strip.values.iter().zip(point_offsets(&strip.values)) {
-            let y = middle + offset * row_px * SPREAD;
-            let outline = strip.style.marker().path(along.pixel_at(*value), y, radius);
+            let y = middle + offset * row_px * SPREAD_SHARE;
+            let outline = strip
+                .style
+                .marker()
+                .path(x_mapping.pixel_at(*value), y, radius);
             svg.start_element("path")
                 .set_text("class", "point")
                 .set_text("d", &outline)

@@ -15,7 +15,7 @@ pub struct BackfillLine {
     pub outcome: BackfillOutcome,
     /// The session that was measured, or the one that recorded an earlier failure.
     pub session: Option<i64>,
-    /// Cases that failed.
+    /// The number of cases that failed.
     pub failures: usize,
 }
 
@@ -47,17 +47,17 @@ impl BackfillOutcome {
     }
 }
 
-/// Builds the report: the number of points, and each revision examined. `all` is the number of
+/// Builds the report: the number of points, and each revision examined. `total` is the number of
 /// revisions on the line.
-pub fn report_backfill(lines: &[BackfillLine], all: usize) -> Document {
+pub fn report_backfill(lines: &[BackfillLine], total: usize) -> Document {
     let mut document = Document::new("backfill");
-    let count = |wanted: &dyn Fn(BackfillOutcome) -> bool| {
-        lines.iter().filter(|line| wanted(line.outcome)).count()
+    let count = |is_wanted: &dyn Fn(BackfillOutcome) -> bool| {
+        lines.iter().filter(|line| is_wanted(line.outcome)).count()
     };
     let mut parts = vec![format!(
         "{} of {} have a point",
         count(&BackfillOutcome::has_point),
-        format_count(all, "revision", "revisions")
+        format_count(total, "revision", "revisions")
     )];
     parts.push(format!(
         "{} measured now",

@@ -17,7 +17,7 @@ use speedwell_model::{
     IntervalEstimate, LineRevision, Metric, MetricDirection, StepFailure, median,
 };
 
-/// Longest list of revisions that is not folded.
+/// Maximum length of a list of revisions that is not folded.
 const MAX_LISTED_REVISIONS: usize = 20;
 
 /// Builds the report.
@@ -69,25 +69,25 @@ fn bisection_headline(found: &BisectFindings) -> String {
     let line = &found.bisection.line;
     let ends = found.answer.as_ref().map(|answer| answer.ends);
     match (ends.or(found.standing.ends), &found.answer) {
-        (Some(EndsComparison::Unmeasurable(place)), _) => format!(
+        (Some(EndsComparison::Unmeasurable(index)), _) => format!(
             "{} ({}) cannot be built or measured, so the ends of {} cannot be compared",
-            if place == 0 {
+            if index == 0 {
                 "the good end"
             } else {
                 "the bad end"
             },
-            line[place].short(),
+            line[index].short(),
             found.bisection.range
         ),
         (Some(EndsComparison::Alike(change)), _) => format!(
             "the ends do not differ by {} or more: {}",
             format_setting(found.state.delta),
-            of_metric(found, &change)
+            metric_change(found, &change)
         ),
         (Some(EndsComparison::Unclear(change)), _) => format!(
             "unclear whether the ends differ by {} or more: {}",
             format_setting(found.state.delta),
-            of_metric(found, &change)
+            metric_change(found, &change)
         ),
         (_, Some(answer)) if answer.is_found() => found_headline(found, answer),
         (_, Some(answer)) if answer.has_changed_benchmark() => found_headline(found, answer),
@@ -109,9 +109,9 @@ fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
             effect_text(found, part, line[part.after].short())
         }
         [part] => {
-            let several = format_count(part.after - part.before, "revision", "revisions");
-            let place = format!("one of {several} after {}", line[part.before].short());
-            effect_text(found, part, &place)
+            let count = format_count(part.after - part.before, "revision", "revisions");
+            let revisions = format!("one of {count} after {}", line[part.before].short());
+            effect_text(found, part, &revisions)
         }
         parts => {
             let effects = parts
@@ -123,20 +123,23 @@ fn found_headline(found: &BisectFindings, answer: &BisectAnswer) -> String {
 }
 
 /// `abc made it slower: +4.8 % [+4.1, +5.5]`
-fn effect_text(found: &BisectFindings, part: &BisectedChange, place: &str) -> String {
+fn effect_text(found: &BisectFindings, part: &BisectedChange, subject: &str) -> String {
     match part.confirmed {
         ChangeConfirmation::Hangs => format!(
-            "{place} exceeds the time limit, and {} does not",
+            "{subject} exceeds the time limit, and {} does not",
             found.bisection.line[part.before].short()
         ),
         ChangeConfirmation::BenchmarkChanged => {
-            format!("not confirmed: {place} changed the benchmark itself")
+            format!("not confirmed: {subject} changed the benchmark itself")
         }
-        ChangeConfirmation::NotFound => format!("{place} was not confirmed"),
+        ChangeConfirmation::NotFound => format!("{subject} was not confirmed"),
         ChangeConfirmation::Measured(confirmation) => {
             let change = confirmation.change();
             let size = change_text(found, [part.before, part.after], &change);
-            format!("{place} made it {}: {size}", direction_word(found, &change))
+            format!(
+                "{subject} made it {}: {size}",
+                direction_word(found, &change)
+            )
         }
     }
 }
@@ -165,7 +168,7 @@ fn direction_word(found: &BisectFindings, change: &IntervalEstimate) -> &'static
 }
 
 /// `cpu_time +2.2 % [-1.0, +5.4] (lower is better)`
-fn of_metric(found: &BisectFindings, change: &IntervalEstimate) -> String {
+fn metric_change(found: &BisectFindings, change: &IntervalEstimate) -> String {
     let size = change_text(found, found.ends(), change);
     match &found.metric {
         Some(metric) => format!(
@@ -178,10 +181,10 @@ fn of_metric(found: &BisectFindings, change: &IntervalEstimate) -> String {
 }
 
 fn remaining_text(found: &BisectFindings) -> String {
-    let all = found.bisection.line.len() - 1;
+    let total = found.bisection.line.len() - 1;
     match found.standing.set.as_slice() {
         &[only] => found.bisection.line[only].short().to_owned(),
-        set => format!("one of {} revisions (of {all})", set.len()),
+        set => format!("one of {} revisions (of {total})", set.len()),
     }
 }
 
@@ -200,12 +203,12 @@ fn changes_table(found: &BisectFindings, parts: &[BisectedChange]) -> ReportTabl
         move |part: &BisectedChange| {
             let ChangeConfirmation::Measured(confirmation) = part.confirmed else {
                 let is_hanging = part.confirmed == ChangeConfirmation::Hangs;
-                let words = if is_hanging {
+                let text = if is_hanging {
                     "exceeds the time limit"
                 } else {
                     ""
                 };
-                return ReportCell::figure(None).with_text(words);
+                return ReportCell::figure(None).with_text(text);
             };
             let change = confirmation.change();
             let text = change_text(&findings, [part.before, part.after], &change);
@@ -300,7 +303,7 @@ fn remaining_candidates(found: &BisectFindings) -> Vec<ReportBlock> {
     }
     let line = found.bisection.line.clone();
     let mut columns: ColumnSet<usize> = ColumnSet::new();
-    add_revision_columns(&mut columns, move |place: &usize| line[*place].clone());
+    add_revision_columns(&mut columns, move |index: &usize| line[*index].clone());
     let table = ReportBlock::Table(columns.build_table("candidates", &set));
     if set.len() <= MAX_LISTED_REVISIONS {
         return vec![table];
@@ -337,20 +340,20 @@ struct MeasuredRevision {
 
 fn measured_revisions(found: &BisectFindings) -> Vec<MeasuredRevision> {
     let state = &found.state;
-    let measured = |(place, revision): (usize, &LineRevision)| {
-        let count = |wanted: BisectOutcome| {
+    let measured_revision = |(index, revision): (usize, &LineRevision)| {
+        let count = |outcome: BisectOutcome| {
             state
                 .slots
                 .values()
-                .filter(|slot| **slot == (place, wanted))
+                .filter(|slot| **slot == (index, outcome))
                 .count()
         };
         MeasuredRevision {
             revision: revision.clone(),
-            values: state.values_of_revision(place),
+            values: state.values_of_revision(index),
             hung: count(BisectOutcome::Hung),
             failed: count(BisectOutcome::Failed),
-            is_unbuildable: state.unbuildable.contains(&place),
+            is_unbuildable: state.unbuildable.contains(&index),
         }
     };
     found
@@ -358,7 +361,7 @@ fn measured_revisions(found: &BisectFindings) -> Vec<MeasuredRevision> {
         .line
         .iter()
         .enumerate()
-        .map(measured)
+        .map(measured_revision)
         .filter(|row| row.is_unbuildable || row.hung + row.failed > 0 || !row.values.is_empty())
         .collect()
 }

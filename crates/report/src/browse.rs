@@ -220,11 +220,11 @@ pub fn list_machines(
     calibrated: &dyn Fn(&StoredMachine) -> Option<NoiseCalibration>,
 ) -> Document {
     let mut document = Document::new("machines");
-    let words = match machines.len() {
+    let headline = match machines.len() {
         0 => "no machines yet".to_owned(),
-        some => format_count(some, "machine", "machines"),
+        count => format_count(count, "machine", "machines"),
     };
-    document.push(ReportBlock::Headline(words));
+    document.push(ReportBlock::Headline(headline));
     if machines.is_empty() {
         document.push(ReportBlock::Paragraph(
             "A machine is listed after its first complete session.".into(),
@@ -290,12 +290,12 @@ fn calibration_cell(calibration: Option<&NoiseCalibration>) -> ReportCell {
             ReportCell::words("calibrated").with_emphasis(TextEmphasis::Good)
         }
         Some(calibration) => {
-            let words = if calibration.false_alarms < calibration.expected_low {
+            let problem = if calibration.false_alarms < calibration.expected_low {
                 "too few false alarms"
             } else {
                 "too many false alarms"
             };
-            ReportCell::words(words).with_emphasis(TextEmphasis::Bad)
+            ReportCell::words(problem).with_emphasis(TextEmphasis::Bad)
         }
     }
 }
@@ -392,17 +392,17 @@ pub fn list_calibrations(calibrations: &[StoredCalibration]) -> Document {
         });
         return document;
     }
-    let unfit = calibrations
+    let unexpected = calibrations
         .iter()
         .filter(|calibration| !calibration.found.is_in_range())
         .count();
-    document.push(ReportBlock::Headline(match unfit {
+    document.push(ReportBlock::Headline(match unexpected {
         0 => format!(
             "{}, all with as many false alarms as expected",
             format_count(calibrations.len(), "calibration", "calibrations")
         ),
-        some => format!(
-            "{}, {some} with too many or too few false alarms",
+        count => format!(
+            "{}, {count} with too many or too few false alarms",
             format_count(calibrations.len(), "calibration", "calibrations")
         ),
     }));
@@ -439,12 +439,13 @@ fn calibration_columns() -> ColumnSet<StoredCalibration> {
     columns.add_column(
         ReportColumn::figure("false_alarms", "false alarms"),
         |line| {
-            let found = &line.found;
-            let part = f64::from(found.false_alarms) / f64::from(found.comparisons.max(1));
-            ReportCell::value(found.false_alarms).with_text(format!(
+            let calibration = &line.found;
+            let share =
+                f64::from(calibration.false_alarms) / f64::from(calibration.comparisons.max(1));
+            ReportCell::value(calibration.false_alarms).with_text(format!(
                 "{} ({})",
-                found.false_alarms,
-                format_share(part)
+                calibration.false_alarms,
+                format_share(share)
             ))
         },
     );

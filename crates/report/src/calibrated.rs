@@ -1,4 +1,4 @@
-//! Applies to a comparison what only the store knows: calibrations of machines and cases, and which
+//! Adds to a comparison what only the store knows: calibrations of machines and cases, and which
 //! sessions are still running.
 //!
 //! Decides which comparisons are marked. `calibration` in the analysis crate decides how a machine

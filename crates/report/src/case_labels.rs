@@ -44,13 +44,13 @@ type ParameterPair<'a> = (&'a str, &'a ParameterValue);
 impl CaseLabels {
     /// Creates labels for `cases`. Groups the cases of one benchmark; otherwise keeps their order.
     pub fn new(cases: &[Arc<Case>]) -> CaseLabels {
-        let everywhere: Vec<&Case> = cases.iter().map(|case| &**case).collect();
+        let all_cases: Vec<&Case> = cases.iter().map(|case| &**case).collect();
         let shared = if cases.len() > 1 {
-            constant_parameters(&everywhere)
+            constant_parameters(&all_cases)
         } else {
             Vec::new()
         };
-        let names = distinct(everywhere.iter().map(|case| case.benchmark.as_str()));
+        let names = distinct(all_cases.iter().map(|case| case.benchmark.as_str()));
         let folder = common_folder(&names);
         let mut labels = CaseLabels {
             shared: format_caption(&names, folder, &shared),
@@ -61,9 +61,9 @@ impl CaseLabels {
             members.entry(&case.benchmark).or_default().push(index);
         }
         for (name, members) in members {
-            let of_benchmark: Vec<&Case> = members.iter().map(|&at| &*cases[at]).collect();
-            let constant = constant_parameters(&of_benchmark);
-            let own: Vec<_> = constant
+            let benchmark_cases: Vec<&Case> = members.iter().map(|&index| &*cases[index]).collect();
+            let constant = constant_parameters(&benchmark_cases);
+            let own_parameters: Vec<_> = constant
                 .iter()
                 .copied()
                 .filter(|p| !shared.contains(p))
@@ -73,8 +73,8 @@ impl CaseLabels {
             } else {
                 &name[folder.len()..]
             };
-            let heading = join_label(short, &own);
-            if distinct(of_benchmark.iter().map(|case| case.id())).len() == 1 {
+            let heading = join_label(short, &own_parameters);
+            if distinct(benchmark_cases.iter().map(|case| case.id())).len() == 1 {
                 let full = if heading.is_empty() {
                     name.to_owned()
                 } else {
@@ -88,8 +88,8 @@ impl CaseLabels {
                 };
                 labels.add_single(&members, &RowName { full, short });
             } else {
-                let varying = varying_parameters(&of_benchmark, &constant);
-                labels.add_group(heading, &varying, &members, &of_benchmark);
+                let varying = varying_parameters(&benchmark_cases, &constant);
+                labels.add_group(heading, &varying, &members, &benchmark_cases);
             }
         }
         labels
@@ -136,13 +136,13 @@ fn constant_parameters<'a>(cases: &[&'a Case]) -> Vec<ParameterPair<'a>> {
     let Some(first) = cases.first() else {
         return Vec::new();
     };
-    let same = |name: &str, value: &ParameterValue| {
+    let is_same = |name: &str, value: &ParameterValue| {
         cases.iter().all(|case| case.value(name) == Some(value))
     };
     first
         .values
         .iter()
-        .filter(|(name, value)| same(name, value))
+        .filter(|(name, value)| is_same(name, value))
         .map(|(name, value)| (name.as_str(), value))
         .collect()
 }
@@ -176,10 +176,10 @@ fn format_caption(names: &[&str], folder: &str, shared: &[ParameterPair<'_>]) ->
 }
 
 fn join_label(name: &str, pairs: &[ParameterPair<'_>]) -> String {
-    let mut words = vec![name.to_owned()];
-    words.extend(pairs.iter().map(|(name, value)| format!("{name}={value}")));
-    words.retain(|word| !word.is_empty());
-    words.join(" ")
+    let mut parts = vec![name.to_owned()];
+    parts.extend(pairs.iter().map(|(name, value)| format!("{name}={value}")));
+    parts.retain(|part| !part.is_empty());
+    parts.join(" ")
 }
 
 /// The parameters that differ between cases.
@@ -188,7 +188,7 @@ fn varying_parameters<'a>(cases: &[&'a Case], constant: &[ParameterPair<'_>]) ->
         .iter()
         .flat_map(|case| &case.values)
         .map(|(name, _)| name.as_str());
-    distinct(names.filter(|name| !constant.iter().any(|(known, _)| known == name)))
+    distinct(names.filter(|name| !constant.iter().any(|(other, _)| other == name)))
 }
 
 /// Formats a parameter as `name=value`.
@@ -207,12 +207,12 @@ type ParameterFormat = fn(&str, &ParameterValue) -> String;
 fn parameter_widths<'a>(
     cases: &[&Case],
     names: &[&'a str],
-    spell: ParameterFormat,
+    format: ParameterFormat,
 ) -> Vec<(&'a str, usize)> {
     let width = |name: &str| {
         let values = cases.iter().filter_map(|case| case.value(name));
         values
-            .map(|value| spell(name, value).width())
+            .map(|value| format(name, value).width())
             .max()
             .unwrap_or(0)
     };
@@ -220,12 +220,12 @@ fn parameter_widths<'a>(
 }
 
 /// The parameters of a case, padded so that they line up across rows.
-fn align_parameters(case: &Case, widths: &[(&str, usize)], spell: ParameterFormat) -> String {
+fn align_parameters(case: &Case, widths: &[(&str, usize)], format: ParameterFormat) -> String {
     let mut label = String::new();
     for (name, width) in widths {
         let text = case
             .value(name)
-            .map(|value| spell(name, value))
+            .map(|value| format(name, value))
             .unwrap_or_default();
         label.push_str(&text);
         label.push_str(&" ".repeat(width - text.width() + 1));

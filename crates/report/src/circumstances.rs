@@ -20,14 +20,15 @@ pub fn report_circumstances(
     sources: &[(Option<&str>, &Session)],
     findings: &AnalysisFindings,
 ) -> Document {
-    let counted: Vec<_> = sources
+    let run_counts: Vec<_> = sources
         .iter()
         .map(|(name, session)| (*name, *session, session.runs.len()))
         .collect();
-    report_circumstances_of(&counted, findings)
+    report_circumstances_of(&run_counts, findings)
 }
 
-/// The same for sessions whose runs need not be in memory: their number is passed in.
+/// Like [`report_circumstances`], for sessions whose runs need not be in memory: their number is
+/// passed in.
 pub(crate) fn report_circumstances_of(
     sources: &[(Option<&str>, &Session, usize)],
     findings: &AnalysisFindings,
@@ -97,7 +98,7 @@ fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
         SessionState::Interrupted => Some("interrupted; partial results are shown"),
         SessionState::Imported => Some("imported from a file"),
     };
-    facts.extend(state.map(|words| new_fact("state", words)));
+    facts.extend(state.map(|phrase| new_fact("state", phrase)));
     if !session.tags.is_empty() {
         facts.push(new_fact("tags", session.tags.join(" ")));
     }
@@ -114,20 +115,20 @@ fn session_facts(session: &Session, done: usize) -> Vec<Fact> {
 
 /// Describes what defines a variant, unless its name says it all.
 fn variant_fact(variant: &Variant) -> Option<Fact> {
-    let mut words: Vec<String> = variant
+    let mut arguments: Vec<String> = variant
         .environment
         .iter()
         .map(|(name, value)| format!("{name}={value}"))
         .collect();
-    words.extend(
+    arguments.extend(
         variant
             .program
             .iter()
             .map(|path| path.display().to_string()),
     );
-    words.extend(variant.arguments.iter().cloned());
+    arguments.extend(variant.arguments.iter().cloned());
     let name = format!("variant {}", variant.name);
-    (!words.is_empty()).then(|| (name, shell_words::join(words)))
+    (!arguments.is_empty()).then(|| (name, shell_words::join(arguments)))
 }
 
 fn design_facts(design: &SessionDesign) -> Vec<Fact> {
@@ -151,7 +152,7 @@ fn design_facts(design: &SessionDesign) -> Vec<Fact> {
         return facts;
     }
     facts.push(new_fact("seed", design.seed.to_string()));
-    facts.extend(layout_text(&design.layout).map(|words| new_fact("layout", words)));
+    facts.extend(layout_text(&design.layout).map(|phrase| new_fact("layout", phrase)));
     if let Some(counting) = &design.counting {
         facts.push(new_fact("instructions counted by", counting.tool.as_str()));
     }
@@ -160,7 +161,8 @@ fn design_facts(design: &SessionDesign) -> Vec<Fact> {
     }
     facts.push(new_fact("stopping rule", stopping_text(&design.stopping)));
     let threshold = design.threshold.map(format_setting);
-    facts.extend(threshold.map(|share| new_fact("threshold set before measuring", share)));
+    facts
+        .extend(threshold.map(|percentage| new_fact("threshold set before measuring", percentage)));
     facts
 }
 
@@ -175,10 +177,10 @@ fn layout_text(layout: &LayoutVariation) -> Option<String> {
         (layout.stack, "a different path length in every run"),
         (layout.align, "functions aligned to 64 bytes"),
     ];
-    let words: Vec<&str> = (parts.iter().filter(|(is_varied, _)| *is_varied))
-        .map(|(_, words)| *words)
+    let phrases: Vec<&str> = (parts.iter().filter(|(is_varied, _)| *is_varied))
+        .map(|(_, phrase)| *phrase)
         .collect();
-    (!words.is_empty()).then(|| words.join("; "))
+    (!phrases.is_empty()).then(|| phrases.join("; "))
 }
 
 fn stopping_text(stopping: &StoppingDesign) -> String {
@@ -210,11 +212,11 @@ fn runs_text(session: &Session, done: usize) -> String {
         .iter()
         .filter(|f| !f.cause.is_skip())
         .count();
-    let mut words = format_number(done as f64, 0);
+    let mut text = format_number(done as f64, 0);
     if failed > 0 {
-        words.push_str(&format!(", and {} failed", format_number(failed as f64, 0)));
+        text.push_str(&format!(", and {} failed", format_number(failed as f64, 0)));
     }
-    words
+    text
 }
 
 /// The model's own serialization is the contract; it contains no value that JSON lacks.
@@ -264,12 +266,12 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
         .map(|bytes| format_quantity(bytes as f64, "B", Uncertainty::Unknown));
     let load = environment
         .load
-        .map(|load| load.map(|one| format!("{one:.2}")).join(" "));
+        .map(|load| load.map(|average| format!("{average:.2}")).join(" "));
     let aslr = environment
         .aslr
-        .map(|on| if on { "on" } else { "off" }.to_owned());
+        .map(|is_on| if is_on { "on" } else { "off" }.to_owned());
     let governors = Some(environment.governors.join(" ")).filter(|names| !names.is_empty());
-    let known = [
+    let properties = [
         ("host", environment.host.clone()),
         ("processor", processor_text(environment)),
         ("memory", memory),
@@ -279,7 +281,7 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
         ("load before", load),
         ("speedwell", environment.speedwell.clone()),
     ];
-    let mut facts: Vec<Fact> = known
+    let mut facts: Vec<Fact> = properties
         .into_iter()
         .filter_map(|(name, value)| value.map(|value| (name.to_owned(), value)))
         .collect();
@@ -296,7 +298,7 @@ fn environment_facts(environment: &Environment) -> Vec<Fact> {
 /// Describes an additional fact: `now_cpu_pressure_percent` 1.25 is "cpu pressure before" 1.25 %.
 /// `now_` marks values taken when the session began.
 fn named_fact(name: &str, value: &str) -> Fact {
-    let (name, when) = match name.strip_prefix("now_") {
+    let (name, suffix) = match name.strip_prefix("now_") {
         Some(name) => (name, " before"),
         None => (name, ""),
     };
@@ -310,27 +312,27 @@ fn named_fact(name: &str, value: &str) -> Fact {
         (_, Some(name), Some(bytes)) => (name, format_quantity(bytes, "B", Uncertainty::Unknown)),
         _ => (name, value.to_owned()),
     };
-    (name.replace('_', " ") + when, value)
+    (name.replace('_', " ") + suffix, value)
 }
 
 fn processor_text(environment: &Environment) -> Option<String> {
     let number = environment.cpus.map(|number| format!("{number} ×"));
-    let words: Vec<String> = number.into_iter().chain(environment.cpu.clone()).collect();
-    Some(words.join(" ")).filter(|words| !words.is_empty())
+    let parts: Vec<String> = number.into_iter().chain(environment.cpu.clone()).collect();
+    Some(parts.join(" ")).filter(|parts| !parts.is_empty())
 }
 
 fn program_fact(program: &MeasuredProgram) -> Fact {
-    let mut words: Vec<String> = program.version.clone().into_iter().collect();
-    words.push(program.path.display().to_string());
+    let mut parts: Vec<String> = program.version.clone().into_iter().collect();
+    parts.push(program.path.display().to_string());
     let versions: Vec<_> = program
         .versions
         .iter()
         .map(|(name, version)| format!("{name} {version}"))
         .collect();
     if !versions.is_empty() {
-        words.push(format!("({})", versions.join(", ")));
+        parts.push(format!("({})", versions.join(", ")));
     }
-    (format!("variant {}", program.variant), words.join(" "))
+    (format!("variant {}", program.variant), parts.join(" "))
 }
 
 #[cfg(test)]

@@ -31,12 +31,12 @@ pub fn report_confirmation(
 ) -> Document {
     let lines: Vec<ConfirmLine> = read_confirmations(findings, is_more)
         .into_iter()
-        .map(|(found, row, outcome)| ConfirmLine {
+        .map(|(comparison, row, outcome)| ConfirmLine {
             case: row.case.id(),
-            metric: found.metric.name.clone(),
-            direction: direction_word(&found.metric, outcome),
+            metric: comparison.metric.name.clone(),
+            direction: direction_word(&comparison.metric, outcome),
             size: outcome
-                .and_then(|_| size(row, &found.metric))
+                .and_then(|_| size(row, &comparison.metric))
                 .unwrap_or_default(),
             outcome,
             runs: row.baseline.runs.len().min(row.candidate.runs.len()),

@@ -10,7 +10,7 @@ use serde_json::{Number, Value};
 pub enum Datum {
     /// A number.
     Number(Number),
-    /// A text.
+    /// A string.
     Text(Box<str>),
     /// Any other JSON value.
     Other(Box<Value>),
@@ -34,7 +34,7 @@ impl Datum {
         }
     }
 
-    /// The text, if it is one.
+    /// The string, if it is one.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Datum::Text(text) => Some(text),

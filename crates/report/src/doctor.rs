@@ -70,15 +70,15 @@ pub fn report_layouts(findings: &AnalysisFindings) -> Document {
         )));
     }
     let data = findings.layout.iter().map(|spread| {
-        let found = &spread.components;
+        let components = &spread.components;
         json!({
             "case": spread.case,
             "metric": spread.metric,
-            "builds": found.groups,
-            "between": found.between,
-            "between_low": found.interval.low,
-            "between_high": found.interval.high,
-            "within": found.within,
+            "builds": components.groups,
+            "between": components.between,
+            "between_low": components.interval.low,
+            "between_high": components.interval.high,
+            "within": components.within,
             "slowest_to_fastest": spread.range,
         })
     });
@@ -148,12 +148,12 @@ pub fn calibration_check(calibration: Option<&NoiseCalibration>) -> CheckLine {
             CALIBRATE_COMMAND.to_owned(),
         ),
         Some(calibration) => {
-            let when = format!(
+            let origin = format!(
                 "@{}, {}",
                 calibration.session,
                 format_moment(calibration.started_unix_ms)
             );
-            let found = format!("{} ({when})", expected_alarms_text(calibration));
+            let found = format!("{} ({origin})", expected_alarms_text(calibration));
             if calibration.is_in_range() {
                 ("ok", found, String::new())
             } else {
@@ -212,7 +212,7 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
     let number = |word: &str| {
         spreads
             .iter()
-            .filter(|one| spread_word(one) == word)
+            .filter(|spread| spread_word(spread) == word)
             .count()
     };
     let cases = format_count(spreads.len(), "case", "cases");
@@ -221,16 +221,16 @@ fn tuned_headline(spreads: &[SpreadChange]) -> String {
         (0, 0) => format!(
             "after tuning, runs of the same thing differ as before, as far as {cases} can show."
         ),
-        (less, more) => format!(
-            "after tuning, runs of the same thing differ less in {less} and more in {more} of \
-             {cases}."
+        (fewer_cases, noisier_cases) => format!(
+            "after tuning, runs of the same thing differ less in {fewer_cases} and more in \
+             {noisier_cases} of {cases}."
         ),
     }
 }
 
 /// Whether there is less noise, as far as the interval tells.
-fn spread_word(one: &SpreadChange) -> &'static str {
-    match one.change {
+fn spread_word(spread: &SpreadChange) -> &'static str {
+    match spread.change {
         Some(change) if change.high < 0.0 => "less",
         Some(change) if change.low > 0.0 => "more",
         _ => "unclear",
@@ -241,28 +241,48 @@ fn spread_columns() -> ColumnSet<SpreadChange> {
     let mut columns = ColumnSet::new();
     columns.add_column(
         ReportColumn::new("case", "case", ColumnKind::Label),
-        |one: &SpreadChange| ReportCell::words(one.case.id()),
+        |spread: &SpreadChange| ReportCell::words(spread.case.id()),
     );
-    columns.add_column(ReportColumn::figure("before", "spread before"), |one| {
-        ReportCell::shown_figure(Some(one.before), format_share)
+    columns.add_column(ReportColumn::figure("before", "spread before"), |spread| {
+        ReportCell::shown_figure(Some(spread.before), format_share)
     });
-    columns.add_column(ReportColumn::figure("after", "after"), |one| {
-        ReportCell::shown_figure(Some(one.after), format_share)
+    columns.add_column(ReportColumn::figure("after", "after"), |spread| {
+        ReportCell::shown_figure(Some(spread.after), format_share)
     });
     columns.add_column(
         ReportColumn::figure("change", "change").for_people(),
-        |one| ReportCell::text(one.change.as_ref().map(format_change).unwrap_or_default()),
+        |spread| {
+            ReportCell::text(
+                spread
+                    .change
+                    .as_ref()
+                    .map(format_change)
+                    .unwrap_or_default(),
+            )
+        },
     );
     columns.add_column(
         ReportColumn::figure("interval", "95 % interval").for_people(),
-        |one| ReportCell::text(one.change.as_ref().map(format_interval).unwrap_or_default()),
+        |spread| {
+            ReportCell::text(
+                spread
+                    .change
+                    .as_ref()
+                    .map(format_interval)
+                    .unwrap_or_default(),
+            )
+        },
     );
-    columns.add_column(ReportColumn::words("noise", "noise"), |one| {
-        ReportCell::words(spread_word(one))
+    columns.add_column(ReportColumn::words("noise", "noise"), |spread| {
+        ReportCell::words(spread_word(spread))
     });
-    columns.add_figure("change", |one| one.change.map(|change| change.value));
-    columns.add_figure("change_low", |one| one.change.map(|change| change.low));
-    columns.add_figure("change_high", |one| one.change.map(|change| change.high));
+    columns.add_figure("change", |spread| spread.change.map(|change| change.value));
+    columns.add_figure("change_low", |spread| {
+        spread.change.map(|change| change.low)
+    });
+    columns.add_figure("change_high", |spread| {
+        spread.change.map(|change| change.high)
+    });
     columns
 }
 
@@ -337,7 +357,11 @@ struct CalibrationEntry<'a> {
 }
 
 fn case_table(found: &CalibrationFindings) -> ReportTable {
-    let cases: Vec<_> = found.cases.iter().map(|of| Arc::clone(&of.case)).collect();
+    let cases: Vec<_> = found
+        .cases
+        .iter()
+        .map(|calibrated| Arc::clone(&calibrated.case))
+        .collect();
     let labels = CaseLabels::new(&cases);
     let columns = case_columns();
     let rows = labelled_rows(labels.lines, |index, name| {

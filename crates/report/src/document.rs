@@ -27,9 +27,9 @@ type Data = Vec<(&'static str, Value)>;
 pub enum ReportBlock {
     /// The title of what follows; level 1 is the highest.
     Heading {
-        /// 1 to 3.
+        /// The level, 1 to 3.
         level: u8,
-        /// Its words.
+        /// The text of the title.
         text: String,
     },
     /// The answer in one sentence. A reader who stops here knows the result.
@@ -218,7 +218,8 @@ impl Document {
         })
     }
 
-    /// Replaces each [`ReportBlock::Shortened`] by what `choose` returns, which may add data.
+    /// Replaces each [`ReportBlock::Shortened`] with the blocks that `choose` returns; it may also
+    /// add data.
     fn resolved(&self, choose: &mut Choose<'_>) -> Cow<'_, Document> {
         let is_shortened = |block: &&ReportBlock| matches!(block, ReportBlock::Shortened { .. });
         if !self.all_blocks().iter().any(is_shortened) {
@@ -238,11 +239,11 @@ impl Document {
             .filter(|block| matches!(block, ReportBlock::Headline(_)));
         let mut blocks: Vec<&ReportBlock> = self.blocks.iter().collect();
         // A leading question stays above its answer.
-        let is_asked = matches!(
+        let has_question = matches!(
             self.blocks.first(),
             Some(ReportBlock::Heading { level: 1, .. })
         );
-        if headlines.count() == 1 && !is_asked {
+        if headlines.count() == 1 && !has_question {
             // A stable sort moves only the headline.
             blocks.sort_by_key(|block| !matches!(block, ReportBlock::Headline(_)));
         }
@@ -251,9 +252,9 @@ impl Document {
 
     /// Every block; nested blocks follow their parent.
     pub fn all_blocks(&self) -> Vec<&ReportBlock> {
-        let mut all = Vec::new();
-        collect(&self.blocks, &mut all);
-        all
+        let mut blocks = Vec::new();
+        collect_nested(&self.blocks, &mut blocks);
+        blocks
     }
 
     /// Every table, in reading order.
@@ -326,16 +327,17 @@ fn change_tables(blocks: &mut [ReportBlock], change: &mut impl FnMut(&mut Report
     }
 }
 
-fn collect<'a>(blocks: &'a [ReportBlock], all: &mut Vec<&'a ReportBlock>) {
+fn collect_nested<'a>(blocks: &'a [ReportBlock], collected: &mut Vec<&'a ReportBlock>) {
     for block in blocks {
-        all.push(block);
+        collected.push(block);
         if let ReportBlock::Aside { blocks, .. } | ReportBlock::Appendix { blocks, .. } = block {
-            collect(blocks, all);
+            collect_nested(blocks, collected);
         }
     }
 }
 
-/// Priority where there is no room for all: bad news, then good, then open questions.
+/// The priority of an item if there is no room for all: bad news first, then good news, then open
+/// questions.
 pub fn severity(emphasis: TextEmphasis) -> u8 {
     match emphasis {
         TextEmphasis::Bad => 0,
@@ -345,19 +347,19 @@ pub fn severity(emphasis: TextEmphasis) -> u8 {
     }
 }
 
-/// Positions of the `most` most urgent items at most, in their original order.
-pub fn pick_most_severe(emphases: &[TextEmphasis], most: usize) -> Vec<usize> {
-    let mut kept = by_severity(emphases);
-    kept.truncate(most);
-    kept.sort_unstable();
-    kept
+/// Indexes of the most urgent items, at most `max_count` of them, in their original order.
+pub fn pick_most_severe(emphases: &[TextEmphasis], max_count: usize) -> Vec<usize> {
+    let mut picked = by_severity(emphases);
+    picked.truncate(max_count);
+    picked.sort_unstable();
+    picked
 }
 
-/// All positions, most urgent first, otherwise in their original order.
+/// All indexes, most urgent first, otherwise in their original order.
 pub fn by_severity(emphases: &[TextEmphasis]) -> Vec<usize> {
-    let mut all: Vec<usize> = (0..emphases.len()).collect();
-    all.sort_by_key(|&at| severity(emphases[at]));
-    all
+    let mut indexes: Vec<usize> = (0..emphases.len()).collect();
+    indexes.sort_by_key(|&index| severity(emphases[index]));
+    indexes
 }
 
 #[cfg(test)]

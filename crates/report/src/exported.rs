@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// A file for another program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedHistory {
-    /// Its lines, header first.
+    /// Its contents: the header line, then a line per session.
     pub text: String,
     /// Sessions omitted because they lack a series: Otava has no notation for a gap, and it reports
     /// no change in a series with a single NaN.
@@ -60,12 +60,12 @@ pub fn export_data_js(history: &ProjectHistory) -> String {
     ];
     let rows = points_by_session(history);
     for (suite, better, tool) in directions {
-        let all: Vec<Value> = rows
+        let suite_entries: Vec<Value> = rows
             .iter()
             .filter_map(|row| session_entry(row, history, better, tool))
             .collect();
-        if !all.is_empty() {
-            entries.insert(suite.into(), all.into());
+        if !suite_entries.is_empty() {
+            entries.insert(suite.into(), suite_entries.into());
         }
     }
     let points = history
@@ -84,12 +84,12 @@ fn session_entry(
     better: MetricDirection,
     tool: &str,
 ) -> Option<Value> {
-    let of_direction = history.series.iter().zip(row);
-    let benches: Vec<Value> = of_direction
+    let series_points = history.series.iter().zip(row);
+    let benches: Vec<Value> = series_points
         .filter(|(series, _)| match series.key.metric.better {
             // The format knows two directions; a metric without one is exported as a cost.
             MetricDirection::Unknown => better == MetricDirection::Lower,
-            known => known == better,
+            direction => direction == better,
         })
         .filter_map(|(series, point)| {
             let HistoryPoint {
@@ -154,10 +154,15 @@ fn session_line(points: &[&TrendPoint], history: &ProjectHistory) -> String {
         .get(&first.machine)
         .map_or("", Machine::title);
     let values = points.iter().map(|point| point.point.value.to_string());
-    let own = [
+    let leading_fields = [
         format_timestamp(unix_ms),
         quote_field(&first.revision.id),
         quote_field(machine),
     ];
-    own.into_iter().chain(values).collect::<Vec<_>>().join(",") + "\n"
+    leading_fields
+        .into_iter()
+        .chain(values)
+        .collect::<Vec<_>>()
+        .join(",")
+        + "\n"
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use speedwell_model::StepFailure;
 use std::collections::BTreeSet;
 
-/// Distinct failures shown by default.
+/// Number of distinct failures that are shown by default.
 const MAX_SHOWN_FAILURES: usize = 3;
 
 /// Reports the failures and skipped benchmarks. Machine-readable output lists all of them; people
@@ -76,10 +76,10 @@ fn failed_blocks(failures: &[&StepFailure], verbosity: Verbosity) -> Vec<ReportB
     let (first, others) = groups.split_at(shown.min(groups.len()));
     let mut blocks: Vec<ReportBlock> = first.iter().flat_map(failure_blocks).collect();
     if !others.is_empty() {
-        let more = format_count(others.len(), "other failure", "other failures");
+        let other_failures = format_count(others.len(), "other failure", "other failures");
         blocks.push(ReportBlock::Appendix {
-            instead: Some(format!("and {more}")),
-            title: more,
+            instead: Some(format!("and {other_failures}")),
+            title: other_failures,
             blocks: others.iter().flat_map(failure_blocks).collect(),
         });
     }

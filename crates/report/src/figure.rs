@@ -42,8 +42,8 @@ pub fn uncertainty_of(estimate: &IntervalEstimate) -> Uncertainty {
 }
 
 impl FigureScale {
-    /// The decimal place to which `stored` is rounded on this scale. Counts of whole things and exact whole numbers keep
-    /// all digits.
+    /// The decimal place to which `stored` is rounded on this scale. Counts of whole things and
+    /// exact whole numbers keep all digits.
     pub fn rounding_place(&self, stored: f64, uncertainty: Uncertainty) -> i32 {
         let shown = self.to_shown(stored);
         match uncertainty {
@@ -102,7 +102,8 @@ impl FigureScale {
         format_number(self.to_shown(stored), place)
     }
 
-    /// The same, followed by the unit: `1.23 M/s`, but `1,234/s`.
+    /// Formats `stored` like [`FigureScale::format_bare`], followed by the unit: `1.23 M/s`, but
+    /// `1,234/s`.
     pub fn format_full(&self, stored: f64, place: i32) -> String {
         with_unit(&self.format_bare(stored, place), &self.symbol)
     }
@@ -119,22 +120,22 @@ pub fn with_unit(number: &str, symbol: &str) -> String {
 
 /// Formats a single stored figure on the scale that suits it.
 pub fn format_quantity(stored: f64, unit: &str, uncertainty: Uncertainty) -> String {
-    let fitting = |figure: f64| {
+    let fit_scale = |figure: f64| {
         let scale = FigureScale::fit_scale(unit, &[figure], None);
         scale.keeping_counts(unit, [(figure, uncertainty)], None)
     };
-    let scale = fitting(stored);
+    let scale = fit_scale(stored);
     // Round before choosing the unit: 999.99 µs is 1.00 ms.
-    let shown = rounded(
+    let shown = round_figure(
         scale.to_shown(stored),
         scale.rounding_place(stored, uncertainty),
     );
     let rounded = shown * scale.stored_per_shown;
-    let scale = fitting(rounded);
+    let scale = fit_scale(rounded);
     scale.format_full(rounded, scale.rounding_place(rounded, uncertainty))
 }
 
-/// Most decimals of a change: thousandths of a percent.
+/// Maximum number of decimals of a change: thousandths of a percent.
 const MAX_PERCENT_PLACES: i32 = 3;
 
 /// Changes without an interval are shown in whole percent from this factor on.
@@ -162,7 +163,7 @@ fn percent_place(change: &IntervalEstimate) -> i32 {
         .clamp(0, MAX_PERCENT_PLACES)
 }
 
-/// Whether the estimate has no interval.
+/// Whether the estimate has no interval, or an empty one.
 fn has_no_width(estimate: &IntervalEstimate) -> bool {
     estimate.low == estimate.high || estimate.low.is_nan() || estimate.high.is_nan()
 }
@@ -240,7 +241,7 @@ pub enum Uncertainty {
 
 /// Digits shown of a figure of unknown uncertainty.
 const DEFAULT_DIGITS: i32 = 3;
-/// Most significant digits of any figure: the seventh digit never matters.
+/// Maximum number of significant digits of any figure: the seventh digit never matters.
 const MAX_DIGITS: i32 = 6;
 /// Digits of an exact fractional figure: exact figures count as different from 0.1 % on (`analysis::exact`).
 const EXACT_DIGITS: i32 = 4;
@@ -284,8 +285,8 @@ fn last_exact_place(figure: f64) -> i32 {
 
 /// The first place after which only zeros would follow, at most `last`.
 fn shortest_place(figure: f64, last: i32) -> i32 {
-    let exact = |place: &i32| is_exact_at(figure, *place);
-    (0..last.max(0)).find(exact).unwrap_or(last.max(0))
+    let is_exact = |place: &i32| is_exact_at(figure, *place);
+    (0..last.max(0)).find(is_exact).unwrap_or(last.max(0))
 }
 
 /// Whether only zeros would follow `place`.
@@ -295,7 +296,7 @@ fn is_exact_at(figure: f64, place: i32) -> bool {
     tail.abs() <= 1e-9 * (figure * power).abs()
 }
 
-fn rounded(figure: f64, place: i32) -> f64 {
+fn round_figure(figure: f64, place: i32) -> f64 {
     if place >= 0 {
         let power = 10f64.powi(place);
         (figure * power).round() / power
@@ -316,48 +317,49 @@ pub fn format_number(figure: f64, place: i32) -> String {
     let number = if place >= 0 {
         format!("{figure:.*}", place as usize)
     } else {
-        format!("{:.0}", rounded(figure, place))
+        format!("{:.0}", round_figure(figure, place))
     };
     let number = match number.strip_prefix('-') {
         Some(zero) if is_zero(zero) => zero,
         _ => &number,
     };
-    separated(number)
+    insert_separators(number)
 }
 
-/// The same with a sign for positive figures. A figure that rounds to zero has no sign.
+/// Formats like [`format_number`], with a sign also for positive figures. A figure that rounds to
+/// zero has no sign.
 pub fn format_signed(figure: f64, place: i32) -> String {
-    let spelled = format_number(figure, place);
-    if figure > 0.0 && !is_zero(&spelled) {
-        format!("+{spelled}")
+    let formatted = format_number(figure, place);
+    if figure > 0.0 && !is_zero(&formatted) {
+        format!("+{formatted}")
     } else {
-        spelled
+        formatted
     }
 }
 
 /// Whether a formatted number reads as zero.
-fn is_zero(spelled: &str) -> bool {
-    !spelled.contains(|c: char| ('1'..='9').contains(&c) || c == '∞')
+fn is_zero(formatted: &str) -> bool {
+    !formatted.contains(|c: char| ('1'..='9').contains(&c) || c == '∞')
 }
 
 /// Inserts thousands separators into the integer part of a number.
-fn separated(number: &str) -> String {
-    let (sign, rest) = match number.strip_prefix('-') {
-        Some(rest) => ("-", rest),
+fn insert_separators(number: &str) -> String {
+    let (sign, digits) = match number.strip_prefix('-') {
+        Some(digits) => ("-", digits),
         None => ("", number),
     };
-    let (whole, fraction) = match rest.find('.') {
-        Some(point) => rest.split_at(point),
-        None => (rest, ""),
+    let (integer, fraction) = match digits.find('.') {
+        Some(point) => digits.split_at(point),
+        None => (digits, ""),
     };
-    let mut spelled = String::from(sign);
-    for (index, digit) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index) % 3 == 0 {
-            spelled.push(',');
+    let mut formatted = String::from(sign);
+    for (index, digit) in integer.chars().enumerate() {
+        if index > 0 && (integer.len() - index) % 3 == 0 {
+            formatted.push(',');
         }
-        spelled.push(digit);
+        formatted.push(digit);
     }
-    spelled + fraction
+    formatted + fraction
 }
 
 /// Formats `throughput in M/s`. A unit that starts with a slash gets a 1 in front.
@@ -369,7 +371,7 @@ pub fn name_in_unit(name: &str, unit: &str) -> String {
     }
 }
 
-/// Names the good direction.
+/// Says which direction of a metric is better.
 pub fn better_direction(better: MetricDirection) -> &'static str {
     match better {
         MetricDirection::Higher => "higher is better",
@@ -390,8 +392,8 @@ pub fn quality_words(metric: &Metric) -> (&'static str, &'static str) {
 }
 
 /// Formats a count with its noun: `1 case`, `1,234 cases`.
-pub fn format_count(number: usize, one: &str, many: &str) -> String {
-    let word = if number == 1 { one } else { many };
+pub fn format_count(number: usize, singular: &str, plural: &str) -> String {
+    let word = if number == 1 { singular } else { plural };
     format!("{} {word}", format_number(number as f64, 0))
 }
 
@@ -418,21 +420,21 @@ pub fn format_duration(milliseconds: u64) -> String {
 /// Formats an approximate duration: `30 s`, `3 min 20 s`, `12 min`, `2 h 10 min`.
 pub fn format_about(time: Duration) -> String {
     let seconds = time.as_secs_f64().round().max(1.0) as u64;
-    let with_rest = |whole: String, rest: u64, unit: &str| match rest {
-        0 => whole,
-        rest => format!("{whole} {rest} {unit}"),
+    let join_parts = |large_part: String, small_part: u64, unit: &str| match small_part {
+        0 => large_part,
+        small_part => format!("{large_part} {small_part} {unit}"),
     };
     match seconds {
         0..60 => format!("{seconds} s"),
         60..600 => {
             let tens = (seconds + 5) / 10;
-            with_rest(format!("{} min", tens / 6), tens % 6 * 10, "s")
+            join_parts(format!("{} min", tens / 6), tens % 6 * 10, "s")
         }
         _ => {
             let minutes = (seconds + 30) / 60;
             match minutes / 60 {
                 0 => format!("{minutes} min"),
-                hours => with_rest(format!("{hours} h"), minutes % 60, "min"),
+                hours => join_parts(format!("{hours} h"), minutes % 60, "min"),
             }
         }
     }

@@ -50,11 +50,11 @@ pub fn plan_files(document: &Document, paths: &[PathBuf]) -> anyhow::Result<Vec<
                 path.display()
             );
         }
-        let each = (0..charts).map(|at| PlannedFile {
-            path: numbered_path(path, at),
-            kind: picture(at),
+        let planned_charts = (0..charts).map(|index| PlannedFile {
+            path: numbered_path(path, index),
+            kind: picture(index),
         });
-        planned.extend(each);
+        planned.extend(planned_charts);
     }
     Ok(planned)
 }
@@ -73,13 +73,13 @@ fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
     if let Ok(format) = extension.parse() {
         return Ok(OutputFileKind::Text(format));
     }
-    let known = ReportFormat::NAMES
+    let known_extensions = ReportFormat::NAMES
         .iter()
         .map(|(_, names)| format!(".{}", names[0]))
         .collect::<Vec<_>>()
         .join(" ");
     bail!(
-        "cannot write '{}': unknown kind of file (known: {known} .svg .png)",
+        "cannot write '{}': unknown kind of file (known: {known_extensions} .svg .png)",
         path.display()
     )
 }
@@ -101,18 +101,18 @@ pub fn check_files(paths: &[PathBuf]) -> anyhow::Result<()> {
 /// # Errors
 /// Fails if its folder does not exist, or it cannot be written.
 pub fn check_writable(path: &Path) -> anyhow::Result<()> {
-    let there = std::fs::metadata(path).ok();
+    let metadata = std::fs::metadata(path).ok();
     // Opening a pipe would block until it has a reader.
-    if there
+    if metadata
         .as_ref()
-        .is_some_and(|there| !there.is_file() && !there.is_dir())
+        .is_some_and(|metadata| !metadata.is_file() && !metadata.is_dir())
     {
         return Ok(());
     }
     let mut options = std::fs::OpenOptions::new();
     let opened = options.append(true).create(true).open(path);
     opened.with_context(|| format!("cannot write '{}'", path.display()))?;
-    if there.is_none() {
+    if metadata.is_none() {
         // This check created it.
         let _ = std::fs::remove_file(path);
     }
@@ -150,8 +150,8 @@ pub fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<
             OutputFileKind::Text(format) => {
                 render_text(document, format, picture_names(plan, path))?
             }
-            OutputFileKind::Svg(at) => render_svg(charts[at]),
-            OutputFileKind::Png(at) => render_png(charts[at])?,
+            OutputFileKind::Svg(index) => render_svg(charts[index]),
+            OutputFileKind::Png(index) => render_png(charts[index])?,
         };
         std::fs::write(path, bytes)
             .with_context(|| format!("cannot write '{}'", path.display()))?;
@@ -160,7 +160,9 @@ pub fn write_files(document: &Document, plan: &[PlannedFile]) -> anyhow::Result<
         path: planned.path.clone(),
         shows: match planned.kind {
             OutputFileKind::Text(_) => None,
-            OutputFileKind::Svg(at) | OutputFileKind::Png(at) => Some(charts[at].title.clone()),
+            OutputFileKind::Svg(index) | OutputFileKind::Png(index) => {
+                Some(charts[index].title.clone())
+            }
         },
     };
     Ok(plan.iter().map(written).collect())
@@ -181,12 +183,12 @@ fn render_text(
 /// The relative names of the pictures that accompany the text file `path`, one per chart. Where a
 /// chart is written as both SVG and PNG, the one requested first is used.
 fn picture_names(plan: &[PlannedFile], path: &Path) -> Vec<String> {
-    let beside = plan
+    let siblings = plan
         .iter()
         .filter(|planned| planned.path.parent() == path.parent());
     let mut names: Vec<String> = Vec::new();
-    for planned in beside {
-        let (OutputFileKind::Svg(at) | OutputFileKind::Png(at)) = planned.kind else {
+    for planned in siblings {
+        let (OutputFileKind::Svg(index) | OutputFileKind::Png(index)) = planned.kind else {
             continue;
         };
         let name = planned
@@ -194,7 +196,7 @@ fn picture_names(plan: &[PlannedFile], path: &Path) -> Vec<String> {
             .file_name()
             .unwrap_or_default()
             .to_string_lossy();
-        if at == names.len() {
+        if index == names.len() {
             names.push(name.into_owned());
         }
     }

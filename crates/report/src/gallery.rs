@@ -55,18 +55,22 @@ pub struct TrendGallery<'a> {
 }
 
 impl TrendGallery<'_> {
-    /// Builds a gallery of the series that pass `is_among`, with a text for the changes that pass
-    /// `is_shown`; and the charts once more, for files that hold nothing else.
+    /// Builds a gallery of the series that pass `is_selected`, with a sentence for each change that
+    /// passes `is_shown`; and the charts once more, for files that hold nothing else.
     pub fn trend_blocks(
         &self,
-        is_among: &dyn Fn(&SeriesTrend) -> bool,
+        is_selected: &dyn Fn(&SeriesTrend) -> bool,
         is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
     ) -> Vec<ReportBlock> {
         // Hundreds of trend charts take a while, and terminals show none.
         if self.output.files.is_empty() && self.output.format != Some(ReportFormat::Html) {
             return Vec::new();
         }
-        let among = self.history.series.iter().filter(|series| is_among(series));
+        let selected = self
+            .history
+            .series
+            .iter()
+            .filter(|series| is_selected(series));
         let view = |series: &SeriesTrend| {
             let lines = series_changes(series, self.history);
             let shown = lines.iter().filter(|line| is_shown(series, line.change));
@@ -81,7 +85,7 @@ impl TrendGallery<'_> {
                 )],
             }
         };
-        let cases: Vec<CaseView> = among.map(view).collect();
+        let cases: Vec<CaseView> = selected.map(view).collect();
         if cases.is_empty() {
             return Vec::new();
         }
@@ -99,7 +103,7 @@ impl TrendGallery<'_> {
 #[derive(Default)]
 struct GatheredCases<'a> {
     cases: Vec<GatheredCase<'a>>,
-    places: HashMap<String, usize>,
+    indexes: HashMap<String, usize>,
 }
 
 /// The contents of one case.
@@ -108,27 +112,27 @@ struct GatheredCase<'a> {
     answers: Vec<CaseAnswer>,
     panels: Vec<(&'a Metric, Vec<VariantLane<'a>>)>,
     /// Additional charts.
-    further: Vec<ReportChart>,
+    extra_charts: Vec<ReportChart>,
 }
 
 impl<'a> GatheredCases<'a> {
     fn case_entry(&mut self, id: String) -> &mut GatheredCase<'a> {
-        let at = *self.places.entry(id.clone()).or_insert_with(|| {
+        let index = *self.indexes.entry(id.clone()).or_insert_with(|| {
             self.cases.push(GatheredCase {
                 id,
                 answers: Vec::new(),
                 panels: Vec::new(),
-                further: Vec::new(),
+                extra_charts: Vec::new(),
             });
             self.cases.len() - 1
         });
-        &mut self.cases[at]
+        &mut self.cases[index]
     }
 
     fn add_comparison(&mut self, comparison: &'a CandidateComparison, row: &'a CaseComparison) {
         let case = self.case_entry(row.case.id());
         case.answers.push(comparison_answer(comparison, row));
-        case.further
+        case.extra_charts
             .extend(machines::machines_forest(comparison, row));
         case.add_lane(
             &comparison.metric,
@@ -155,25 +159,30 @@ impl<'a> GatheredCases<'a> {
 impl<'a> GatheredCase<'a> {
     /// Adds the runs of a variant once: the baseline is part of every comparison.
     fn add_lane(&mut self, metric: &'a Metric, lane: VariantLane<'a>) {
-        let known = self.panels.iter().position(|(other, _)| *other == metric);
-        let at = known.unwrap_or_else(|| {
+        let existing = self.panels.iter().position(|(other, _)| *other == metric);
+        let index = existing.unwrap_or_else(|| {
             self.panels.push((metric, Vec::new()));
             self.panels.len() - 1
         });
-        let lanes = &mut self.panels[at].1;
-        if lanes.iter().all(|known| known.variant != lane.variant) {
+        let lanes = &mut self.panels[index].1;
+        if lanes.iter().all(|other| other.variant != lane.variant) {
             lanes.push(lane);
         }
     }
 
-    fn into_view(self, apart: bool, output: &OutputOptions) -> CaseView {
+    fn into_view(self, is_cross_session: bool, output: &OutputOptions) -> CaseView {
         let chart = |(metric, lanes): &(&Metric, Vec<VariantLane<'_>>)| {
-            draw_every_run(metric, lanes, apart, output.unit)
+            draw_every_run(metric, lanes, is_cross_session, output.unit)
         };
         CaseView {
             id: self.id,
             answers: self.answers,
-            charts: self.panels.iter().map(chart).chain(self.further).collect(),
+            charts: self
+                .panels
+                .iter()
+                .map(chart)
+                .chain(self.extra_charts)
+                .collect(),
         }
     }
 }

@@ -74,7 +74,7 @@ pub fn sort_keys() -> Vec<&'static str> {
 }
 
 fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
-    let worst = |file: &IterationsOfFile| {
+    let worst_case = |file: &IterationsOfFile| {
         let cases = file.level.as_ref()?.cases();
         let (name, variation) = cases.max_by(|a, b| a.1.total_cmp(&b.1))?;
         Some((name.to_owned(), variation))
@@ -110,11 +110,14 @@ fn iterations_columns(parameter: &str) -> ColumnSet<IterationsOfFile> {
     columns.add_column(
         ReportColumn::figure("cv_most", "greatest CV"),
         move |file| {
-            ReportCell::shown_figure(worst(file).map(|(_, variation)| variation), format_share)
+            ReportCell::shown_figure(
+                worst_case(file).map(|(_, variation)| variation),
+                format_share,
+            )
         },
     );
     columns.add_value("case_most", move |file| {
-        worst(file).map(|(name, _)| name).unwrap_or_default()
+        worst_case(file).map(|(name, _)| name).unwrap_or_default()
     });
     columns.add_value("cases", |file| {
         file.level.as_ref().map_or(0, |level| level.names.len())

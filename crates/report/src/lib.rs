@@ -129,7 +129,8 @@ pub fn report_findings(
     if findings.summaries.is_empty() && findings.comparisons.is_empty() {
         document.push(ReportBlock::Headline("nothing was measured".into()));
     }
-    // In large reports this takes as much memory as the comparison, which does not need it.
+    // Build the summary only if it is shown: in large reports it takes as much memory as the
+    // comparison.
     let summary = || summary::report_summaries(&findings.summaries, output);
     if findings.comparisons.is_empty() {
         let summary = summary();
@@ -161,20 +162,20 @@ fn check_unit(findings: &AnalysisFindings, output: &OutputOptions) -> anyhow::Re
     let Some(unit) = output.unit else {
         return Ok(());
     };
-    let of_summaries = findings.summaries.iter().map(|summary| &summary.metric);
+    let summarized = findings.summaries.iter().map(|summary| &summary.metric);
     let compared = findings.comparisons.iter().map(|found| &found.metric);
-    let metrics: Vec<_> = of_summaries.chain(compared).collect();
+    let metrics: Vec<_> = summarized.chain(compared).collect();
     // Times per iteration are shown with throughput and can be requested in any unit of time.
     let with_time = findings.comparisons.is_empty() && unit.fits("ns");
     let fits = |symbol: &str| unit.fits(symbol) || (with_time && symbol == "1/s");
     if metrics.is_empty() || metrics.iter().any(|metric| fits(&metric.unit)) {
         return Ok(());
     }
-    let mut known: Vec<&str> = metrics.iter().map(|metric| metric.unit.as_str()).collect();
-    known.dedup();
+    let mut units: Vec<&str> = metrics.iter().map(|metric| metric.unit.as_str()).collect();
+    units.dedup();
     bail!(
         "no metric can be shown in '{unit}' (they are measured in {})",
-        known.join(", ")
+        units.join(", ")
     )
 }
 

@@ -1,6 +1,6 @@
 //! The state of a running session: its progress and preliminary results.
 //!
-//! Decides on wording. Callers decide which cases may have a verdict already. Start at
+//! Decides on wording; callers decide which cases may already have a verdict. Start at
 //! [`report_live`].
 
 use crate::document::{Document, ReportBlock, ReportChart};
@@ -21,9 +21,9 @@ pub struct LiveState {
     pub number: i64,
     /// Whether its process has died.
     pub is_killed: bool,
-    /// Slots completed.
+    /// The number of completed slots.
     pub done: usize,
-    /// Slots planned at most; 0 if unknown.
+    /// The maximum number of planned slots; 0 if unknown.
     pub planned: usize,
     /// When it started, in milliseconds since the Unix epoch.
     pub started_unix_ms: i64,
@@ -56,9 +56,11 @@ impl LiveState {
     /// Extrapolates the remaining time in milliseconds. Only an estimate, not a bound: the
     /// remaining cases may take longer than the completed ones.
     fn remaining_ms(&self) -> Option<u64> {
-        let left = self.planned.checked_sub(self.done)? as u64;
+        let remaining_slots = self.planned.checked_sub(self.done)? as u64;
         let elapsed = self.elapsed_since(self.started_unix_ms);
-        elapsed.checked_mul(left)?.checked_div(self.done as u64)
+        elapsed
+            .checked_mul(remaining_slots)?
+            .checked_div(self.done as u64)
     }
 
     fn live_headline(&self) -> String {
@@ -71,12 +73,15 @@ impl LiveState {
         if self.planned == 0 {
             return format!("measuring: {} done", format_count(self.done, "run", "runs"));
         }
-        let part = format_share(self.done as f64 / self.planned as f64);
-        let left = self.remaining_ms().map_or_else(String::new, |left| {
-            format!(", about {} left", format_about(Duration::from_millis(left)))
+        let share = format_share(self.done as f64 / self.planned as f64);
+        let time_left = self.remaining_ms().map_or_else(String::new, |left_ms| {
+            format!(
+                ", about {} left",
+                format_about(Duration::from_millis(left_ms))
+            )
         });
         format!(
-            "measuring: {} of {} done ({part}){left}",
+            "measuring: {} of {} done ({share}){time_left}",
             self.done,
             format_count(self.planned, "run", "runs")
         )
@@ -129,13 +134,13 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
         let progress = &load.progress;
         document.push_heading(2, load_title(load));
         document.push(ReportBlock::Headline(load_headline(progress)));
-        let silent = now_unix_ms.saturating_sub(load.at_unix_ms).max(0) as u64;
+        let silent_ms = now_unix_ms.saturating_sub(load.at_unix_ms).max(0) as u64;
         document.push(ReportBlock::Paragraph(format!(
             "Started {} ago; last update {} ago.",
             format_duration(now_unix_ms.saturating_sub(load.begun_unix_ms).max(0) as u64),
-            format_duration(silent)
+            format_duration(silent_ms)
         )));
-        let time = |ns: Option<u64>| {
+        let format_time = |ns: Option<u64>| {
             ns.map_or_else(
                 || "-".to_owned(),
                 |ns| format_quantity(ns as f64, "ns", Uncertainty::Unknown),
@@ -150,8 +155,8 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
                 "Errors".into(),
                 format_count(progress.errors as usize, "error", "errors"),
             ),
-            ("p50, just now".into(), time(progress.p50_ns)),
-            ("p99, just now".into(), time(progress.p99_ns)),
+            ("p50, just now".into(), format_time(progress.p50_ns)),
+            ("p99, just now".into(), format_time(progress.p99_ns)),
         ]));
         if progress.rates.len() > 1 {
             let rates = progress.rates.iter().enumerate();
@@ -182,11 +187,11 @@ pub fn report_live_loads(loads: &[LiveLoad], now_unix_ms: i64) -> Document {
 }
 
 fn load_title(load: &LiveLoad) -> String {
-    let mut words = load.progress.command.iter();
+    let mut arguments = load.progress.command.iter();
     // Skips the path of the program.
-    words.next();
-    let words: Vec<&str> = words.map(String::as_str).collect();
-    format!("speedwell {}", words.join(" "))
+    arguments.next();
+    let arguments: Vec<&str> = arguments.map(String::as_str).collect();
+    format!("speedwell {}", arguments.join(" "))
 }
 
 /// `load 2: 12.0 s of 30.0 s (40 %), 18.0 s left; 10.0 k/s`.
@@ -196,7 +201,7 @@ fn load_headline(progress: &LoadProgress) -> String {
     });
     let load = match progress.load {
         0 | 1 => String::new(),
-        some => format!("load {some}: "),
+        number => format!("load {number}: "),
     };
     let done = match (progress.planned_ms, progress.planned_requests) {
         _ if progress.is_warmup => "warming up".to_owned(),

@@ -51,8 +51,8 @@ pub fn report_outbox(items: &[OutboxEntry]) -> Document {
 /// The outbox check of `doctor`; `None` if everything was sent.
 pub fn outbox_check(items: &[OutboxEntry]) -> Option<CheckLine> {
     let count = |state: UploadState| items.iter().filter(|item| item.state == state).count();
-    let sentence = |count: usize, one: &str, many: &str| {
-        let verb = if count == 1 { one } else { many };
+    let sentence = |count: usize, singular: &str, plural: &str| {
+        let verb = if count == 1 { singular } else { plural };
         format!(
             "{} {verb}",
             crate::format_count(count, "session", "sessions")

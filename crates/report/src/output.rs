@@ -40,7 +40,7 @@ pub struct OutputOptions {
 pub enum Verbosity {
     /// The answer and its table.
     Quiet,
-    /// Plus the context to judge it.
+    /// The answer, its table, and the context needed to judge it.
     #[default]
     Normal,
     /// Everything.
@@ -83,22 +83,22 @@ impl OutputOptions {
         &self,
         document: &mut Document,
         short: impl FnOnce() -> Vec<ReportBlock>,
-        whole: impl FnOnce(&OutputOptions, &mut Document),
+        detail: impl FnOnce(&OutputOptions, &mut Document),
     ) {
         if self.verbosity != Verbosity::Quiet {
-            whole(self, document);
+            detail(self, document);
         } else if self.files.is_empty() {
             document.extend(short());
         } else {
-            let of_files = OutputOptions {
+            let file_options = OutputOptions {
                 verbosity: Verbosity::Normal,
                 ..self.clone()
             };
-            let mut detail = Document::default();
-            whole(&of_files, &mut detail);
+            let mut complete = Document::default();
+            detail(&file_options, &mut complete);
             document.push(ReportBlock::Shortened {
                 short: short(),
-                whole: Box::new(detail),
+                whole: Box::new(complete),
             });
         }
     }
@@ -133,8 +133,8 @@ pub fn print_document(
     stdout: &mut dyn Write,
 ) -> anyhow::Result<Vec<WrittenFile>> {
     check_sort(&document.whole(), output)?;
-    let whole = output.sort_document(document.whole());
-    let plan = files::plan_files(&whole, &output.files)?;
+    let complete = output.sort_document(document.whole());
+    let plan = files::plan_files(&complete, &output.files)?;
     let render: Box<dyn RenderDocument> = match output.format.unwrap_or(ReportFormat::Text) {
         ReportFormat::Text => Box::new(TextFormat {
             width: output.width,
@@ -148,23 +148,23 @@ pub fn print_document(
         Err(error) if error.kind() == ErrorKind::BrokenPipe => {}
         other => other.context("cannot write to standard output")?,
     }
-    files::write_files(&whole, &plan)
+    files::write_files(&complete, &plan)
 }
 
 /// Checks that the document can be printed and written to every requested file.
 ///
 /// # Errors
-/// As for [`print_document`], as far as can be checked without writing.
+/// Fails like [`print_document`], as far as that can be checked without writing.
 pub fn check_document(document: &Document, output: &OutputOptions) -> anyhow::Result<()> {
-    let whole = document.whole();
-    check_sort(&whole, output)?;
-    files::plan_files(&whole, &output.files).map(drop)
+    let complete = document.whole();
+    check_sort(&complete, output)?;
+    files::plan_files(&complete, &output.files).map(drop)
 }
 
 fn check_sort(document: &Document, output: &OutputOptions) -> anyhow::Result<()> {
     let keys = document.tables().flat_map(|table| {
-        let shown = table.for_machines().into_iter();
-        shown.map(|at| table.columns[at].key)
+        let columns = table.for_machines().into_iter();
+        columns.map(|column| table.columns[column].key)
     });
     let keys: Vec<&str> = keys.collect();
     if keys.is_empty() {

@@ -35,8 +35,10 @@ pub fn list_fleet_parcels(rows: &[ShardRow]) -> Document {
         };
         ReportCell::words(row.state.clone()).with_emphasis(emphasis)
     });
-    let place = ReportColumn::new("parcel", "parcel", ColumnKind::Identifier);
-    columns.add_column(place, |row| ReportCell::words(row.place.to_string()));
+    let number_column = ReportColumn::new("parcel", "parcel", ColumnKind::Identifier);
+    columns.add_column(number_column, |row| {
+        ReportCell::words(row.place.to_string())
+    });
     columns.add_column(
         ReportColumn::new("machine", "machine", ColumnKind::Identifier),
         |row| ReportCell::words(row.machine.clone()),

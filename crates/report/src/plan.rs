@@ -16,7 +16,8 @@ use std::time::Duration;
 pub struct CaseLine {
     /// The case.
     pub case: Case,
-    /// Runs planned, over all variants; an upper bound if the number is determined while measuring.
+    /// Number of planned runs, over all variants; an upper bound if the number is determined while
+    /// measuring.
     pub runs: u64,
 }
 
@@ -63,11 +64,11 @@ fn case_columns() -> ColumnSet<CaseLine> {
 /// The counts of a trial.
 #[derive(Debug, Clone)]
 pub struct TrialOutcome {
-    /// Benchmark files tried.
+    /// Number of benchmark files tried.
     pub files: usize,
-    /// Files whose cases all worked.
+    /// Number of files whose cases all worked.
     pub working_files: usize,
-    /// Cases that worked; in an experiment, under each of their variants.
+    /// Number of cases that worked; in an experiment, under each of their variants.
     pub cases: usize,
     /// Whether an experiment was tried.
     pub is_experiment: bool,

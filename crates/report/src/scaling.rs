@@ -1,6 +1,7 @@
 //! Where throughput stops growing: the answer in words, the figures of a level, the law, the chart.
 //!
-//! Shared by loads and snippets; independent of what a worker does. Start at [`scaling_headline`].
+//! Shared by load tests and snippets: knows nothing about what a worker does. Start at
+//! [`scaling_headline`].
 
 use crate::charts::point_series;
 use crate::document::ReportChart;
@@ -17,15 +18,15 @@ use speedwell_analysis::scaling::{
 use speedwell_model::IntervalEstimate;
 use speedwell_plot as plot;
 
-/// Visits of one level that differ by more than this share hide where throughput stops growing: the simulations
-/// of crates/stats/DERIVATIONS.md find it less than nine times of ten then.
+/// Visits of one level that differ by more than this share hide where throughput stops growing:
+/// in the simulations of crates/stats/DERIVATIONS.md, it is then found less than nine times in ten.
 const MAX_NOISE: f64 = 0.15;
 
 /// Formats a throughput with as many digits as its interval supports.
 pub fn format_throughput(standing: &LevelState) -> String {
     let interval = standing.interval.filter(|interval| interval.low >= 0.0);
-    let half = interval.map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
-    format_quantity(standing.throughput, "1/s", half)
+    let half_width = interval.map_or(Uncertainty::Unknown, |i| Uncertainty::Half(i.half_width()));
+    format_quantity(standing.throughput, "1/s", half_width)
 }
 
 /// `91.2 k/s ± 1.1 %`.
@@ -52,20 +53,24 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
     } = &scaling.answer;
     let (knee, best) = (scaling.answer.at_knee(), scaling.answer.at_best());
     let figure = format_throughput_error(knee);
-    let at = knee.concurrency;
+    let concurrency = knee.concurrency;
     match (is_open, spoilt) {
         (true, Some(spoilt)) => {
-            format!("{label}: throughput grows up to {at}: {figure}; at {spoilt} requests fail.")
+            format!(
+                "{label}: throughput grows up to {concurrency}: {figure}; at {spoilt} requests \
+                 fail."
+            )
         }
         (true, None) => format!(
-            "{label}: throughput still grows at {at}, the highest level measured: {figure}."
+            "{label}: throughput still grows at {concurrency}, the highest level measured: \
+             {figure}."
         ),
         (false, _) => {
             // The next level up, unless the best level is more informative.
             let above = standings
                 .iter()
-                .find(|one| one.concurrency > knee.concurrency);
-            let more = above.map_or(String::new(), |above| match above.status {
+                .find(|standing| standing.concurrency > knee.concurrency);
+            let next_levels = above.map_or(String::new(), |above| match above.status {
                 LevelStatus::Lower => format!("; {} gives less", above.concurrency),
                 _ if best.concurrency == knee.concurrency => {
                     format!("; {} gives no more", above.concurrency)
@@ -81,7 +86,7 @@ pub fn scaling_headline(label: &str, scaling: &ScalingFindings, spoilt: Option<u
             } else {
                 "stops growing at"
             };
-            format!("{label}: throughput {verb} {at}: {figure}{more}.")
+            format!("{label}: throughput {verb} {concurrency}: {figure}{next_levels}.")
         }
     }
 }
@@ -91,7 +96,7 @@ pub fn is_too_noisy(scaling: &ScalingFindings) -> bool {
     scaling.answer.noise.spread > MAX_NOISE
 }
 
-/// Warns of visits that differ that much; `visits` is the noun for them.
+/// Warns if visits differ too much to trust the answer; `visits` is the noun for them.
 pub fn noise_warning(label: &str, scaling: &ScalingFindings, visits: &str) -> Option<String> {
     is_too_noisy(scaling).then(|| {
         format!(
@@ -106,7 +111,7 @@ pub fn noise_warning(label: &str, scaling: &ScalingFindings, visits: &str) -> Op
 /// The change from the best lower level to this one.
 pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
     let change = standing.and_then(|standing| standing.change);
-    let words = change.map(|change| {
+    let formatted = change.map(|change| {
         let interval = change.interval();
         format_change_interval(&IntervalEstimate {
             value: change.ratio - 1.0,
@@ -114,10 +119,11 @@ pub fn change_cell(standing: Option<&LevelState>) -> ReportCell {
             high: interval.high - 1.0,
         })
     });
-    ReportCell::figure(change.map(|change| change.ratio - 1.0)).with_text(words.unwrap_or_default())
+    ReportCell::figure(change.map(|change| change.ratio - 1.0))
+        .with_text(formatted.unwrap_or_default())
 }
 
-/// The status of a level, with a mark on the answer; a level without standing failed.
+/// The status of a level, with a mark on the answer; a level without a standing failed.
 pub fn standing_cell(standing: Option<&LevelState>, is_knee: bool) -> ReportCell {
     let name = standing.map_or("failed", |standing| status_name(standing.status));
     ReportCell::value(name).with_text(if is_knee { "◀ here" } else { name })
@@ -150,10 +156,10 @@ pub fn scaling_data(key: &str, label: &str, scaling: Option<&ScalingFindings>) -
 /// Describes how the law fits the levels.
 pub fn law_sentence(scaling: &ScalingFindings) -> String {
     let usl = match &scaling.curve {
-        Err(why) => {
+        Err(error) => {
             return format!(
                 "No fit of the Universal Scalability Law: {}.",
-                refusal_text(why)
+                refusal_text(error)
             );
         }
         Ok(usl) => usl,
@@ -182,12 +188,12 @@ pub fn law_sentence(scaling: &ScalingFindings) -> String {
 fn misfit_note(scaling: &ScalingFindings) -> String {
     let standings = &scaling.answer.standings;
     let is_missed = |standing: &&LevelState| {
-        let at = |usl: &UslFit| usl.throughput_at(f64::from(standing.concurrency));
-        let curve = scaling.curve.as_ref().ok().map(at);
+        let predicted = |usl: &UslFit| usl.throughput_at(f64::from(standing.concurrency));
+        let prediction = scaling.curve.as_ref().ok().map(predicted);
         standing
             .interval
-            .zip(curve)
-            .is_some_and(|(interval, at)| !interval.contains(at))
+            .zip(prediction)
+            .is_some_and(|(interval, prediction)| !interval.contains(prediction))
     };
     match standings.iter().filter(is_missed).count() {
         missed if 4 * missed > standings.len() => format!(
@@ -209,8 +215,8 @@ fn extrapolation_note(scaling: &ScalingFindings, peak: f64) -> &'static str {
     }
 }
 
-fn refusal_text(why: &UslError) -> String {
-    match why {
+fn refusal_text(error: &UslError) -> String {
+    match error {
         UslError::TooFewLevels { levels } => {
             format!("{levels} levels are too few for its three parameters (it needs {MIN_LEVELS})")
         }
@@ -260,7 +266,7 @@ pub fn law_data(scaling: &ScalingFindings) -> Value {
             "r_squared": usl.r_squared,
             "peak": scaling.peak,
         }),
-        Err(why) => json!({"refused": refusal_text(why)}),
+        Err(error) => json!({"refused": refusal_text(error)}),
     }
 }
 
@@ -278,19 +284,24 @@ fn visit_points(scaling: &ScalingFindings) -> Vec<plot::ChartPoint> {
 /// Draws the chart of `label`; `y` names the counted quantity.
 pub fn throughput_chart(label: &str, scaling: &ScalingFindings, y: &str) -> ReportChart {
     let standings = &scaling.answer.standings;
-    let measured = standings.iter().map(|one| plot::ChartPoint {
-        x: f64::from(one.concurrency),
-        y: one.throughput,
-        low: one.interval.map(|interval| interval.low.max(0.0)),
-        high: one.interval.map(|interval| interval.high),
+    let measured = standings.iter().map(|standing| plot::ChartPoint {
+        x: f64::from(standing.concurrency),
+        y: standing.throughput,
+        low: standing.interval.map(|interval| interval.low.max(0.0)),
+        high: standing.interval.map(|interval| interval.high),
     });
     let mut series = vec![point_series("mean with 95 % interval", measured)];
     let ends = standings.first().zip(standings.last());
     if let (Ok(usl), Some((first, last))) = (&scaling.curve, ends) {
         let (low, high) = (f64::from(first.concurrency), f64::from(last.concurrency));
-        let at = |point: u32| low * (high / low).powf(f64::from(point) / f64::from(CURVE_POINTS));
-        let points = (0..=CURVE_POINTS)
-            .map(|point| plot::ChartPoint::new(at(point), usl.throughput_at(at(point))));
+        let concurrency_at =
+            |point: u32| low * (high / low).powf(f64::from(point) / f64::from(CURVE_POINTS));
+        let points = (0..=CURVE_POINTS).map(|point| {
+            plot::ChartPoint::new(
+                concurrency_at(point),
+                usl.throughput_at(concurrency_at(point)),
+            )
+        });
         series.push(point_series("Universal Scalability Law", points));
     }
     let title = "Throughput over concurrency";

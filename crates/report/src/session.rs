@@ -58,9 +58,9 @@ pub fn report_session(
     Ok(document)
 }
 
-/// The same for a session too large to hold all runs in memory: `header` is the session without its
-/// runs, `runs` their number, and `parts` supplies them as [`analysis::analyze_in_parts`] requires.
-/// Studies are not supported.
+/// Like [`report_session`], for a session too large to hold all runs in memory: `header` is the
+/// session without its runs, `runs` their number, and `parts` supplies them as
+/// [`analysis::analyze_in_parts`] requires. Studies are not supported.
 ///
 /// # Errors
 /// Fails if the session lacks a requested metric, if a chart or unit does not fit, or if `parts`
@@ -110,9 +110,9 @@ pub fn report_requested(
     output: &OutputOptions,
 ) -> anyhow::Result<Document> {
     let experiment = session.design.experiment.as_ref();
-    let is_whole = study.x_axis.is_none() && settings.metrics.is_empty();
-    if let Some(written) = experiment.filter(|_| is_whole) {
-        let experiment = Experiment::parse(written)?;
+    let is_unrestricted = study.x_axis.is_none() && settings.metrics.is_empty();
+    if let Some(definition) = experiment.filter(|_| is_unrestricted) {
+        let experiment = Experiment::parse(definition)?;
         let found = analysis::experiment::analyze_experiment(session, &experiment, settings);
         ensure!(
             output.chart != Some(ChartKind::Flame) || !found.profiles.is_empty(),
@@ -123,15 +123,15 @@ pub fn report_requested(
     if let Some(rule) = session
         .design
         .steady
-        .filter(|rule| is_whole && !rule.is_metric)
+        .filter(|rule| is_unrestricted && !rule.is_metric)
     {
         let found = analysis::warmup::analyze_warmup(session, &rule, settings);
         return Ok(crate::report_warmup(&found, &session.environment, output));
     }
-    if let Some(found) = bisect::analyze_bisection(session).filter(|_| is_whole) {
+    if let Some(found) = bisect::analyze_bisection(session).filter(|_| is_unrestricted) {
         return Ok(crate::report_bisection(&found, &session.failures, output));
     }
-    if session.design.purpose == SessionPurpose::Confirm && is_whole {
+    if session.design.purpose == SessionPurpose::Confirm && is_unrestricted {
         return Ok(crate::report_confirmation(findings, &|_, _| None, output));
     }
     match &study.x_axis {
@@ -221,17 +221,17 @@ fn session_conditions(session: &Session) -> Vec<LoadCondition> {
             .collect();
     }
     // Older sessions have them only in the command line.
-    let mut words = session.command.iter();
-    let mut found = Vec::new();
-    while let Some(word) = words.next() {
-        let text = match word.strip_prefix("--fail-on") {
-            Some("") => words.next().map(String::as_str),
-            Some(rest) => rest.strip_prefix('='),
+    let mut arguments = session.command.iter();
+    let mut conditions = Vec::new();
+    while let Some(argument) = arguments.next() {
+        let text = match argument.strip_prefix("--fail-on") {
+            Some("") => arguments.next().map(String::as_str),
+            Some(value) => value.strip_prefix('='),
             None => None,
         };
-        found.extend(text.and_then(|text| text.parse().ok()));
+        conditions.extend(text.and_then(|text| text.parse().ok()));
     }
-    found
+    conditions
 }
 
 #[cfg(test)]

@@ -24,7 +24,7 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
     let sessions = page.sessions;
     let mut document = Document::new("sessions");
     if sessions.is_empty() {
-        let words = match page.all {
+        let message = match page.all {
             0 if page.is_chosen => "no stored session matches".to_owned(),
             0 => "no sessions are stored yet".to_owned(),
             all => format!(
@@ -32,7 +32,7 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
                 page.number
             ),
         };
-        document.push(ReportBlock::Paragraph(words));
+        document.push(ReportBlock::Paragraph(message));
     }
     let table = session_columns().build_table("sessions", sessions);
     document.push(ReportBlock::Table(table));
@@ -55,13 +55,13 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
 
 /// Adds the numbers of cases, runs and failures.
 fn add_count_columns(columns: &mut ColumnSet<SessionOverview>) {
-    let counted =
+    let count_cell =
         |number: usize| ReportCell::value(number).with_text(format_number(number as f64, 0));
     columns.add_column(ReportColumn::figure("cases", "cases"), move |session| {
-        counted(session.cases)
+        count_cell(session.cases)
     });
     columns.add_column(ReportColumn::figure("runs", "runs"), move |session| {
-        counted(session.runs)
+        count_cell(session.runs)
     });
     columns.add_column(ReportColumn::figure("failures", "failed"), move |session| {
         let shown = if session.failures == 0 {
@@ -97,10 +97,10 @@ fn session_columns() -> ColumnSet<SessionOverview> {
         } else {
             state_word(session.state)
         };
-        // The usual state needs no word.
-        let is_usual = session.state == SessionState::Complete;
+        // Show nothing for the normal state, so that the others stand out.
+        let is_complete = session.state == SessionState::Complete;
         ReportCell::value(word)
-            .with_text(if is_usual { "" } else { word })
+            .with_text(if is_complete { "" } else { word })
             .with_emphasis(emphasis)
     });
     add_origin_columns(&mut columns);
@@ -128,7 +128,7 @@ fn session_columns() -> ColumnSet<SessionOverview> {
     columns
 }
 
-/// Adds the columns of the measured code; `+` marks a checkout with uncommitted changes.
+/// Adds the columns that identify the measured code; `+` marks a checkout with uncommitted changes.
 fn add_origin_columns(columns: &mut ColumnSet<SessionOverview>) {
     columns.add_column(
         ReportColumn::words("revision", "revision").expendable(4),
@@ -154,8 +154,8 @@ fn add_origin_columns(columns: &mut ColumnSet<SessionOverview>) {
     );
 }
 
-/// The names of the variants. Loads that are not compared have a single, unnamed variant; they are
-/// listed by address, as in other reports.
+/// The names of the variants. Load tests that compare nothing have a single variant,
+/// "default"; they are listed by address, as in other reports.
 fn variant_names(session: &SessionOverview) -> String {
     match &*session.variants {
         [only] if only == "default" && !session.loads.is_empty() => session.loads.join(" "),
@@ -167,17 +167,17 @@ fn variant_names(session: &SessionOverview) -> String {
     }
 }
 
-/// Most variants that are named; a bisection has one per tested revision.
+/// Maximum number of variants listed by name; a bisection has one per tested revision.
 const MAX_NAMED_VARIANTS: usize = 4;
 
 /// The command line, without the path of the program.
 fn command_line(command: &[String]) -> String {
-    let Some((program, words)) = command.split_first() else {
+    let Some((program, arguments)) = command.split_first() else {
         return String::new();
     };
     let file_name = program.rsplit('/').next().unwrap_or_default();
-    let line = [&[file_name.to_owned()], words].concat().join(" ");
-    // Code may span several lines.
+    let line = [&[file_name.to_owned()], arguments].concat().join(" ");
+    // A script among the arguments may span several lines.
     line.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

@@ -85,8 +85,8 @@ pub fn list_served_projects(projects: &[ServedProject]) -> Document {
     });
     columns.add_column(ReportColumn::figure("bytes", "file"), |project| {
         project.bytes.map_or_else(ReportCell::default, |bytes| {
-            let words = format_quantity(bytes as f64, "B", Uncertainty::Unknown);
-            ReportCell::value(bytes).with_text(words)
+            let size = format_quantity(bytes as f64, "B", Uncertainty::Unknown);
+            ReportCell::value(bytes).with_text(size)
         })
     });
     if projects.iter().any(|project| project.forge.is_some()) {
@@ -107,9 +107,9 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
         document.push(ReportBlock::Paragraph("No tokens yet.".into()));
         return document;
     }
-    let time = |at: Option<i64>| {
-        at.map_or_else(ReportCell::default, |at| {
-            ReportCell::value(at).with_text(format_moment(at))
+    let time_cell = |unix_ms: Option<i64>| {
+        unix_ms.map_or_else(ReportCell::default, |unix_ms| {
+            ReportCell::value(unix_ms).with_text(format_moment(unix_ms))
         })
     };
     let mut columns = ColumnSet::<StoredToken>::new();
@@ -144,16 +144,16 @@ pub fn list_tokens(tokens: &[StoredToken], now_unix_ms: i64) -> Document {
     });
     columns.add_column(
         ReportColumn::words("created_unix_ms", "made (UTC)"),
-        move |token| time(Some(token.created_unix_ms)),
+        move |token| time_cell(Some(token.created_unix_ms)),
     );
     columns.add_column(
         ReportColumn::words("expires_unix_ms", "expires (UTC)"),
-        move |token| time(token.expires_unix_ms),
+        move |token| time_cell(token.expires_unix_ms),
     );
     columns.add_column(
         // Stored by the hour, so it may predate the token.
         ReportColumn::words("used_unix_ms", "last used (UTC, by the hour)"),
-        move |token| time(token.used_unix_ms.map(|at| at.max(token.created_unix_ms))),
+        move |token| time_cell(token.used_unix_ms.map(|ms| ms.max(token.created_unix_ms))),
     );
     document.push(ReportBlock::Table(columns.build_table("tokens", tokens)));
     document

@@ -40,21 +40,22 @@ pub fn report_snippets(
 ) -> Document {
     let mut document = Document::new("code");
     let is_quiet = output.verbosity == Verbosity::Quiet;
-    let mut warned: Vec<ReportBlock> = warnings.iter().cloned().map(ReportBlock::Warning).collect();
-    // Pairs that share a processor have no times of their own.
-    let has_times = figures.iter().any(|one| one.time_ns.is_some());
-    let mut figures_alone = vec![ReportBlock::Table(figures_table(figures))];
+    let mut warning_blocks: Vec<ReportBlock> =
+        warnings.iter().cloned().map(ReportBlock::Warning).collect();
+    // Snippets of pairs that share a processor have no times of their own.
+    let has_times = figures.iter().any(|figures| figures.time_ns.is_some());
+    let mut figures_blocks = vec![ReportBlock::Table(figures_table(figures))];
     match compared {
         Some(mut compared) => {
             let is_warning = |block: &ReportBlock| matches!(block, ReportBlock::Warning(_));
-            warned.extend(compared.blocks.extract_if(.., |block| is_warning(block)));
-            document.blocks = quiet_appendix(warned, is_quiet);
+            warning_blocks.extend(compared.blocks.extract_if(.., |block| is_warning(block)));
+            document.blocks = quiet_appendix(warning_blocks, is_quiet);
             document.append_document(compared);
-            figures_alone.insert(0, heading_block("Each snippet by itself"));
+            figures_blocks.insert(0, heading_block("Each snippet by itself"));
         }
         None => {
-            warned.extend(findings.warnings.iter().cloned().map(ReportBlock::Warning));
-            document.blocks = quiet_appendix(warned, is_quiet);
+            warning_blocks.extend(findings.warnings.iter().cloned().map(ReportBlock::Warning));
+            document.blocks = quiet_appendix(warning_blocks, is_quiet);
             let sentences = figures
                 .iter()
                 .map(snippet_sentence)
@@ -68,7 +69,7 @@ pub fn report_snippets(
         }
     }
     if has_times || findings.comparisons.is_empty() {
-        document.extend(quiet_appendix(figures_alone, is_quiet));
+        document.extend(quiet_appendix(figures_blocks, is_quiet));
     }
     if has_times {
         output.add_detail(&mut document, |_, document| {
@@ -103,7 +104,7 @@ fn heading_block(text: &str) -> ReportBlock {
 
 /// Explains the columns of figures.
 fn figures_note(figures: &[SnippetFigures]) -> String {
-    let in_shell = figures.iter().any(|one| one.shell_ns.is_some());
+    let in_shell = figures.iter().any(|figures| figures.shell_ns.is_some());
     let shell = if in_shell { SHELL_NOTE } else { "" };
     format!("{FIGURES_NOTE}{shell}")
 }
@@ -115,26 +116,29 @@ pub fn report_search(
     output: &OutputOptions,
 ) -> Document {
     let mut document = Document::new("code");
-    for one in levels {
-        let noise = one
+    for level_series in levels {
+        let noise = level_series
             .scaling
             .as_ref()
-            .and_then(|scaling| scaling::noise_warning(&one.label, scaling, "visits"));
+            .and_then(|scaling| scaling::noise_warning(&level_series.label, scaling, "visits"));
         document.extend(noise.map(ReportBlock::Warning));
     }
     document.push_warnings(&findings.warnings);
-    for one in levels {
-        if let Some(known) = &one.scaling {
+    for level_series in levels {
+        if let Some(scaling) = &level_series.scaling {
             document.push(ReportBlock::Headline(scaling::scaling_headline(
-                &one.label, known, None,
+                &level_series.label,
+                scaling,
+                None,
             )));
         }
-        document.push(ReportBlock::Table(levels_table(one)));
+        document.push(ReportBlock::Table(levels_table(level_series)));
         output.add_detail(&mut document, |_, document| {
-            let law = one.scaling.as_ref().map(scaling::law_sentence);
+            let law = level_series.scaling.as_ref().map(scaling::law_sentence);
             document.extend(law.map(ReportBlock::Note));
-            let scaling = one.scaling.as_ref();
-            let hindrance = scaling.and_then(|scaling| hindrance_note(&one.language, scaling));
+            let scaling = level_series.scaling.as_ref();
+            let hindrance =
+                scaling.and_then(|scaling| hindrance_note(&level_series.language, scaling));
             document.extend(hindrance.map(ReportBlock::Note));
         });
     }
@@ -142,15 +146,16 @@ pub fn report_search(
         document.push(ReportBlock::Note(SEARCH_NOTE.into()));
     });
     document.append_document(report_failures(&findings.failures, output.verbosity));
-    for one in levels {
-        if let Some(known) = &one.scaling {
-            let chart = scaling::throughput_chart(&one.label, known, "iterations per second");
+    for level_series in levels {
+        if let Some(scaling) = &level_series.scaling {
+            let chart =
+                scaling::throughput_chart(&level_series.label, scaling, "iterations per second");
             document.push_charts([chart]);
         }
     }
-    let machines = levels
-        .iter()
-        .map(|one| scaling::scaling_data("code", &one.label, one.scaling.as_ref()));
+    let machines = levels.iter().map(|level_series| {
+        scaling::scaling_data("code", &level_series.label, level_series.scaling.as_ref())
+    });
     document.attach_data("scaling", machines.collect());
     document
 }
@@ -176,25 +181,25 @@ pub fn hindrance_note(language: &str, scaling: &ScalingFindings) -> Option<Strin
 
 /// `sum(range(10)): 231 ns [228, 236] an iteration (6 runs).` This time is not the inverse of the
 /// throughput in the table, which is computed from the mean.
-fn snippet_sentence(one: &SnippetFigures) -> String {
-    let label = &one.label;
-    let runs = crate::figure::format_count(one.runs, "run", "runs");
-    let workers = match one.concurrency {
+fn snippet_sentence(snippet: &SnippetFigures) -> String {
+    let label = &snippet.label;
+    let runs = crate::figure::format_count(snippet.runs, "run", "runs");
+    let workers = match snippet.concurrency {
         Some(count) if count > 1 => format!(" with {count} workers"),
         _ => String::new(),
     };
-    if let Some(time) = one.time_median_ns {
-        let time = with_interval(&time);
+    if let Some(time) = snippet.time_median_ns {
+        let time = format_with_interval(&time);
         return format!("{label}: {time} an iteration{workers} ({runs}).");
     }
-    let rate = one
+    let rate = snippet
         .per_s
-        .map_or(String::new(), |per_s| format!(", {}", format_rate(per_s)));
+        .map_or(String::new(), |rate| format!(", {}", format_rate(rate)));
     format!("{label}: too few iterations for a median{rate} ({runs}).")
 }
 
-/// `231 ns [228, 236]`; without an interval where there is none.
-fn with_interval(time_ns: &IntervalEstimate) -> String {
+/// Formats as in `231 ns [228, 236]`; without brackets if the interval is empty.
+fn format_with_interval(time_ns: &IntervalEstimate) -> String {
     let scale = FigureScale::fit_scale("ns", &[time_ns.value], None);
     let place = scale.rounding_place(time_ns.value, uncertainty_of(time_ns));
     let value = scale.format_full(time_ns.value, place);
@@ -214,8 +219,8 @@ fn format_rate(per_s: f64) -> String {
 }
 
 fn figures_table(figures: &[SnippetFigures]) -> ReportTable {
-    let with_workers = figures.iter().any(|one| one.concurrency.is_some());
-    let with_cpu = figures.iter().any(|one| one.cpu_ns.is_some());
+    let with_workers = figures.iter().any(|figures| figures.concurrency.is_some());
+    let with_cpu = figures.iter().any(|figures| figures.cpu_ns.is_some());
     columns(with_workers, with_cpu).build_table("codes", figures)
 }
 
@@ -228,70 +233,84 @@ fn columns(with_workers: bool, with_cpu: bool) -> ColumnSet<SnippetFigures> {
     let mut columns = ColumnSet::new();
     columns.add_column(
         ReportColumn::new("code", "code", ColumnKind::Label),
-        |one: &SnippetFigures| ReportCell::words(one.label.clone()),
+        |figures: &SnippetFigures| ReportCell::words(figures.label.clone()),
     );
     if with_workers {
-        columns.add_column(ReportColumn::figure("concurrency", "workers"), |one| {
-            ReportCell::count(one.concurrency.unwrap_or(1))
+        columns.add_column(ReportColumn::figure("concurrency", "workers"), |figures| {
+            ReportCell::count(figures.concurrency.unwrap_or(1))
         });
     }
     add_figures(&mut columns);
     if with_cpu {
         columns.add_column(
             ReportColumn::figure("user_ns", "user").expendable(4),
-            |one| time_cell(one.cpu_ns.map(|cpu| cpu.0)),
+            |figures| time_cell(figures.cpu_ns.map(|cpu| cpu.0)),
         );
         columns.add_column(
             ReportColumn::figure("system_ns", "system").expendable(4),
-            |one| time_cell(one.cpu_ns.map(|cpu| cpu.1)),
+            |figures| time_cell(figures.cpu_ns.map(|cpu| cpu.1)),
         );
         columns.add_column(
             ReportColumn::figure("own_cpu_ns", "own cpu").expendable(4),
-            |one| time_cell(one.own_cpu_ns),
+            |figures| time_cell(figures.own_cpu_ns),
         );
         columns.add_column(
             ReportColumn::figure("shell_ns", "shell").expendable(4),
-            |one| time_cell(one.shell_ns),
+            |figures| time_cell(figures.shell_ns),
         );
     }
-    columns.add_column(ReportColumn::words("is_folded", ""), |one| {
-        let words = if one.is_folded { "folded away?" } else { "" };
-        ReportCell::value(one.is_folded).with_text(words)
+    columns.add_column(ReportColumn::words("is_folded", ""), |figures| {
+        let label = if figures.is_folded {
+            "folded away?"
+        } else {
+            ""
+        };
+        ReportCell::value(figures.is_folded).with_text(label)
     });
     columns
 }
 
 fn add_figures(columns: &mut ColumnSet<SnippetFigures>) {
-    columns.add_column(ReportColumn::figure("time_median_ns", "median"), |one| {
-        let words = one
-            .time_median_ns
-            .map(|time| format_quantity(time.value, "ns", uncertainty_of(&time)));
-        time_cell(one.time_median_ns.map(|time| time.value)).with_text(words.unwrap_or_default())
+    columns.add_column(
+        ReportColumn::figure("time_median_ns", "median"),
+        |figures| {
+            let formatted = figures
+                .time_median_ns
+                .map(|time| format_quantity(time.value, "ns", uncertainty_of(&time)));
+            time_cell(figures.time_median_ns.map(|time| time.value))
+                .with_text(formatted.unwrap_or_default())
+        },
+    );
+    columns.add_figure("time_median_low_ns", |figures| {
+        Some(figures.time_median_ns?.low)
     });
-    columns.add_figure("time_median_low_ns", |one| Some(one.time_median_ns?.low));
-    columns.add_figure("time_median_high_ns", |one| Some(one.time_median_ns?.high));
+    columns.add_figure("time_median_high_ns", |figures| {
+        Some(figures.time_median_ns?.high)
+    });
     columns.add_column(
         ReportColumn::figure("time_p5_ns", "p5").expendable(2),
-        |one| time_cell(one.time_p5_ns),
+        |figures| time_cell(figures.time_p5_ns),
     );
-    columns.add_column(ReportColumn::figure("time_ns", "mean"), |one| {
-        time_cell(one.time_ns)
-    });
-    columns.add_column(ReportColumn::figure("throughput", "throughput"), |one| {
-        ReportCell::shown_figure(one.per_s, format_rate)
+    columns.add_column(ReportColumn::figure("time_ns", "mean"), |figures| {
+        time_cell(figures.time_ns)
     });
     columns.add_column(
+        ReportColumn::figure("throughput", "throughput"),
+        |figures| ReportCell::shown_figure(figures.per_s, format_rate),
+    );
+    columns.add_column(
         ReportColumn::figure("disturbance", "disturbance").expendable(1),
-        |one| {
-            ReportCell::shown_figure(one.disturbance, |ratio| {
+        |figures| {
+            ReportCell::shown_figure(figures.disturbance, |ratio| {
                 let mark = if ratio > MAX_DISTURBANCE { " !" } else { "" };
                 format!("{ratio:.2}x{mark}")
             })
         },
     );
-    columns.add_column(ReportColumn::figure("runs", "runs").expendable(3), |one| {
-        ReportCell::count(one.runs as u64)
-    });
+    columns.add_column(
+        ReportColumn::figure("runs", "runs").expendable(3),
+        |figures| ReportCell::count(figures.runs as u64),
+    );
 }
 
 /// A level with its standing, and whether it is the answer.
@@ -300,10 +319,15 @@ type SnippetLevelRow = (SnippetFigures, Option<LevelState>, bool);
 fn levels_table(levels: &SnippetLevels) -> ReportTable {
     let answer = levels.scaling.as_ref().map(|scaling| &scaling.answer);
     let knee = answer.map(|answer| answer.at_knee().concurrency);
-    let row = |one: &SnippetFigures| -> SnippetLevelRow {
-        let same = |standing: &&LevelState| Some(standing.concurrency) == one.concurrency;
-        let standing = answer.and_then(|answer| answer.standings.iter().find(same));
-        (one.clone(), standing.copied(), one.concurrency == knee)
+    let row = |figures: &SnippetFigures| -> SnippetLevelRow {
+        let is_same_level =
+            |standing: &&LevelState| Some(standing.concurrency) == figures.concurrency;
+        let standing = answer.and_then(|answer| answer.standings.iter().find(is_same_level));
+        (
+            figures.clone(),
+            standing.copied(),
+            figures.concurrency == knee,
+        )
     };
     let rows: Vec<SnippetLevelRow> = levels.figures.iter().map(row).collect();
     level_columns().build_table("levels", &rows)
@@ -318,17 +342,17 @@ fn level_columns() -> ColumnSet<SnippetLevelRow> {
     let mut columns = ColumnSet::new();
     columns.add_column(
         ReportColumn::figure("concurrency", "workers"),
-        |(one, ..): &SnippetLevelRow| ReportCell::count(one.concurrency.unwrap_or(1)),
+        |(figures, ..): &SnippetLevelRow| ReportCell::count(figures.concurrency.unwrap_or(1)),
     );
     columns.add_column(
         ReportColumn::figure("visits", "visits").expendable(2),
-        |(one, ..)| ReportCell::count(one.runs as u64),
+        |(figures, ..)| ReportCell::count(figures.runs as u64),
     );
     columns.add_column(
         ReportColumn::figure("throughput", "throughput"),
-        |(one, standing, _)| {
-            let words = standing.as_ref().map(scaling::format_throughput_error);
-            ReportCell::figure(one.per_s).with_text(words.unwrap_or_default())
+        |(figures, standing, _)| {
+            let formatted = standing.as_ref().map(scaling::format_throughput_error);
+            ReportCell::figure(figures.per_s).with_text(formatted.unwrap_or_default())
         },
     );
     columns.add_column(
@@ -337,11 +361,11 @@ fn level_columns() -> ColumnSet<SnippetLevelRow> {
     );
     columns.add_column(
         ReportColumn::figure("time_ns", "mean").expendable(1),
-        |(one, ..)| time_cell(one.time_ns),
+        |(figures, ..)| time_cell(figures.time_ns),
     );
     columns.add_column(
         ReportColumn::figure("time_median_ns", "median"),
-        |(one, ..)| time_cell(one.time_median_ns.map(|time| time.value)),
+        |(figures, ..)| time_cell(figures.time_median_ns.map(|time| time.value)),
     );
     columns.add_column(
         ReportColumn::words("standing", ""),

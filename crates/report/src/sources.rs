@@ -11,7 +11,7 @@ use anyhow::bail;
 use speedwell_analysis::{self as analysis, AnalysisFindings, AnalysisSettings};
 use speedwell_model::{ParameterValue, Session, StepFailure};
 
-/// A label, a session, and the variant of it that takes part.
+/// A label, a session, and which of its variants is compared.
 pub type LabelledSession<'a> = (String, &'a Session, Option<String>);
 
 /// Compares several sources, the first being the baseline, or the variants of a single one.
@@ -31,7 +31,7 @@ pub fn compare_sources(
     }
     match sources {
         [(_, only, _)] => compare_variants(only, settings),
-        many => Ok(analysis::compare_sources(many, settings)),
+        sources => Ok(analysis::compare_sources(sources, settings)),
     }
 }
 
@@ -86,30 +86,33 @@ pub fn check_rows(
 
 /// Whether the session is a load that searched for its rate or its concurrency.
 fn is_search(session: &Session) -> bool {
-    let words = &session.command;
+    let arguments = &session.command;
     let is_max = |pair: &[String]| {
         ["--rate", "-c", "--concurrency"].contains(&pair[0].as_str()) && pair[1] == "max"
     };
-    let joined = ["--rate=max", "--concurrency=max", "-c=max", "-cmax"];
-    words.windows(2).any(is_max) || words.iter().any(|word| joined.contains(&word.as_str()))
+    let joined_forms = ["--rate=max", "--concurrency=max", "-c=max", "-cmax"];
+    arguments.windows(2).any(is_max)
+        || arguments
+            .iter()
+            .any(|argument| joined_forms.contains(&argument.as_str()))
 }
 
 /// Explains why loads share no case: for example, one had a fixed rate and the other was a search.
 fn unlike_loads_text(sources: &[LabelledSession<'_>]) -> Option<String> {
-    let described = sources
+    let load_sessions = sources
         .iter()
         .map(|(label, session, _)| Some((label, session_paces(session)?)));
-    let described: Vec<(&String, LoadPaces)> = described.collect::<Option<_>>()?;
-    let (first, others) = described.split_first()?;
+    let load_sessions: Vec<(&String, LoadPaces)> = load_sessions.collect::<Option<_>>()?;
+    let (first, others) = load_sessions.split_first()?;
     let other = others.iter().find(|other| other.1 != first.1)?;
-    let named =
+    let description =
         |(label, paces): &(&String, LoadPaces)| format!("'{label}' is {}", paces.paces_text());
     Some(format!(
         "cannot compare different kinds of load: {}, {}\nhint: measure both in the same way, for \
          example with the same --rate, or as a search each; 'speedwell report' shows one by \
          itself",
-        named(first),
-        named(other)
+        description(first),
+        description(other)
     ))
 }
 
@@ -149,17 +152,17 @@ fn session_paces(session: &Session) -> Option<LoadPaces> {
     if session.runs.is_empty() || !are_loads {
         return None;
     }
-    let values = |wanted: &str| {
+    let values = |parameter: &str| {
         let values = session.runs.iter().flat_map(|run| &run.case.values);
-        let mut found: Vec<f64> = values
+        let mut numbers: Vec<f64> = values
             .filter_map(|(name, value)| match value {
-                ParameterValue::Number(number) if name == wanted => Some(*number),
+                ParameterValue::Number(number) if name == parameter => Some(*number),
                 _ => None,
             })
             .collect();
-        found.sort_by(f64::total_cmp);
-        found.dedup();
-        found
+        numbers.sort_by(f64::total_cmp);
+        numbers.dedup();
+        numbers
     };
     Some(LoadPaces {
         rates: values("rate"),
@@ -169,18 +172,18 @@ fn session_paces(session: &Session) -> Option<LoadPaces> {
 
 /// The failure, how it occurred and how to repeat it; `None` if nothing failed.
 fn failed_side_text(failures: &[StepFailure]) -> Option<String> {
-    let lost = || failures.iter().filter(|failure| !failure.cause.is_skip());
-    let first = lost().next()?;
-    let whose = match &first.variant {
+    let relevant = || failures.iter().filter(|failure| !failure.cause.is_skip());
+    let first = relevant().next()?;
+    let subject = match &first.variant {
         Some(variant) => format!("'{variant}' in '{}'", first.benchmark),
         None => format!("'{}'", first.benchmark),
     };
-    let more = match lost().count() - 1 {
+    let others = match relevant().count() - 1 {
         0 => String::new(),
-        more => format!(" (and {more} more)"),
+        count => format!(" (and {count} more)"),
     };
     Some(format!(
-        "{whose} {}{more}\nhint: repeat it with: {}",
+        "{subject} {}{others}\nhint: repeat it with: {}",
         first.cause, first.replay
     ))
 }
@@ -191,7 +194,7 @@ fn distinct_sessions<'a>(
 ) -> Vec<(Option<&'a str>, &'a Session)> {
     let mut sessions: Vec<(Option<&str>, &Session)> = Vec::new();
     for (label, session, _) in sources {
-        if sessions.iter().all(|(_, known)| known.id != session.id) {
+        if sessions.iter().all(|(_, other)| other.id != session.id) {
             sessions.push((Some(label.as_str()), session));
         }
     }

@@ -218,11 +218,15 @@ fn add_step(columns: &mut ColumnSet<PointLine<'_>>) {
 }
 
 fn aggregated_note(study: &ParameterStudy) -> Option<String> {
-    let word = |one: &speedwell_analysis::AggregatedParameter| match one.explained {
-        Some(explained) => format!("{} ({} of the variance)", one.name, format_share(explained)),
-        None => one.name.clone(),
+    let describe = |parameter: &speedwell_analysis::AggregatedParameter| match parameter.explained {
+        Some(explained) => format!(
+            "{} ({} of the variance)",
+            parameter.name,
+            format_share(explained)
+        ),
+        None => parameter.name.clone(),
     };
-    let names: Vec<_> = study.aggregated.iter().map(word).collect();
+    let names: Vec<_> = study.aggregated.iter().map(describe).collect();
     let parameters = format_count(names.len(), "parameter", "parameters");
     (!names.is_empty()).then(|| {
         format!(
@@ -244,6 +248,11 @@ fn study_note(study: &ParameterStudy) -> String {
 }
 
 fn exponents_data(study: &ParameterStudy) -> serde_json::Value {
-    let one = |(line, exponent): &(String, Option<f64>)| json!({"line": line, "exponent": exponent.and_then(json_number)});
-    study.exponents.iter().map(one).collect()
+    let exponent_entry = |(line, exponent): &(String, Option<f64>)| {
+        json!({
+            "line": line,
+            "exponent": exponent.and_then(json_number),
+        })
+    };
+    study.exponents.iter().map(exponent_entry).collect()
 }

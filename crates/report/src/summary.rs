@@ -68,8 +68,8 @@ fn group_sections(summaries: &[CaseSummary]) -> Vec<SummarySection<'_>> {
             metrics.push(&summary.metric);
         }
     }
-    let of = |metric: &Metric| summaries.iter().filter(|s| s.metric == *metric).collect();
-    metrics.into_iter().map(of).collect()
+    let section_of = |metric: &Metric| summaries.iter().filter(|s| s.metric == *metric).collect();
+    metrics.into_iter().map(section_of).collect()
 }
 
 fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> ReportTable {
@@ -101,7 +101,7 @@ fn section_table(section: &SummarySection<'_>, output: &OutputOptions) -> Report
         .into_iter()
         .collect();
     let metric = (!metrics_are_rows).then_some(&section[0].metric);
-    caption.extend(line_of_caption(metric, unit, runs, variant));
+    caption.extend(caption_line(metric, unit, runs, variant));
     ReportTable {
         caption,
         footnotes: footnotes.into_texts(),
@@ -137,34 +137,34 @@ fn label_by_metric(section: &SummarySection<'_>) -> (String, Vec<LabelLine>) {
 }
 
 /// The caption: what all rows share.
-fn line_of_caption(
+fn caption_line(
     metric: Option<&Metric>,
     unit: Option<String>,
     runs: Option<String>,
     variant: Option<String>,
 ) -> Option<String> {
-    let mut words: Vec<String> = Vec::new();
+    let mut parts: Vec<String> = Vec::new();
     if let Some(metric) = metric {
-        words.push(name_in_unit(
+        parts.push(name_in_unit(
             &metric.name,
             unit.as_deref().unwrap_or_default(),
         ));
-        words.push(better_direction(metric.better).to_owned());
+        parts.push(better_direction(metric.better).to_owned());
     }
-    // `prepare_lines` formatted the count; only 1 takes the singular.
-    words.extend(runs.map(|runs| {
+    // `prepare_lines` has already formatted the count; only 1 takes the singular.
+    parts.extend(runs.map(|runs| {
         if runs == "1" {
             format_count(1, "run", "")
         } else {
             runs + " runs"
         }
     }));
-    words.extend(
+    parts.extend(
         variant
             .filter(|name| !name.is_empty())
             .map(|name| format!("variant {name}")),
     );
-    Some(words.join(", ")).filter(|line| !line.is_empty())
+    Some(parts.join(", ")).filter(|line| !line.is_empty())
 }
 
 /// All columns; `names` is the heading of the row names.
@@ -239,11 +239,11 @@ fn add_center(columns: &mut ColumnSet<SummaryLine<'_>>) {
         ReportColumn::figure("interval_shown", "interval").for_people(),
         |line| {
             let IntervalEstimate { low, high, .. } = line.summary.center;
-            let ends = || format!("[{}, {}]", line.format_shown(low), line.format_shown(high));
+            let interval = || format!("[{}, {}]", line.format_shown(low), line.format_shown(high));
             ReportCell::figure(Some(low)).with_text(if low == high {
                 String::new()
             } else {
-                ends()
+                interval()
             })
         },
     );
@@ -410,8 +410,8 @@ pub(crate) fn scale_and_place(
 
 fn common_scale(section: &[&CaseSummary], choice: Option<UnitChoice>) -> Option<FigureScale> {
     let unit = &section.first()?.metric.unit;
-    let centres = section.iter().map(|summary| summary.center.value);
-    let scale = FigureScale::common_scale(unit, centres, choice)?;
+    let centers = section.iter().map(|summary| summary.center.value);
+    let scale = FigureScale::common_scale(unit, centers, choice)?;
     let figures = section
         .iter()
         .map(|summary| (summary.center.value, summary_uncertainty(summary)));

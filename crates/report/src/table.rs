@@ -65,7 +65,7 @@ pub enum ColumnKind {
 /// The audience of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnAudience {
-    /// Both.
+    /// People and machines.
     All,
     /// Text, Markdown, pages.
     People,
@@ -125,9 +125,9 @@ pub enum TextEmphasis {
 /// A cell of a table.
 #[derive(Debug, Clone, Default)]
 pub struct ReportCell {
-    /// For people: rounded, with its unit.
+    /// The figure for people: rounded, with its unit.
     pub text: String,
-    /// For machines: every digit; `None` means "not known".
+    /// The figure for machines, with every digit; `None` means "not known".
     pub value: Option<Datum>,
     /// The emphasis of the text.
     pub emphasis: TextEmphasis,
@@ -140,7 +140,7 @@ pub struct ReportCell {
 pub struct RareCellData {
     /// The text for a narrow page; `None` if there is nothing shorter.
     pub short: Option<String>,
-    /// For machines, instead of a value: figures of runs, possibly millions.
+    /// Figures of runs for machines, instead of a value; possibly millions of them.
     pub runs: Option<RunList>,
     /// The drawing of the cell.
     pub drawn: Option<ForestRow>,
@@ -206,9 +206,9 @@ impl ReportCell {
         }
     }
 
-    /// Creates a cell with a figure, if there is one, and its `words` for people.
-    pub fn shown_figure(figure: Option<f64>, words: impl FnOnce(f64) -> String) -> ReportCell {
-        ReportCell::figure(figure).with_text(figure.map(words).unwrap_or_default())
+    /// Creates a cell with a figure, if there is one, and its `format` for people.
+    pub fn shown_figure(figure: Option<f64>, format: impl FnOnce(f64) -> String) -> ReportCell {
+        ReportCell::figure(figure).with_text(figure.map(format).unwrap_or_default())
     }
 
     /// Creates a cell with a count.
@@ -361,24 +361,31 @@ impl ReportTable {
     /// The emphasis of each row with cells: that of its facet.
     pub fn row_emphases(&self) -> Vec<TextEmphasis> {
         let facet = self.columns.iter().position(|column| column.facet);
-        let emphasis =
-            |cells: &Vec<ReportCell>| facet.map_or(TextEmphasis::None, |at| cells[at].emphasis);
+        let emphasis = |cells: &Vec<ReportCell>| {
+            facet.map_or(TextEmphasis::None, |column| cells[column].emphasis)
+        };
         self.cell_rows().map(emphasis).collect()
     }
 
     /// Indexes of the columns that people see: those with text in some row.
     pub fn for_people(&self) -> Vec<usize> {
-        let is_filled = |at: usize| self.cell_rows().any(|cells| !cells[at].text.is_empty());
+        let is_filled =
+            |column: usize| self.cell_rows().any(|cells| !cells[column].text.is_empty());
         (0..self.columns.len())
-            .filter(|&at| self.columns[at].audience != ColumnAudience::Machines && is_filled(at))
+            .filter(|&column| {
+                self.columns[column].audience != ColumnAudience::Machines && is_filled(column)
+            })
             .collect()
     }
 
     /// Indexes of the columns that a page shows: those for people, and drawings.
     pub fn for_pages(&self) -> Vec<usize> {
-        let drawn = |at: usize| self.cell_rows().any(|cells| cells[at].drawn().is_some());
+        let is_drawn = |column: usize| {
+            self.cell_rows()
+                .any(|cells| cells[column].drawn().is_some())
+        };
         let mut shown = self.for_people();
-        shown.extend((0..self.columns.len()).filter(|&at| drawn(at)));
+        shown.extend((0..self.columns.len()).filter(|&column| is_drawn(column)));
         shown.sort_unstable();
         shown.dedup();
         shown
@@ -388,22 +395,27 @@ impl ReportTable {
     /// on the data.
     pub fn for_machines(&self) -> Vec<usize> {
         (0..self.columns.len())
-            .filter(|&at| self.columns[at].audience != ColumnAudience::People)
+            .filter(|&column| self.columns[column].audience != ColumnAudience::People)
             .collect()
     }
 
     /// Sorts the rows by a column, largest first if `descending`. Rows stay in their group, remarks
     /// with their row; unknown values come last. Returns `false` if there is no such column.
     pub fn sort_by(&mut self, key: &str, descending: bool) -> bool {
-        let Some(at) = self.columns.iter().position(|column| column.key == key) else {
+        let Some(column) = self.columns.iter().position(|column| column.key == key) else {
             return false;
         };
         let mut sorted = Vec::with_capacity(self.rows.len());
-        for mut part in group_rows(std::mem::take(&mut self.rows)) {
-            part.1
-                .sort_by(|a, b| compare_values(value_of(a, at), value_of(b, at), descending));
-            sorted.extend(part.0);
-            sorted.extend(part.1.into_iter().flatten());
+        for mut group in group_rows(std::mem::take(&mut self.rows)) {
+            group.1.sort_by(|a, b| {
+                compare_values(
+                    first_row_value(a, column),
+                    first_row_value(b, column),
+                    descending,
+                )
+            });
+            sorted.extend(group.0);
+            sorted.extend(group.1.into_iter().flatten());
         }
         self.rows = sorted;
         true
@@ -426,9 +438,9 @@ fn group_rows(rows: Vec<ReportRow>) -> Vec<RowGroup> {
     groups
 }
 
-fn value_of(rows: &[ReportRow], at: usize) -> Option<&Datum> {
+fn first_row_value(rows: &[ReportRow], column: usize) -> Option<&Datum> {
     match rows.first() {
-        Some(ReportRow::Cells(cells)) => cells[at].value.as_ref(),
+        Some(ReportRow::Cells(cells)) => cells[column].value.as_ref(),
         _ => None,
     }
 }
@@ -449,11 +461,11 @@ fn compare_values(a: Option<&Datum>, b: Option<&Datum>, descending: bool) -> Ord
 /// The columns of a table with rows made from `T`, each with the function that fills it, so that
 /// the two cannot get out of sync.
 pub struct ColumnSet<T> {
-    columns: Vec<(ReportColumn, CellOf<T>)>,
+    columns: Vec<(ReportColumn, BuildCell<T>)>,
 }
 
 /// Builds a column's cell for one row.
-type CellOf<T> = Box<dyn Fn(&T) -> ReportCell>;
+type BuildCell<T> = Box<dyn Fn(&T) -> ReportCell>;
 
 impl<T> ColumnSet<T> {
     /// Creates an empty list of columns.
@@ -508,9 +520,9 @@ impl<T> ColumnSet<T> {
 
     /// Removes the columns that are only for other audiences.
     pub fn retain_audience(&mut self, audience: ColumnAudience) {
-        let is_theirs =
+        let is_for_audience =
             |column: &ReportColumn| [ColumnAudience::All, audience].contains(&column.audience);
-        self.columns.retain(|(column, _)| is_theirs(column));
+        self.columns.retain(|(column, _)| is_for_audience(column));
     }
 
     /// Builds the row of one item.
@@ -551,15 +563,15 @@ pub struct TableFootnotes {
 impl TableFootnotes {
     /// Returns the mark for `text`: `¹`, `²` ...
     pub fn footnote_mark(&mut self, text: &str) -> String {
-        let at = self
+        let index = self
             .texts
             .iter()
-            .position(|known| known == text)
+            .position(|other| other == text)
             .unwrap_or_else(|| {
                 self.texts.push(text.to_owned());
                 self.texts.len() - 1
             });
-        superscript_number(at + 1)
+        superscript_number(index + 1)
     }
 
     /// All footnotes; the first is number 1.

@@ -32,12 +32,12 @@ pub fn report_trend(
         ));
     }
     document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
-    let courses = TrendGallery {
+    let gallery = TrendGallery {
         history,
         axis,
         output,
     };
-    document.extend(courses.trend_blocks(&|_| true, &|_, _| true));
+    document.extend(gallery.trend_blocks(&|_| true, &|_, _| true));
     for series in &history.series {
         document.push_heading(2, series_title(series));
         document.push(ReportBlock::Headline(trend_headline(series)));
@@ -120,13 +120,14 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
         ));
     }
     if let Some(ratio) = trend.first_beyond {
-        let place = if ratio.is_finite() {
+        let location = if ratio.is_finite() {
             format!("at {} of their median", format_share(ratio))
         } else {
             "whose median is 0".to_owned()
         };
         notes.push(format!(
-            "The newest point lies beyond all of the last 40, {place}: worth measuring again, nothing more."
+            "The newest point lies beyond all of the last 40, {location}: worth measuring again, \
+             nothing more."
         ));
     }
     for &index in &trend.new_work {
@@ -138,11 +139,11 @@ fn trend_notes(series: &SeriesTrend) -> Vec<String> {
         ));
     }
     for (&index, differences) in &series.environment_changes {
-        let words: Vec<String> = differences.iter().map(cause_text).collect();
+        let causes: Vec<String> = differences.iter().map(cause_text).collect();
         notes.push(format!(
             "At {}: {}.",
             short_revision(&trend.points[index].revision.id),
-            words.join("; ")
+            causes.join("; ")
         ));
     }
     notes

@@ -98,13 +98,17 @@ fn knob_columns() -> ColumnSet<KnobLine> {
         ReportColumn::new("before", "before", ColumnKind::Label),
         |knob| {
             ReportCell::words(summarize_values(
-                knob.settings.iter().map(|one| &one.before),
+                knob.settings.iter().map(|setting| &setting.before),
             ))
         },
     );
     columns.add_column(
         ReportColumn::new("after", "after", ColumnKind::Label),
-        |knob| ReportCell::words(summarize_values(knob.settings.iter().map(|one| &one.after))),
+        |knob| {
+            ReportCell::words(summarize_values(
+                knob.settings.iter().map(|setting| &setting.after),
+            ))
+        },
     );
     columns.add_value("effect", |knob| knob.effect);
     columns.add_value("note", |knob| knob.note.clone());
@@ -126,7 +130,7 @@ fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
     }
     let files = match &knob.settings[..] {
         [] => String::new(),
-        [one] => one.path.clone(),
+        [setting] => setting.path.clone(),
         [first, others @ ..] => format!("{} and {} more", first.path, others.len()),
     };
     let parts = [files, knob.effect.to_owned(), knob.note.clone()];
@@ -136,20 +140,23 @@ fn knob_remark(knob: &KnobLine, is_plan: bool) -> String {
 
 /// Summarizes the values of several files: `powersave`, or `1 × performance, 3 × powersave`.
 fn summarize_values<'a>(values: impl Iterator<Item = &'a String>) -> String {
-    let mut counted: Vec<(&String, usize)> = Vec::new();
+    let mut counts: Vec<(&String, usize)> = Vec::new();
     for value in values {
-        match counted.iter_mut().find(|(known, _)| *known == value) {
+        match counts
+            .iter_mut()
+            .find(|(counted_value, _)| *counted_value == value)
+        {
             Some((_, times)) => *times += 1,
-            None => counted.push((value, 1)),
+            None => counts.push((value, 1)),
         }
     }
-    match &counted[..] {
+    match &counts[..] {
         [(value, _)] => (*value).clone(),
         several => {
-            let words = several
+            let phrases = several
                 .iter()
                 .map(|(value, times)| format!("{times} × {value}"));
-            words.collect::<Vec<_>>().join(", ")
+            phrases.collect::<Vec<_>>().join(", ")
         }
     }
 }
@@ -162,13 +169,13 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
         return document;
     };
     let settings = format_count(machine.settings.len(), "setting is", "settings are");
-    let left = machine
+    let time_left = machine
         .left_ms
-        .map(|left| format!(", for {} at most", format_duration(left)));
+        .map(|time_left| format!(", for {} at most", format_duration(time_left)));
     document.push(ReportBlock::Headline(format!(
         "{settings} changed by {}{}",
         machine.holder,
-        left.unwrap_or_default()
+        time_left.unwrap_or_default()
     )));
     document.push(ReportBlock::Facts(vec![(
         "knobs".to_owned(),
@@ -177,17 +184,18 @@ pub fn report_tuned(machine: Option<&TunedMachine>) -> Document {
     let mut columns = ColumnSet::new();
     columns.add_column(
         ReportColumn::new("path", "setting", ColumnKind::Identifier),
-        |one: &SettingLine| ReportCell::words(one.path.clone()),
+        |setting: &SettingLine| ReportCell::words(setting.path.clone()),
     );
     columns.add_column(
         ReportColumn::new("before", "before", ColumnKind::Label),
-        |one| ReportCell::words(one.before.clone()),
+        |setting| ReportCell::words(setting.before.clone()),
     );
-    columns.add_column(ReportColumn::new("now", "now", ColumnKind::Label), |one| {
-        ReportCell::words(one.after.clone())
-    });
-    columns.add_column(ReportColumn::words("state", "state"), |one| {
-        ReportCell::words(one.state.clone())
+    columns.add_column(
+        ReportColumn::new("now", "now", ColumnKind::Label),
+        |setting| ReportCell::words(setting.after.clone()),
+    );
+    columns.add_column(ReportColumn::words("state", "state"), |setting| {
+        ReportCell::words(setting.state.clone())
     });
     document.push(ReportBlock::Table(
         columns.build_table("tuned_settings", &machine.settings),
@@ -221,25 +229,25 @@ pub fn report_restored(done: usize, others: &[SettingLine]) -> Document {
 }
 
 /// Explains in a sentence why a setting was not restored.
-pub fn not_restored_sentence(one: &SettingLine) -> String {
+pub fn not_restored_sentence(setting: &SettingLine) -> String {
     let SettingLine {
         path,
         before,
         after,
         state,
-    } = one;
+    } = setting;
     match state.as_str() {
         "left alone" => format!("'{path}' is left alone: it was since changed to '{after}'."),
         "gone" => format!("'{path}' is gone; it held '{before}'."),
-        why => format!(
-            "'{path}' could not be restored: {why}. Restore it with: {}",
-            by_hand(path, before)
+        reason => format!(
+            "'{path}' could not be restored: {reason}. Restore it with: {}",
+            restore_command(path, before)
         ),
     }
 }
 
 /// The shell command that restores a setting.
-fn by_hand(path: &str, before: &str) -> String {
+fn restore_command(path: &str, before: &str) -> String {
     match path.strip_prefix("service:") {
         Some(service) => format!("sudo systemctl start {service}"),
         None => format!("echo {} | sudo tee {path}", quote(before)),

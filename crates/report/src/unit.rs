@@ -26,20 +26,20 @@ struct ShownUnit {
     base_units: f64,
     dimension: UnitDimension,
     /// Whether figures are scaled to it by default.
-    usual: bool,
+    is_default: bool,
 }
 
 const fn new_unit(
     symbol: &'static str,
     base_units: f64,
     dimension: UnitDimension,
-    usual: bool,
+    is_default: bool,
 ) -> ShownUnit {
     ShownUnit {
         symbol,
         base_units,
         dimension,
-        usual,
+        is_default,
     }
 }
 
@@ -69,10 +69,10 @@ const KNOWN_UNITS: &[ShownUnit] = &[
     new_unit("GiB/s", 1_073_741_824.0, UnitDimension::Bandwidth, true),
 ];
 
-/// Smallest rate shown in k/s: below it, `1,234/s` reads better than `1.23 k/s`.
+/// Minimum rate that is shown in k/s: below it, `1,234/s` reads better than `1.23 k/s`.
 const MIN_SCALED_RATE: f64 = 10_000.0;
 
-/// Largest ratio of the figures of a table that share one unit.
+/// Maximum ratio between figures of a table that share one unit.
 const MAX_COMMON_UNIT_RATIO: f64 = 1e3;
 
 /// The unit requested with `--unit`.
@@ -89,7 +89,7 @@ fn known_units() -> String {
     symbols.join(" ")
 }
 
-/// Normalizes the spellings of people and other programs.
+/// Normalizes the spellings that people and other programs use.
 fn normalize_symbol(symbol: &str) -> &str {
     match symbol {
         "1/s" | "ops/s" | "op/s" | "iterations/s" | "items/s" => "/s",
@@ -104,7 +104,7 @@ fn normalize_symbol(symbol: &str) -> &str {
 }
 
 /// Symbol of a unit that is not scaled. Micro is always written `µ`.
-fn unscaled(unit: &str) -> String {
+fn unscaled_symbol(unit: &str) -> String {
     match unit.strip_prefix("us/") {
         _ if unit == "1" => String::new(),
         Some(work) => format!("µs/{work}"),
@@ -177,7 +177,7 @@ impl FigureScale {
     ) -> FigureScale {
         let Some(stored) = find_unit(stored_unit) else {
             return FigureScale {
-                symbol: unscaled(stored_unit),
+                symbol: unscaled_symbol(stored_unit),
                 stored_per_shown: 1.0,
                 is_count: !stored_unit.contains('/'),
             };
@@ -201,8 +201,8 @@ impl FigureScale {
     ) -> FigureScale {
         let mut sizes: Vec<f64> = figures.into_iter().map(f64::abs).collect();
         sizes.sort_by(f64::total_cmp);
-        let middle = sizes.get(sizes.len() / 2).copied();
-        FigureScale::fit_scale(stored_unit, middle.as_slice(), choice)
+        let median = sizes.get(sizes.len() / 2).copied();
+        FigureScale::fit_scale(stored_unit, median.as_slice(), choice)
     }
 
     /// The typical scale of `figures` of similar size, which can share a unit; `None` if their
@@ -233,15 +233,15 @@ fn largest_below(stored: &ShownUnit, figures: &[f64]) -> &'static ShownUnit {
         .filter(|size| size.is_finite() && *size > 0.0)
         .fold(f64::INFINITY, f64::min);
     let smallest = if smallest.is_finite() { smallest } else { 0.0 };
-    let mut of_kind = KNOWN_UNITS
+    let mut default_units = KNOWN_UNITS
         .iter()
-        .filter(|unit| unit.usual && unit.dimension == stored.dimension);
+        .filter(|unit| unit.is_default && unit.dimension == stored.dimension);
     let fits = |unit: &&ShownUnit| {
         unit.base_units <= smallest && (unit.symbol != "k/s" || smallest >= MIN_SCALED_RATE)
     };
     // The first unit of a dimension serves figures smaller than every unit.
-    let first = of_kind.next().unwrap_or(&KNOWN_UNITS[0]);
-    of_kind.rfind(fits).unwrap_or(first)
+    let first = default_units.next().unwrap_or(&KNOWN_UNITS[0]);
+    default_units.rfind(fits).unwrap_or(first)
 }
 
 #[cfg(test)]

@@ -112,10 +112,10 @@ fn warmup_headline(found: &WarmupFindings) -> String {
     match &found.cases[..] {
         [] => "nothing was recorded".into(),
         [only] => entry_sentence(only),
-        all if steady == all.len() => "every process of every case becomes steady".into(),
-        all => format!(
+        cases if steady == cases.len() => "every process of every case becomes steady".into(),
+        cases => format!(
             "every process becomes steady in {steady} of {}",
-            format_count(all.len(), "case", "cases")
+            format_count(cases.len(), "case", "cases")
         ),
     }
 }
@@ -136,13 +136,13 @@ fn entry_sentence(warmup: &CaseWarmup) -> String {
             )
         }
         (Some(steady), Some(start)) => {
-            let first = warmup
+            let first_point = warmup
                 .median_over_processes(|process| Some(process.search.first_steady_point()? as f64));
-            let at = first.unwrap_or(0.0) * warmup.iterations;
+            let iteration = first_point.unwrap_or(0.0) * warmup.iterations;
             format!(
                 "{agreement}: steady after {} (iteration {}), then {} an iteration; {processes}",
                 ns(start),
-                format_number(at, 0),
+                format_number(iteration, 0),
                 ns(steady)
             )
         }
@@ -180,7 +180,7 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
         let iterations = warmup
             .processes
             .first()
-            .map_or(0.0, |one| one.times_ns.len() as f64)
+            .map_or(0.0, |process| process.times_ns.len() as f64)
             * warmup.iterations;
         let parts = [
             verdict_part("steady", row(STEADY_TIME)),
@@ -199,11 +199,13 @@ fn comparison_sentences(found: &WarmupFindings, names: &[String]) -> Vec<String>
                 format_number(iterations, decimal_place(iterations, Uncertainty::Unknown))
             });
         match (verdict(STEADY_TIME), verdict(TIME_TO_STEADY), crossing) {
-            (Some(Verdict::Better), Some(Verdict::Worse), Some(at)) => sentences.push(format!(
-                "From about {at} iterations on, {candidate} has made up for its slower start."
+            (Some(Verdict::Better), Some(Verdict::Worse), Some(iterations)) => sentences.push(format!(
+                "From about {iterations} iterations on, {candidate} has made up for its slower \
+                 start."
             )),
-            (Some(Verdict::Worse), Some(Verdict::Better), Some(at)) => sentences.push(format!(
-                "Up to about {at} iterations, {candidate} takes less time, thanks to its faster start."
+            (Some(Verdict::Worse), Some(Verdict::Better), Some(iterations)) => sentences.push(format!(
+                "Up to about {iterations} iterations, {candidate} takes less time, thanks to its \
+                 faster start."
             )),
             _ => {}
         }
@@ -216,12 +218,12 @@ fn verdict_part(name: &str, row: Option<&CaseComparison>) -> String {
     let Some(row) = row else {
         return format!("{name}: not reached in every process");
     };
-    let by = row
+    let amount = row
         .change
         .map(|change| format!(" by {}", format_share(change.value.abs())));
     match row.verdict {
         Verdict::Better | Verdict::Worse => {
-            format!("{name}: {}{}", row.verdict, by.unwrap_or_default())
+            format!("{name}: {}{}", row.verdict, amount.unwrap_or_default())
         }
         other => format!("{name}: {other}"),
     }
@@ -235,17 +237,17 @@ fn machine_sentence(found: &WarmupFindings, machine: &Environment) -> String {
     }
     let steal = machine.facts.get("now_steal_percent");
     parts.extend(steal.map(|percent| format!("{percent} % of the processor time stolen")));
-    let all = || found.cases.iter().flat_map(|warmup| &warmup.processes);
-    let referred = all().filter(|process| process.reference > 0).count();
-    let changed = all()
+    let processes = || found.cases.iter().flat_map(|warmup| &warmup.processes);
+    let with_reference = processes().filter(|process| process.reference > 0).count();
+    let changed = processes()
         .filter(|process| !process.search.machine_changes.is_empty())
         .count();
-    parts.push(match (referred, changed) {
+    parts.push(match (with_reference, changed) {
         (0, _) => "no reference loop".to_owned(),
         (_, 0) => "the reference loop never changed together with a level".to_owned(),
-        (all, some) => format!(
-            "the machine changed in {some} of {}",
-            format_count(all, "process", "processes")
+        (total, changed) => format!(
+            "the machine changed in {changed} of {}",
+            format_count(total, "process", "processes")
         ),
     });
     format!("Machine: {}.", parts.join(", "))
@@ -260,7 +262,7 @@ fn warmup_note(found: &WarmupFindings) -> String {
     let point = first.map_or(1.0, |warmup| warmup.iterations);
     let point = match point {
         1.0 => "a point is one iteration".to_owned(),
-        many => format!("a point is {} iterations", format_number(many, 0)),
+        iterations => format!("a point is {} iterations", format_number(iterations, 0)),
     };
     format!(
         "steady: median time of an iteration after the last change of level; to steady: time until \
@@ -357,10 +359,10 @@ fn case_columns(clock: ComparedClock) -> ColumnSet<CaseLine> {
             let first = line
                 .warmup
                 .median_over_processes(|process| Some(process.search.first_steady_point()? as f64));
-            let at = first
+            let iteration = first
                 .filter(|_| line.warmup.is_steady())
                 .map(|first| first * line.warmup.iterations);
-            ReportCell::shown_figure(at, |at| format_number(at, 0))
+            ReportCell::shown_figure(iteration, |iteration| format_number(iteration, 0))
         },
     );
     columns.add_column(
@@ -419,24 +421,25 @@ fn process_columns() -> ColumnSet<ProcessLine> {
         ReportCell::words(class.to_string())
             .with_emphasis(agreement_emphasis(WarmupAgreement::All(class)))
     });
-    let time = |ns: f64| format_quantity(ns, "ns", Uncertainty::Unknown);
+    let format_time = |ns: f64| format_quantity(ns, "ns", Uncertainty::Unknown);
     columns.add_column(ReportColumn::figure("steady_time", "steady"), move |line| {
-        ReportCell::shown_figure(line.process.steady_ns, time)
+        ReportCell::shown_figure(line.process.steady_ns, format_time)
     });
     columns.add_column(
         ReportColumn::figure("time_to_steady", "to steady"),
-        move |line| ReportCell::shown_figure(line.process.to_steady_ns, time),
+        move |line| ReportCell::shown_figure(line.process.to_steady_ns, format_time),
     );
     columns.add_column(ReportColumn::figure("total", "total"), move |line| {
-        ReportCell::shown_figure(Some(line.process.total_ns), time)
+        ReportCell::shown_figure(Some(line.process.total_ns), format_time)
     });
     columns.add_column(
         ReportColumn::figure("steady_from", "from iteration"),
         |line| {
             let first = line.process.search.first_steady_point();
-            ReportCell::shown_figure(first.map(|first| first as f64 * line.iterations), |at| {
-                format_number(at, 0)
-            })
+            ReportCell::shown_figure(
+                first.map(|first| first as f64 * line.iterations),
+                |iteration| format_number(iteration, 0),
+            )
         },
     );
     add_search_columns(&mut columns);
@@ -482,7 +485,7 @@ fn add_search_columns(columns: &mut ColumnSet<ProcessLine>) {
     });
 }
 
-/// Fewest processes for a histogram of where the steady part begins.
+/// Minimum number of processes for a histogram of where the steady part begins.
 const MIN_HISTOGRAM_PROCESSES: usize = 5;
 
 /// Draws every process in order, case by case, and where steady parts begin.
@@ -492,19 +495,23 @@ fn warmup_charts(found: &WarmupFindings, names: &[String]) -> Vec<ReportChart> {
         .zip(&found.cases)
         .map(|(name, warmup)| sequence_chart(name, warmup))
         .collect();
-    let firsts = |warmup: &CaseWarmup| -> Vec<f64> {
-        let first = |process: &ProcessWarmup| {
+    let first_iterations = |warmup: &CaseWarmup| -> Vec<f64> {
+        let first_iteration = |process: &ProcessWarmup| {
             Some(process.search.first_steady_point()? as f64 * warmup.iterations)
         };
-        warmup.processes.iter().filter_map(first).collect()
+        warmup
+            .processes
+            .iter()
+            .filter_map(first_iteration)
+            .collect()
     };
     let series: Vec<plot::HistogramSeries> = names
         .iter()
         .zip(&found.cases)
-        .filter(|(_, warmup)| firsts(warmup).len() >= MIN_HISTOGRAM_PROCESSES)
+        .filter(|(_, warmup)| first_iterations(warmup).len() >= MIN_HISTOGRAM_PROCESSES)
         .map(|(name, warmup)| plot::HistogramSeries {
             name: name.clone(),
-            values: firsts(warmup),
+            values: first_iterations(warmup),
             counts: Vec::new(),
         })
         .collect();
@@ -533,7 +540,7 @@ fn sequence_chart(name: &str, warmup: &CaseWarmup) -> ReportChart {
         warmup
             .processes
             .iter()
-            .map(|one| one.search.last_level_time()),
+            .map(|process| process.search.last_level_time()),
         None,
     );
     let panel = |process: &ProcessWarmup| plot::GridPanel {

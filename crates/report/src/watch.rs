@@ -11,10 +11,10 @@ use serde_json::{Map, Value, json};
 use speedwell_model::{ActivitySnapshot, SnippetTiming};
 use std::collections::BTreeMap;
 
-/// Lines of text per header.
+/// Number of lines after which text repeats its header.
 const LINES_PER_HEADER: usize = 30;
 
-/// Narrowest column of text.
+/// Minimum width of a column of text.
 const MIN_COLUMN_WIDTH: usize = 8;
 
 /// The figures at one moment.
@@ -33,17 +33,17 @@ pub struct WatchLine {
 pub struct WatchLines {
     format: ReportFormat,
     snippets: Vec<String>,
-    /// Names and units.
+    /// Names and units of the gauges.
     gauges: Vec<(String, String)>,
     written: usize,
 }
 
-/// A column: its key for machines, its header, its figure, its text.
+/// A column: its key for machines, its header, its figure, and the figure as formatted for people.
 struct WatchFigure {
     key: String,
     header: String,
     value: Value,
-    words: String,
+    formatted: String,
 }
 
 impl WatchLines {
@@ -65,14 +65,14 @@ impl WatchLines {
     pub fn format_line(&mut self, line: &WatchLine) -> String {
         let figures = self.watch_figures(line);
         let now = Timestamp::now();
-        let at = self.written;
+        let line_index = self.written;
         self.written += 1;
         match self.format {
             ReportFormat::Json => {
                 let mut object = Map::new();
                 let unix_ms = now.as_millisecond();
                 object.insert("unix_ms".into(), unix_ms.into());
-                object.extend(figures.into_iter().map(|one| (one.key, one.value)));
+                object.extend(figures.into_iter().map(|figure| (figure.key, figure.value)));
                 format!("{}\n", Value::Object(object))
             }
             ReportFormat::Csv => {
@@ -81,26 +81,28 @@ impl WatchLines {
                     Value::Null => String::new(),
                     other => other.to_string(),
                 };
-                let keys = figures.iter().map(|one| format!("{:?}", one.key));
+                let keys = figures.iter().map(|figure| format!("{:?}", figure.key));
                 let header: Vec<String> = std::iter::once("\"unix_ms\"".to_owned())
                     .chain(keys)
                     .collect();
-                let cells = figures.iter().map(|one| cell(&one.value));
+                let cells = figures.iter().map(|figure| cell(&figure.value));
                 let cells: Vec<String> = std::iter::once(unix_ms).chain(cells).collect();
-                let header = if at == 0 {
+                let header = if line_index == 0 {
                     header.join(",") + "\n"
                 } else {
                     String::new()
                 };
                 format!("{header}{}\n", cells.join(","))
             }
-            _ => format_text(&figures, now, at),
+            _ => format_text(&figures, now, line_index),
         }
     }
 
     fn watch_figures(&self, line: &WatchLine) -> Vec<WatchFigure> {
         let mut figures = Vec::new();
-        for (at, (name, (per_s, workers))) in self.snippets.iter().zip(&line.snippets).enumerate() {
+        for (index, (name, (per_s, workers))) in
+            self.snippets.iter().zip(&line.snippets).enumerate()
+        {
             let alone = self.snippets.len() == 1;
             let header = if alone {
                 "rate".to_owned()
@@ -108,10 +110,10 @@ impl WatchLines {
                 shorten_snippet(name)
             };
             figures.push(WatchFigure {
-                key: format!("code{at}_per_s"),
+                key: format!("code{index}_per_s"),
                 header,
                 value: json!(per_s),
-                words: format_quantity(*per_s, "1/s", Uncertainty::Unknown),
+                formatted: format_quantity(*per_s, "1/s", Uncertainty::Unknown),
             });
             if alone {
                 let time_ns = f64::from(*workers) / per_s * 1e9;
@@ -119,7 +121,7 @@ impl WatchLines {
                     key: "time_ns".into(),
                     header: "time".into(),
                     value: json!(time_ns),
-                    words: format_quantity(time_ns, "ns", Uncertainty::Unknown),
+                    formatted: format_quantity(time_ns, "ns", Uncertainty::Unknown),
                 });
             }
         }
@@ -159,7 +161,7 @@ fn gauge_figure(name: &str, unit: &str, line: &WatchLine) -> WatchFigure {
     let text = line.gauges.get(name);
     let number = text.and_then(|text| text.parse::<f64>().ok());
     let (key, header) = (name.to_owned(), name.replace('_', " "));
-    let words = match (number, unit) {
+    let formatted = match (number, unit) {
         (None, _) => text.cloned().unwrap_or_default(),
         (Some(value), "count" | "") => {
             FigureScale::fit_scale("", &[value], None).format_full(value, 0)
@@ -172,20 +174,21 @@ fn gauge_figure(name: &str, unit: &str, line: &WatchLine) -> WatchFigure {
         key,
         header,
         value: json!(number),
-        words,
+        formatted,
     }
 }
 
 fn machine_figures(snapshot: &ActivitySnapshot) -> Vec<WatchFigure> {
     let figure =
-        |key: &str, header: &str, value: Option<f64>, words: fn(f64) -> String| WatchFigure {
+        |key: &str, header: &str, value: Option<f64>, format: fn(f64) -> String| WatchFigure {
             key: key.to_owned(),
             header: header.to_owned(),
             value: json!(value),
-            words: value.map(words).unwrap_or_default(),
+            formatted: value.map(format).unwrap_or_default(),
         };
     let bytes = snapshot.rss_bytes.map(|bytes| bytes as f64);
-    let plain = |value: f64| FigureScale::fit_scale("", &[value], None).format_full(value, 0);
+    let format_count =
+        |value: f64| FigureScale::fit_scale("", &[value], None).format_full(value, 0);
     vec![
         figure("cpus", "cpus", snapshot.cpus, |cpus| format!("{cpus:.2}")),
         figure("rss_bytes", "rss", bytes, |bytes| {
@@ -195,32 +198,32 @@ fn machine_figures(snapshot: &ActivitySnapshot) -> Vec<WatchFigure> {
             "voluntary_switches_per_s",
             "waits/s",
             snapshot.voluntary_per_s,
-            plain,
+            format_count,
         ),
         figure(
             "involuntary_switches_per_s",
             "forced/s",
             snapshot.involuntary_per_s,
-            plain,
+            format_count,
         ),
         figure("steal", "steal", snapshot.steal, format_share),
         figure("cpu_pressure", "pressure", snapshot.pressure, format_share),
     ]
 }
 
-fn format_text(figures: &[WatchFigure], now: Timestamp, at: usize) -> String {
-    let width = |one: &WatchFigure| MIN_COLUMN_WIDTH.max(one.header.chars().count());
+fn format_text(figures: &[WatchFigure], now: Timestamp, line_index: usize) -> String {
+    let width = |figure: &WatchFigure| MIN_COLUMN_WIDTH.max(figure.header.chars().count());
     let mut text = String::new();
-    if at.is_multiple_of(LINES_PER_HEADER) {
+    if line_index.is_multiple_of(LINES_PER_HEADER) {
         let headers = figures
             .iter()
-            .map(|one| format!("{:>1$}", one.header, width(one)));
+            .map(|figure| format!("{:>1$}", figure.header, width(figure)));
         text = format!("time      {}\n", headers.collect::<Vec<_>>().join("  "));
     }
     let time = now.strftime("%H:%M:%S");
     let cells = figures
         .iter()
-        .map(|one| format!("{:>1$}", one.words, width(one)));
+        .map(|figure| format!("{:>1$}", figure.formatted, width(figure)));
     text + &format!("{time}  {}\n", cells.collect::<Vec<_>>().join("  "))
 }
 

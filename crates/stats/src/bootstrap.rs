@@ -167,10 +167,11 @@ fn replicate_log_ratios(
 fn group_by_block(observations: &[BlockObservation]) -> Vec<Vec<BlockObservation>> {
     let mut in_order = observations.to_vec();
     in_order.sort_by_key(|observation| observation.block);
-    let both = |block: &&[BlockObservation]| block.iter().any(|o| o.side != block[0].side);
+    let has_both_sides =
+        |block: &&[BlockObservation]| block.iter().any(|o| o.side != block[0].side);
     in_order
         .chunk_by(|a, b| a.block == b.block)
-        .filter(both)
+        .filter(has_both_sides)
         .map(<[_]>::to_vec)
         .collect()
 }

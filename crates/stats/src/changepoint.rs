@@ -1,20 +1,20 @@
 //! Change points of a series, in level or spread: the best segmentation.
 //!
 //! Dynamic programming with pruning (PELT: Killick, Fearnhead and Eckley, JASA 107, 2012).
-//! Independent of what the values are and which changes matter. Start at [`find_segments`].
+//! Knows nothing about what the values are and which changes matter. Start at [`find_segments`].
 
 use std::f64::consts::TAU;
 use std::ops::Range;
 
 /// Replaces a variance of zero, which has no logarithm (as in R's package changepoint).
-const LEAST_VARIANCE: f64 = 1e-11;
+const MIN_VARIANCE: f64 = 1e-11;
 
 /// Allowance for rounding in a bound on costs, which are differences of large sums. It is far
 /// smaller than any sensible penalty.
 const SLACK: f64 = 1e-6;
 
-/// Candidates in a group. Thanks to the bound common to all groups, a step examines about this many
-/// candidates.
+/// Number of candidates in a group. Thanks to the bound common to all groups, a step examines about
+/// this many candidates.
 const GROUP: usize = 64;
 
 /// Returns the segments, in order, that minimize the sum of `cost + penalty` over all segments,
@@ -129,7 +129,7 @@ impl SplitSearch {
         let sum = self.sums[end] - self.sums[begin];
         let variance = (self.squares[end] - self.squares[begin] - sum * sum / count) / count;
         let variance = if variance <= 0.0 {
-            LEAST_VARIANCE
+            MIN_VARIANCE
         } else {
             variance
         };
@@ -141,33 +141,33 @@ impl SplitSearch {
         self.best[begin] + self.segment_cost(begin, end) + self.penalty
     }
 
-    /// Allows segments to start at `place` from now on.
-    fn admit_candidate(&mut self, place: usize) {
-        self.young.push(place);
+    /// Allows segments to start at `index` from now on.
+    fn admit_candidate(&mut self, index: usize) {
+        self.young.push(index);
         // Without the cost up to here there is no bound.
-        if place - self.end_of_all < self.group_size || !self.best[place].is_finite() {
+        if index - self.end_of_all < self.group_size || !self.best[index].is_finite() {
             return;
         }
         // Nearly optimal candidates stay in `young`: a group that contains one could never be
         // skipped.
-        let through = |begin: usize| self.best[begin] + self.segment_cost(begin, place);
-        let near = self.best[place] - self.penalty / 2.0;
+        let cost_through_here = |begin: usize| self.best[begin] + self.segment_cost(begin, index);
+        let near_best = self.best[index] - self.penalty / 2.0;
         let (young, candidates): (Vec<usize>, Vec<usize>) = self
             .young
             .iter()
-            .partition(|begin| **begin == place || through(**begin) <= near);
-        let bound = candidates.iter().map(|begin| through(*begin));
+            .partition(|begin| **begin == index || cost_through_here(**begin) <= near_best);
+        let bound = candidates.iter().map(|begin| cost_through_here(*begin));
         let group = TiedGroup {
             bound: bound.fold(f64::INFINITY, f64::min),
-            end: place,
+            end: index,
             candidates,
         };
         let mut groups = std::mem::take(&mut self.groups);
         groups.push(group);
-        groups.retain(|group| self.lower_bound(group, place) <= self.best[place]);
-        let bounds = groups.iter().map(|group| self.lower_bound(group, place));
+        groups.retain(|group| self.lower_bound(group, index) <= self.best[index]);
+        let bounds = groups.iter().map(|group| self.lower_bound(group, index));
         self.bound_of_all = bounds.fold(f64::INFINITY, f64::min);
-        self.end_of_all = place;
+        self.end_of_all = index;
         (self.groups, self.young) = (groups, young);
     }
 
@@ -181,41 +181,41 @@ impl SplitSearch {
     fn extend_to(&mut self, end: usize) {
         // The start of the last segment seldom changes, so this is near the minimum cost.
         let begin = self.last_change[end - 1];
-        let mut least = (self.cost_through(begin, end), begin);
+        let mut best = (self.cost_through(begin, end), begin);
         let bound = self.bound_of_all + self.segment_cost(self.end_of_all, end) - SLACK;
-        if bound + self.penalty <= least.0 {
+        if bound + self.penalty <= best.0 {
             let mut groups = std::mem::take(&mut self.groups);
             for group in &mut groups {
-                if self.lower_bound(group, end) + self.penalty <= least.0 {
-                    self.thin_out(&mut group.candidates, end, &mut least);
+                if self.lower_bound(group, end) + self.penalty <= best.0 {
+                    self.thin_out(&mut group.candidates, end, &mut best);
                 }
             }
             groups.retain(|group| !group.candidates.is_empty());
             self.groups = groups;
         }
         let mut young = std::mem::take(&mut self.young);
-        self.thin_out(&mut young, end, &mut least);
+        self.thin_out(&mut young, end, &mut best);
         self.young = young;
-        (self.best[end], self.last_change[end]) = least;
+        (self.best[end], self.last_change[end]) = best;
     }
 
-    /// Updates `least` (the minimum cost of `0..end` and the first index that attains it) from
+    /// Updates `best` (the minimum cost of `0..end` and the first index that attains it) from
     /// these candidates, and drops candidates that can no longer become optimal.
-    fn thin_out(&self, candidates: &mut Vec<usize>, end: usize, least: &mut (f64, usize)) {
+    fn thin_out(&self, candidates: &mut Vec<usize>, end: usize, best: &mut (f64, usize)) {
         let costs: Vec<f64> = candidates
             .iter()
-            .map(|place| self.cost_through(*place, end))
+            .map(|index| self.cost_through(*index, end))
             .collect();
-        for (cost, place) in costs.iter().zip(&*candidates) {
-            if (*cost, *place) < *least {
-                *least = (*cost, *place);
+        for (cost, index) in costs.iter().zip(&*candidates) {
+            if (*cost, *index) < *best {
+                *best = (*cost, *index);
             }
         }
         let mut remaining = costs.iter();
         candidates.retain(|_| {
             remaining
                 .next()
-                .is_some_and(|cost| *cost <= least.0 + self.penalty)
+                .is_some_and(|cost| *cost <= best.0 + self.penalty)
         });
     }
 }

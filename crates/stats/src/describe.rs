@@ -1,8 +1,8 @@
 //! Descriptive statistics of one group of values: center, spread, shape and outliers.
 //!
-//! Fixes which textbook definition each name means; does not compare groups. Functions return NaN
-//! where a quantity is undefined (R's NA), so that a table can show the gap. Values must not be NaN
-//! themselves. Start at [`mean`] and [`quantile`].
+//! Settles which textbook definition each name refers to; does not compare groups. Functions return
+//! NaN where a quantity is undefined (R's NA), so that a table can show the gap. Values must not be
+//! NaN themselves. Start at [`mean`] and [`quantile`].
 
 // Moments: sums of powers about the mean, in a numerically stable way.
 
@@ -41,9 +41,9 @@ pub fn coefficient_of_variation(values: &[f64]) -> f64 {
 /// `scipy.stats.skew`); NaN for constant or empty values.
 pub fn skewness(values: &[f64]) -> f64 {
     let n = values.len() as f64;
-    let centre = mean(values);
-    let m2 = central_sum(values, centre, 2) / n;
-    let m3 = central_sum(values, centre, 3) / n;
+    let center = mean(values);
+    let m2 = central_sum(values, center, 2) / n;
+    let m3 = central_sum(values, center, 3) / n;
     m3 / m2.powf(1.5)
 }
 
@@ -52,28 +52,28 @@ pub fn skewness(values: &[f64]) -> f64 {
 /// For values taken under two treatments, subtract each treatment's mean first: the question is
 /// whether the noise depends on its past.
 pub fn lag1_autocorrelation(values: &[f64]) -> f64 {
-    let centre = mean(values);
+    let center = mean(values);
     let products: f64 = values
         .windows(2)
-        .map(|w| (w[0] - centre) * (w[1] - centre))
+        .map(|w| (w[0] - center) * (w[1] - center))
         .sum();
-    products / central_sum(values, centre, 2)
+    products / central_sum(values, center, 2)
 }
 
-fn central_sum(values: &[f64], centre: f64, power: i32) -> f64 {
+fn central_sum(values: &[f64], center: f64, power: i32) -> f64 {
     values
         .iter()
-        .map(|value| (value - centre).powi(power))
+        .map(|value| (value - center).powi(power))
         .sum()
 }
 
 // Order statistics: quantiles, and deviations from the median.
 
 /// Makes the median absolute deviation of a normal distribution equal its standard deviation:
-/// 1 / qnorm(3/4), rounded as everywhere in the literature and in R's `mad`.
+/// 1 / qnorm(3/4), rounded as is customary in the literature and in R's `mad`.
 pub const NORMAL_CONSISTENCY: f64 = 1.4826;
 
-/// Values farther from the median than this many (consistent) deviations are outliers. Deliberately
+/// Values farther from the median than this many scaled deviations are outliers. Deliberately
 /// wide: skewed timings must not be flagged by the dozen.
 const OUTLIER_DEVIATIONS: f64 = 5.0;
 
@@ -110,8 +110,8 @@ pub fn median(values: &[f64]) -> f64 {
 ///
 /// Multiply by [`NORMAL_CONSISTENCY`] to compare it with a standard deviation.
 pub fn mad(values: &[f64]) -> f64 {
-    let centre = median(values);
-    let deviations: Vec<f64> = values.iter().map(|value| (value - centre).abs()).collect();
+    let center = median(values);
+    let deviations: Vec<f64> = values.iter().map(|value| (value - center).abs()).collect();
     median(&deviations)
 }
 
@@ -120,13 +120,13 @@ pub fn mad(values: &[f64]) -> f64 {
 /// Meant for marking, never for dropping. If more than half of the values are equal, the MAD is 0
 /// and every other value is an outlier.
 pub fn outliers(values: &[f64]) -> Vec<usize> {
-    let centre = median(values);
+    let center = median(values);
     let limit = OUTLIER_DEVIATIONS * NORMAL_CONSISTENCY * mad(values);
-    let far = |&(_, value): &(usize, &f64)| (value - centre).abs() > limit;
+    let is_far = |&(_, value): &(usize, &f64)| (value - center).abs() > limit;
     values
         .iter()
         .enumerate()
-        .filter(far)
+        .filter(is_far)
         .map(|(index, _)| index)
         .collect()
 }

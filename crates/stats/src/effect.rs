@@ -62,11 +62,11 @@ pub fn eta_squared(strata: &[Vec<Vec<f64>>]) -> Option<f64> {
     let (mut between, mut total) = (0.0, 0.0);
     for groups in strata {
         let pooled = groups.concat();
-        let centre = mean(&pooled);
-        let squared = |value: f64| (value - centre).powi(2);
+        let center = mean(&pooled);
+        let squared = |value: f64| (value - center).powi(2);
         total += pooled.iter().map(|&value| squared(value)).sum::<f64>();
-        let filled = groups.iter().filter(|group| !group.is_empty());
-        between += filled
+        let nonempty = groups.iter().filter(|group| !group.is_empty());
+        between += nonempty
             .map(|group| group.len() as f64 * squared(mean(group)))
             .sum::<f64>();
     }

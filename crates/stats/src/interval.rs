@@ -54,11 +54,11 @@ pub fn mean_t(values: &[f64], confidence: f64) -> Option<Interval> {
     }
     let n = values.len() as f64;
     let t = student_t::upper_quantile(0.5 * (1.0 - confidence), n - 1.0);
-    let half = t * standard_deviation(values) / n.sqrt();
-    let centre = mean(values);
+    let half_width = t * standard_deviation(values) / n.sqrt();
+    let center = mean(values);
     Some(Interval {
-        low: centre - half,
-        high: centre + half,
+        low: center - half_width,
+        high: center + half_width,
     })
 }
 
@@ -69,10 +69,10 @@ pub fn values_to_halve(count: usize, confidence: f64) -> usize {
         let t = student_t::upper_quantile(0.5 * (1.0 - confidence), count.max(2) as f64 - 1.0);
         t / (count.max(2) as f64).sqrt()
     };
-    let wanted = 0.5 * width(count);
+    let max_width = 0.5 * width(count);
     // Student's factor falls with the count, so that four times as many are always enough.
     (count..4 * count.max(2))
-        .find(|&more| width(more) <= wanted)
+        .find(|&larger_count| width(larger_count) <= max_width)
         .unwrap_or(4 * count.max(2))
 }
 
@@ -109,11 +109,11 @@ fn values_to_cut(n: usize, tail: f64) -> Option<usize> {
     } else {
         2.0 * lower
     };
-    let mut cumulated = 0.0;
+    let mut cumulative = 0.0;
     let mut cut = None;
     for (k, weight) in weights.iter().enumerate() {
-        cumulated += weight / total;
-        if cumulated > tail {
+        cumulative += weight / total;
+        if cumulative > tail {
             break;
         }
         cut = Some(k);

@@ -1,7 +1,7 @@
 //! Variance components: scatter between groups of values, and within them.
 //!
 //! Separates two levels of chance (random-effects analysis of variance), and computes how many
-//! values a group should have. Independent of what the groups are. Start at
+//! values a group should have. Start at
 //! [`variance_components`].
 
 use crate::Interval;
@@ -11,7 +11,7 @@ use crate::distribution::mean_squares::{chi_squared_upper_quantile, f_upper_quan
 /// Values further from their group's median than this many standard deviations (by the median
 /// absolute deviation within all groups) are moved to that distance, so that one disturbed run does
 /// not pass for the scatter of all.
-const FARTHEST: f64 = 4.0;
+const MAX_DEVIATIONS: f64 = 4.0;
 
 /// Standard deviations at two levels.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,17 +40,20 @@ pub fn variance_components(
 ) -> Option<VarianceComponents> {
     let (mut groups, mut between_df, mut within_df) = (0, 0, 0);
     let (mut between_squares, mut within_squares, mut size) = (0.0, 0.0, 0.0);
-    let farthest = FARTHEST * robust_scale(families);
+    let max_distance = MAX_DEVIATIONS * robust_scale(families);
     for family in families {
         let family: Vec<Vec<f64>> = (family.iter().filter(|group| !group.is_empty()))
-            .map(|group| clamp_outliers(group, farthest))
+            .map(|group| clamp_outliers(group, max_distance))
             .collect();
         let count = family.iter().map(Vec::len).sum::<usize>() as f64;
-        let centre = family.iter().flatten().sum::<f64>() / count;
+        let center = family.iter().flatten().sum::<f64>() / count;
         for group in &family {
-            let (own, n) = (mean(group), group.len() as f64);
-            between_squares += n * (own - centre).powi(2);
-            within_squares += group.iter().map(|value| (value - own).powi(2)).sum::<f64>();
+            let (group_mean, n) = (mean(group), group.len() as f64);
+            between_squares += n * (group_mean - center).powi(2);
+            within_squares += group
+                .iter()
+                .map(|value| (value - group_mean).powi(2))
+                .sum::<f64>();
             size -= n * n / count;
         }
         size += if family.is_empty() { 0.0 } else { count };
@@ -95,25 +98,25 @@ impl VarianceComponents {
 
 /// The standard deviation within groups, by the median absolute deviation.
 fn robust_scale(families: &[Vec<Vec<f64>>]) -> f64 {
-    let of_group = |group: &Vec<f64>| {
-        let centre = median(group);
+    let deviations_in = |group: &Vec<f64>| {
+        let center = median(group);
         group
             .iter()
-            .map(|value| (value - centre).abs())
+            .map(|value| (value - center).abs())
             .collect::<Vec<f64>>()
     };
-    let deviations: Vec<f64> = families.iter().flatten().flat_map(of_group).collect();
+    let deviations: Vec<f64> = families.iter().flatten().flat_map(deviations_in).collect();
     NORMAL_CONSISTENCY * median(&deviations)
 }
 
-fn clamp_outliers(group: &[f64], farthest: f64) -> Vec<f64> {
-    let centre = median(group);
+fn clamp_outliers(group: &[f64], max_distance: f64) -> Vec<f64> {
+    let center = median(group);
     let values = group.iter().copied();
-    match farthest {
+    match max_distance {
         // Most values are equal, which tells nothing about how far the others may lie.
         0.0 => values.collect(),
-        far => values
-            .map(|value| value.clamp(centre - far, centre + far))
+        distance => values
+            .map(|value| value.clamp(center - distance, center + distance))
             .collect(),
     }
 }

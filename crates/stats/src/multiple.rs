@@ -1,6 +1,6 @@
 //! Corrections for many comparisons at once.
 //!
-//! Computes adjusted p-values; independent of which comparisons form a family. NaN stands for a
+//! Computes adjusted p-values; callers decide which comparisons form a family. NaN stands for a
 //! comparison that could not be made: it stays NaN and does not count (as in R's `p.adjust`). Start
 //! at [`benjamini_hochberg`].
 
@@ -11,8 +11,8 @@ pub fn adjust_holm(p_values: &[f64]) -> Vec<f64> {
     let order = ascending_indices(p_values);
     let mut adjusted = p_values.to_vec();
     let mut largest = 0.0f64;
-    for (place, &index) in order.iter().enumerate() {
-        let remaining = (order.len() - place) as f64;
+    for (rank, &index) in order.iter().enumerate() {
+        let remaining = (order.len() - rank) as f64;
         largest = largest.max((remaining * p_values[index]).min(1.0));
         adjusted[index] = largest;
     }
@@ -29,8 +29,8 @@ pub fn benjamini_hochberg(p_values: &[f64]) -> Vec<f64> {
     let order = ascending_indices(p_values);
     let mut adjusted = p_values.to_vec();
     let mut smallest = 1.0f64;
-    for (place, &index) in order.iter().enumerate().rev() {
-        let share = order.len() as f64 / (place + 1) as f64;
+    for (rank, &index) in order.iter().enumerate().rev() {
+        let share = order.len() as f64 / (rank + 1) as f64;
         smallest = smallest.min(share * p_values[index]);
         adjusted[index] = smallest;
     }

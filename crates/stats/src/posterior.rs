@@ -90,11 +90,11 @@ impl RevisionPosterior {
     /// The revision to measure next: the buildable one that splits the probability most evenly.
     /// `None` when none is left between the ends.
     pub fn next_revision(&self, can_build: impl Fn(usize) -> bool) -> Option<usize> {
-        let mut cumulated = 0.0;
-        let between = self.probability.split_last()?.1.iter().enumerate();
-        let distances = between.map(|(revision, probability)| {
-            cumulated += probability;
-            (revision, f64::abs(cumulated - 0.5))
+        let mut cumulative = 0.0;
+        let candidates = self.probability.split_last()?.1.iter().enumerate();
+        let distances = candidates.map(|(revision, probability)| {
+            cumulative += probability;
+            (revision, f64::abs(cumulative - 0.5))
         });
         let buildable = distances.filter(|&(revision, _)| can_build(revision));
         buildable

@@ -3,7 +3,7 @@
 //! Decides which rate to try next and what the answer is: doubles the rate until one is missed,
 //! then bisects between the highest kept and the lowest missed one. Near the limit a rate may be
 //! kept by chance, so the rates that bound the answer are repeated until two trials agree.
-//! Independent of how requests are sent. Start at [`next_rate`].
+//! Knows nothing about how requests are sent. Start at [`next_rate`].
 
 /// A trial of a rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -62,12 +62,15 @@ pub fn next_rate(trials: &[RateTrial], rules: &RateSearchRules) -> NextRate {
     let rates = rate_verdicts(trials);
     let missed = rates
         .iter()
-        .position(|(_, how)| *how == ProbeVerdict::Missed);
+        .position(|(_, verdict)| *verdict == ProbeVerdict::Missed);
     let below = &rates[..missed.unwrap_or(rates.len())];
-    if let Some((rate, _)) = below.iter().find(|(_, how)| *how == ProbeVerdict::Unclear) {
+    if let Some((rate, _)) = below
+        .iter()
+        .find(|(_, verdict)| *verdict == ProbeVerdict::Unclear)
+    {
         return NextRate::Try(*rate);
     }
-    let (kept, missed) = (below.last(), missed.map(|at| rates[at].0));
+    let (kept, missed) = (below.last(), missed.map(|index| rates[index].0));
     match (kept, missed) {
         (None, None) => NextRate::Try(rules.first),
         (Some((kept, _)), None) if *kept < rules.limit => {
@@ -75,10 +78,10 @@ pub fn next_rate(trials: &[RateTrial], rules: &RateSearchRules) -> NextRate {
         }
         (None, Some(missed)) if missed > rules.first / 16.0 => NextRate::Try(missed / 2.0),
         (None, Some(_)) => NextRate::Stop,
-        (Some((kept, how)), missed) => {
+        (Some((kept, verdict)), missed) => {
             let is_wide = missed.is_some_and(|missed| missed / kept > 1.0 + rules.resolution);
             let middle = round_rate((kept * missed.unwrap_or(*kept)).sqrt());
-            match how {
+            match verdict {
                 _ if is_wide && *kept < middle && missed.is_some_and(|missed| middle < missed) => {
                     NextRate::Try(middle)
                 }
@@ -94,13 +97,14 @@ pub fn search_answer(trials: &[RateTrial]) -> RateSearchAnswer {
     let rates = rate_verdicts(trials);
     let missed = rates
         .iter()
-        .position(|(_, how)| *how == ProbeVerdict::Missed);
+        .position(|(_, verdict)| *verdict == ProbeVerdict::Missed);
     let below = &rates[..missed.unwrap_or(rates.len())];
-    let is_kept = |how: ProbeVerdict| matches!(how, ProbeVerdict::Kept | ProbeVerdict::Provisional);
-    let kept = below.iter().rev().find(|(_, how)| is_kept(*how));
+    let is_kept =
+        |verdict: ProbeVerdict| matches!(verdict, ProbeVerdict::Kept | ProbeVerdict::Provisional);
+    let kept = below.iter().rev().find(|(_, verdict)| is_kept(*verdict));
     RateSearchAnswer {
         kept: kept.map(|(rate, _)| *rate),
-        missed: missed.map(|at| rates[at].0),
+        missed: missed.map(|index| rates[index].0),
     }
 }
 
@@ -109,19 +113,19 @@ fn rate_verdicts(trials: &[RateTrial]) -> Vec<(f64, ProbeVerdict)> {
     let mut rates: Vec<f64> = trials.iter().map(|trial| trial.rate).collect();
     rates.sort_unstable_by(f64::total_cmp);
     rates.dedup();
-    let standing = |rate: f64| {
-        let of_rate = trials.iter().filter(|trial| trial.rate == rate);
+    let with_verdict = |rate: f64| {
+        let rate_trials = trials.iter().filter(|trial| trial.rate == rate);
         let (kept, missed): (Vec<&RateTrial>, Vec<&RateTrial>) =
-            of_rate.partition(|trial| trial.is_kept);
-        let how = match (kept.len(), missed.len()) {
+            rate_trials.partition(|trial| trial.is_kept);
+        let verdict = match (kept.len(), missed.len()) {
             (kept, missed) if missed >= 2 && missed >= kept => ProbeVerdict::Missed,
             (kept, _) if kept >= 2 => ProbeVerdict::Kept,
             (_, 0) => ProbeVerdict::Provisional,
             _ => ProbeVerdict::Unclear,
         };
-        (rate, how)
+        (rate, verdict)
     };
-    rates.into_iter().map(standing).collect()
+    rates.into_iter().map(with_verdict).collect()
 }
 
 /// Rounds to three digits, so that people can type the rate.

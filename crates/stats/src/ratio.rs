@@ -59,10 +59,10 @@ pub fn fieller_interval(
         return None;
     }
     let root = (var_b * (1.0 - g) + ratio * ratio * var_a).sqrt();
-    let reach = t / a.abs() * root;
+    let half_width = t / a.abs() * root;
     let interval = Interval {
-        low: (ratio - reach) / (1.0 - g),
-        high: (ratio + reach) / (1.0 - g),
+        low: (ratio - half_width) / (1.0 - g),
+        high: (ratio + half_width) / (1.0 - g),
     };
     Some(RatioEstimate { ratio, interval })
 }

@@ -2,10 +2,10 @@
 //!
 //! Each level of concurrency is visited several times, and each visit yields one throughput: the
 //! variation between visits, not within one, is the noise of a level. This module decides which
-//! level to visit next, when to stop, and what the answer is. It is independent of the workers and
-//! never waits: [`next_level`] and [`search_answer`] are pure functions of the visits so far, so
-//! that a stored session leads to the same decisions again. Start at [`next_level`]; [`VisitNoise`]
-//! compares two levels.
+//! level to visit next, when to stop, and what the answer is. It knows nothing about the workers
+//! and never waits: [`next_level`] and [`search_answer`] are pure functions of the visits so far,
+//! so that a stored session leads to the same decisions again. Start at [`next_level`];
+//! [`VisitNoise`] compares two levels.
 
 use crate::Interval;
 use crate::describe;
@@ -63,7 +63,7 @@ pub enum NextLevel {
 }
 
 /// Maximum ratio between the best level and its neighbors: a wider gap could hide a peak.
-const WIDEST_AT_BEST: f64 = 1.5;
+const MAX_RATIO_AT_BEST: f64 = 1.5;
 
 /// The answer is resolved to an eighth of itself, finer than throughput near a knee can usually be
 /// distinguished.
@@ -82,10 +82,10 @@ const RESOLUTION: u32 = 8;
 pub fn next_level(levels: &[ConcurrencyLevel], rules: &SaturationRules) -> NextLevel {
     let mut sorted: Vec<&ConcurrencyLevel> = levels.iter().collect();
     sorted.sort_by_key(|level| level.concurrency);
-    let is_short = |level: &&&ConcurrencyLevel| {
+    let needs_visits = |level: &&&ConcurrencyLevel| {
         !level.is_spoilt && level.throughputs.len() < rules.visits as usize
     };
-    if let Some(level) = sorted.iter().find(is_short) {
+    if let Some(level) = sorted.iter().find(needs_visits) {
         return NextLevel::Visit(level.concurrency);
     }
     let noise = VisitNoise::between_visits(sorted.iter().copied());
@@ -95,14 +95,14 @@ pub fn next_level(levels: &[ConcurrencyLevel], rules: &SaturationRules) -> NextL
     let standings = level_states(levels);
     let Some(best) = standings
         .iter()
-        .position(|one| one.status == LevelStatus::Best)
+        .position(|standing| standing.status == LevelStatus::Best)
     else {
         return NextLevel::Stop;
     };
-    let found = beside_best(&standings, best, rules)
+    let next = level_beside_best(&standings, best, rules)
         .or_else(|| unclear_level(&standings, best, rules))
-        .or_else(|| below_knee(&standings, rules));
-    found.map_or(NextLevel::Stop, NextLevel::Visit)
+        .or_else(|| level_below_knee(&standings, rules));
+    next.map_or(NextLevel::Stop, NextLevel::Visit)
 }
 
 /// Returns the next level of the upward search, unless it has ended.
@@ -111,43 +111,49 @@ fn next_higher_level(
     noise: &VisitNoise,
     rules: &SaturationRules,
 ) -> Option<u32> {
-    let mut at = rules.first.min(rules.limit);
+    let mut concurrency = rules.first.min(rules.limit);
     let mut best: Option<&ConcurrencyLevel> = None;
-    let mut idle = 0;
+    let mut levels_without_growth = 0;
     loop {
-        let Some(level) = sorted.iter().find(|level| level.concurrency == at) else {
-            return Some(at);
+        let Some(level) = sorted.iter().find(|level| level.concurrency == concurrency) else {
+            return Some(concurrency);
         };
         if level.is_spoilt {
             return None;
         }
         let grew = best.is_none_or(|best| noise.level_change(best, level).is_growth());
-        idle = if grew { 0 } else { idle + 1 };
-        if idle >= rules.patience || at >= rules.limit {
+        levels_without_growth = if grew { 0 } else { levels_without_growth + 1 };
+        if levels_without_growth >= rules.patience || concurrency >= rules.limit {
             return None;
         }
         if best.is_none_or(|best| mean_throughput(level) > mean_throughput(best)) {
             best = Some(level);
         }
         let following = match rules.step {
-            Some(step) => at.saturating_add(step) / step * step,
-            None => at.saturating_mul(2),
+            Some(step) => concurrency.saturating_add(step) / step * step,
+            None => concurrency.saturating_mul(2),
         };
-        at = following.min(rules.limit);
+        concurrency = following.min(rules.limit);
     }
 }
 
 /// Returns the middle between the best level and a distant neighbor.
-fn beside_best(standings: &[LevelState], best: usize, rules: &SaturationRules) -> Option<u32> {
-    let at = standings[best].concurrency;
-    let above = standings.get(best + 1).map(|one| (at, one.concurrency));
+fn level_beside_best(
+    standings: &[LevelState],
+    best: usize,
+    rules: &SaturationRules,
+) -> Option<u32> {
+    let concurrency = standings[best].concurrency;
+    let above = standings
+        .get(best + 1)
+        .map(|standing| (concurrency, standing.concurrency));
     let below = best
         .checked_sub(1)
-        .map(|below| (standings[below].concurrency, at));
-    let wide = |(low, high): &(u32, u32)| f64::from(*high) > WIDEST_AT_BEST * f64::from(*low);
+        .map(|below| (standings[below].concurrency, concurrency));
+    let is_wide = |(low, high): &(u32, u32)| f64::from(*high) > MAX_RATIO_AT_BEST * f64::from(*low);
     let sides = above.into_iter().chain(below);
     sides
-        .filter(wide)
+        .filter(is_wide)
         .find_map(|(low, high)| middle_level(low, high, rules))
 }
 
@@ -158,20 +164,21 @@ fn middle_level(low: u32, high: u32, rules: &SaturationRules) -> Option<u32> {
     (low < middle && middle < high).then_some(middle)
 }
 
-/// Of the lowest level that may be as good as the best, and the best, returns the one with fewer visits.
+/// Compares the lowest level that may be as good as the best with the best itself; returns the one
+/// with fewer visits.
 fn unclear_level(standings: &[LevelState], best: usize, rules: &SaturationRules) -> Option<u32> {
     let level = standings[..best]
         .iter()
-        .find(|one| one.status != LevelStatus::Lower)?;
+        .find(|standing| standing.status != LevelStatus::Lower)?;
     let pair = [level, &standings[best]];
-    let fewest = pair.iter().min_by_key(|one| one.visits)?;
-    let may_go_on =
+    let fewest = pair.iter().min_by_key(|standing| standing.visits)?;
+    let may_decide =
         level.status == LevelStatus::Unclear && fewest.visits < rules.most_visits as usize;
-    may_go_on.then_some(fewest.concurrency)
+    may_decide.then_some(fewest.concurrency)
 }
 
 /// Returns the middle of the gap below the lowest level that is as good as the best.
-fn below_knee(standings: &[LevelState], rules: &SaturationRules) -> Option<u32> {
+fn level_below_knee(standings: &[LevelState], rules: &SaturationRules) -> Option<u32> {
     let knee = find_knee(standings)?;
     let high = standings[knee].concurrency;
     let low = standings[knee.checked_sub(1)?].concurrency;
@@ -246,7 +253,7 @@ pub fn search_answer(levels: &[ConcurrencyLevel]) -> Option<SaturationAnswer> {
     let standings = level_states(levels);
     let best = standings
         .iter()
-        .position(|one| one.status == LevelStatus::Best)?;
+        .position(|standing| standing.status == LevelStatus::Best)?;
     let knee = find_knee(&standings)?;
     Some(SaturationAnswer {
         is_open: knee + 1 == standings.len(),
@@ -261,29 +268,30 @@ pub fn search_answer(levels: &[ConcurrencyLevel]) -> Option<SaturationAnswer> {
 fn find_knee(standings: &[LevelState]) -> Option<usize> {
     standings
         .iter()
-        .position(|one| one.status != LevelStatus::Lower)
+        .position(|standing| standing.status != LevelStatus::Lower)
 }
 
 /// Returns the states of all levels in ascending order, without failed and unvisited ones.
 fn level_states(levels: &[ConcurrencyLevel]) -> Vec<LevelState> {
     let noise = VisitNoise::between_visits(levels.iter());
-    let counts = |level: &&ConcurrencyLevel| !level.is_spoilt && !level.throughputs.is_empty();
-    let mut sorted: Vec<&ConcurrencyLevel> = levels.iter().filter(counts).collect();
+    let is_valid = |level: &&ConcurrencyLevel| !level.is_spoilt && !level.throughputs.is_empty();
+    let mut sorted: Vec<&ConcurrencyLevel> = levels.iter().filter(is_valid).collect();
     sorted.sort_by_key(|level| level.concurrency);
-    let higher = |one: &&ConcurrencyLevel, other: &&ConcurrencyLevel| {
+    let by_throughput = |one: &&ConcurrencyLevel, other: &&ConcurrencyLevel| {
         mean_throughput(one).total_cmp(&mean_throughput(other))
     };
-    let Some(best) = sorted.iter().copied().max_by(higher) else {
+    let Some(best) = sorted.iter().copied().max_by(by_throughput) else {
         return Vec::new();
     };
-    let standing = |(at, level): (usize, &&ConcurrencyLevel)| {
-        let before = sorted[..at].iter().copied().max_by(higher);
+    let standing = |(index, level): (usize, &&ConcurrencyLevel)| {
+        let best_before = sorted[..index].iter().copied().max_by(by_throughput);
         LevelState {
             concurrency: level.concurrency,
             visits: level.throughputs.len(),
             throughput: mean_throughput(level),
             interval: throughput_interval(level, &noise),
-            change: before.map(|before| noise.change_at(before, level, REPORTED_CONFIDENCE)),
+            change: best_before
+                .map(|best_before| noise.change_at(best_before, level, REPORTED_CONFIDENCE)),
             status: level_status(level, best, &noise),
         }
     };
@@ -291,11 +299,11 @@ fn level_states(levels: &[ConcurrencyLevel]) -> Vec<LevelState> {
 }
 
 fn throughput_interval(level: &ConcurrencyLevel, noise: &VisitNoise) -> Option<Interval> {
-    let half = noise.half_width(level.throughputs.len(), REPORTED_CONFIDENCE)?;
+    let half_width = noise.half_width(level.throughputs.len(), REPORTED_CONFIDENCE)?;
     let mean = mean_throughput(level);
     Some(Interval {
-        low: mean * (1.0 - half),
-        high: mean * (1.0 + half),
+        low: mean * (1.0 - half_width),
+        high: mean * (1.0 + half_width),
     })
 }
 
@@ -361,11 +369,11 @@ impl VisitNoise {
     pub fn between_visits<'a>(levels: impl Iterator<Item = &'a ConcurrencyLevel>) -> VisitNoise {
         let (mut squares, mut df) = (0.0, 0);
         for level in levels {
-            let centre = mean_throughput(level);
-            if level.throughputs.len() < 2 || level.is_spoilt || centre <= 0.0 {
+            let mean = mean_throughput(level);
+            if level.throughputs.len() < 2 || level.is_spoilt || mean <= 0.0 {
                 continue;
             }
-            let square = |value: &f64| (value / centre - 1.0).powi(2);
+            let square = |value: &f64| (value / mean - 1.0).powi(2);
             squares += level.throughputs.iter().map(square).sum::<f64>();
             df += level.throughputs.len() - 1;
         }
@@ -378,37 +386,37 @@ impl VisitNoise {
         }
     }
 
-    /// Half of the width of the interval of the mean of `visits` visits, as a share of the mean.
-    /// `None` where nothing is known of the spread.
+    /// Half the width of the interval of the mean of `visits` visits, as a share of the mean;
+    /// `None` if nothing is known about the spread.
     pub fn half_width(&self, visits: usize, confidence: f64) -> Option<f64> {
         self.interval_half_width(1.0 / visits as f64, confidence)
     }
 
-    fn interval_half_width(&self, of_variance: f64, confidence: f64) -> Option<f64> {
+    fn interval_half_width(&self, variance_factor: f64, confidence: f64) -> Option<f64> {
         let tail = 0.5 * (1.0 - confidence);
-        (self.df > 0 && of_variance.is_finite()).then(|| {
-            student_t::upper_quantile(tail, self.df as f64) * self.spread * of_variance.sqrt()
+        (self.df > 0 && variance_factor.is_finite()).then(|| {
+            student_t::upper_quantile(tail, self.df as f64) * self.spread * variance_factor.sqrt()
         })
     }
 
-    /// From one level to another, with an interval at `confidence` in logarithms. It has no width where
-    /// nothing is known of the spread.
+    /// The change from one level to another, with an interval at `confidence` in logarithms, which
+    /// has no width if nothing is known about the spread.
     pub fn change_at(
         &self,
         from: &ConcurrencyLevel,
         to: &ConcurrencyLevel,
         confidence: f64,
     ) -> LevelChange {
-        let visits = |level: &ConcurrencyLevel| 1.0 / level.throughputs.len() as f64;
+        let variance_factor = |level: &ConcurrencyLevel| 1.0 / level.throughputs.len() as f64;
         LevelChange {
             ratio: mean_throughput(to) / mean_throughput(from),
             half: self
-                .interval_half_width(visits(from) + visits(to), confidence)
+                .interval_half_width(variance_factor(from) + variance_factor(to), confidence)
                 .unwrap_or(0.0),
         }
     }
 
-    /// The same at the confidence of the decisions.
+    /// The change from one level to another, with an interval at the confidence of decisions.
     fn level_change(&self, from: &ConcurrencyLevel, to: &ConcurrencyLevel) -> LevelChange {
         self.change_at(from, to, CONFIDENCE)
     }
@@ -423,17 +431,18 @@ impl LevelChange {
         }
     }
 
-    /// More than the margin, and beyond noise. From nothing to something is growth.
+    /// Whether throughput grows by more than the margin, and beyond noise. From 0 to any throughput
+    /// is growth.
     fn is_growth(&self) -> bool {
         self.ratio > 1.0 + MARGIN && self.interval().low > 1.0
     }
 
-    /// Shown to be lower by more than the margin.
+    /// Whether throughput is shown to be lower by more than the margin.
     fn is_decline(&self) -> bool {
         self.interval().high < 1.0 - MARGIN
     }
 
-    /// Shown not to be lower by more than the tolerance.
+    /// Whether throughput is shown not to be lower by more than the tolerance.
     fn is_as_good(&self) -> bool {
         self.interval().low > 1.0 - TOLERANCE
     }

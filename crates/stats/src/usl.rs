@@ -4,7 +4,7 @@
 //! of Massively Parallel Transaction Systems", 1993): lambda is the throughput of one worker alone,
 //! sigma the fraction of work that cannot overlap, kappa the cost of keeping each pair of workers
 //! coherent. Fits the three, and rejects poor fits; [`fit_power_law`] describes how any quantity
-//! grows with another. Independent of what the workers do. Start at [`fit_usl`].
+//! grows with another. Start at [`fit_usl`].
 
 use crate::describe::mean;
 
@@ -87,11 +87,11 @@ impl UslFit {
     /// The concurrency of the maximum throughput, sqrt((1 - sigma) / kappa). `None` if the t
     /// interval of kappa at `confidence` includes 0: there is no distinct peak then.
     pub fn peak_concurrency(&self, confidence: f64) -> Option<f64> {
-        let free = [self.lambda, self.sigma, self.kappa]
+        let free_count = [self.lambda, self.sigma, self.kappa]
             .iter()
             .filter(|parameter| parameter.error.is_some())
             .count();
-        let df = (self.levels - free) as f64;
+        let df = (self.levels - free_count) as f64;
         let t = crate::distribution::student_t::upper_quantile(0.5 * (1.0 - confidence), df);
         let is_known = self.kappa.value - t * self.kappa.error? > 0.0;
         (is_known && self.sigma.value < 1.0)
@@ -109,11 +109,11 @@ impl UslFit {
 /// # Errors
 /// Returns a [`UslError`] if the data cannot support a curve.
 pub fn fit_usl(points: &[UslPoint]) -> Result<UslFit, UslError> {
-    let mut places: Vec<f64> = points.iter().map(|point| point.concurrency).collect();
-    places.sort_unstable_by(f64::total_cmp);
-    places.dedup();
-    if places.len() < MIN_LEVELS {
-        let levels = places.len();
+    let mut levels: Vec<f64> = points.iter().map(|point| point.concurrency).collect();
+    levels.sort_unstable_by(f64::total_cmp);
+    levels.dedup();
+    if levels.len() < MIN_LEVELS {
+        let levels = levels.len();
         return Err(UslError::TooFewLevels { levels });
     }
     let is_usable = |value: f64| value > 0.0 && value.is_finite();
@@ -150,17 +150,17 @@ fn least_squares(points: &[UslPoint]) -> Option<UslFit> {
             [true, false, false],
         ],
     ];
-    let within =
-        |found: &(UslParameters, FreeParameters)| found.0.iter().all(|value| *value >= 0.0);
-    let on = |faces: &[FreeParameters]| {
-        let found = faces
+    let is_within_bounds =
+        |fit: &(UslParameters, FreeParameters)| fit.0.iter().all(|value| *value >= 0.0);
+    let best_fit = |faces: &[FreeParameters]| {
+        let fits = faces
             .iter()
             .filter_map(|free| Some((minimize_residuals(points, *free)?, *free)));
-        found.filter(within).min_by(|one, other| {
+        fits.filter(is_within_bounds).min_by(|one, other| {
             residual_sum(points, &one.0).total_cmp(&residual_sum(points, &other.0))
         })
     };
-    let (parameters, free) = FACES.iter().find_map(|faces| on(faces))?;
+    let (parameters, free) = FACES.iter().find_map(|faces| best_fit(faces))?;
     Some(describe_fit(points, &parameters, free))
 }
 
@@ -207,8 +207,8 @@ fn normal_equations(
             }
         }
     }
-    for at in (0..3).filter(|at| !free[*at]) {
-        matrix[at][at] = 1.0;
+    for index in (0..3).filter(|index| !free[*index]) {
+        matrix[index][index] = 1.0;
     }
     (matrix, side)
 }
@@ -228,45 +228,52 @@ fn starting_values(points: &[UslPoint], free: FreeParameters) -> Option<UslParam
             }
         }
     }
-    for at in (0..3).filter(|at| !free[*at]) {
-        matrix[at][at] = 1.0;
+    for index in (0..3).filter(|index| !free[*index]) {
+        matrix[index][index] = 1.0;
     }
-    let [one, sigma, kappa] = multiply_matrix(&invert_matrix(&matrix)?, &side);
-    (one > 0.0).then(|| [1.0 / one, sigma / one, kappa / one])
+    let [inverse_lambda, sigma, kappa] = multiply_matrix(&invert_matrix(&matrix)?, &side);
+    (inverse_lambda > 0.0).then(|| {
+        [
+            1.0 / inverse_lambda,
+            sigma / inverse_lambda,
+            kappa / inverse_lambda,
+        ]
+    })
 }
 
-/// The least squares with these parameters free, ignoring bounds.
+/// The parameters of the least squares when those in `free` vary, ignoring bounds.
 fn minimize_residuals(points: &[UslPoint], free: FreeParameters) -> Option<UslParameters> {
     // Fallback where noise spoils the regression: the highest rate per worker.
-    let alone = points
+    let rates_per_worker = points
         .iter()
         .map(|point| point.throughput / point.concurrency);
-    let crude = [alone.fold(0.0, f64::max), 0.0, 0.0];
-    let begun =
+    let fallback = [rates_per_worker.fold(0.0, f64::max), 0.0, 0.0];
+    let start =
         starting_values(points, free).filter(|start| residual_sum(points, start).is_finite());
-    let mut now = begun.unwrap_or(crude);
-    let mut least = residual_sum(points, &now);
+    let mut current = start.unwrap_or(fallback);
+    let mut smallest_sum = residual_sum(points, &current);
     let mut damping = 1e-3;
     for _ in 0..MAX_STEPS {
-        let (matrix, side) = normal_equations(points, &now, free);
+        let (matrix, side) = normal_equations(points, &current, free);
         let mut damped = matrix;
-        (0..3).for_each(|at| damped[at][at] *= 1.0 + damping);
+        (0..3).for_each(|index| damped[index][index] *= 1.0 + damping);
         let step = multiply_matrix(&invert_matrix(&damped)?, &side);
-        let next = [0, 1, 2].map(|at| now[at] + step[at]);
-        let residue = residual_sum(points, &next);
+        let next = [0, 1, 2].map(|index| current[index] + step[index]);
+        let sum = residual_sum(points, &next);
         let moved = points.iter().map(|point| {
-            let [from, to] = [&now, &next].map(|at| model_throughput(at, point.concurrency));
+            let [from, to] =
+                [&current, &next].map(|parameters| model_throughput(parameters, point.concurrency));
             (to / from - 1.0).abs()
         });
         // Without damping, a step that moves no point of the curve has reached the minimum.
-        let is_still = damping <= 1e-3 && moved.fold(0.0, f64::max) < CONVERGENCE_LIMIT;
-        if residue < least {
-            (now, least, damping) = (next, residue, f64::max(damping / 10.0, 1e-12));
+        let has_converged = damping <= 1e-3 && moved.fold(0.0, f64::max) < CONVERGENCE_LIMIT;
+        if sum < smallest_sum {
+            (current, smallest_sum, damping) = (next, sum, f64::max(damping / 10.0, 1e-12));
         } else {
             damping *= 10.0;
         }
-        if is_still || damping > 1e12 {
-            return Some(now);
+        if has_converged || damping > 1e12 {
+            return Some(current);
         }
     }
     None
@@ -274,25 +281,25 @@ fn minimize_residuals(points: &[UslPoint], free: FreeParameters) -> Option<UslPa
 
 fn describe_fit(points: &[UslPoint], parameters: &UslParameters, free: FreeParameters) -> UslFit {
     let count = free.iter().filter(|is_free| **is_free).count();
-    let left = residual_sum(points, parameters);
-    let variance = left / (points.len() - count) as f64;
-    let spread = invert_matrix(&normal_equations(points, parameters, free).0);
-    let parameter = |at: usize| UslParameter {
-        value: parameters[at],
-        error: spread
-            .filter(|_| free[at])
-            .map(|spread| (variance * spread[at][at]).sqrt()),
+    let residuals = residual_sum(points, parameters);
+    let variance = residuals / (points.len() - count) as f64;
+    let covariance = invert_matrix(&normal_equations(points, parameters, free).0);
+    let parameter = |index: usize| UslParameter {
+        value: parameters[index],
+        error: covariance
+            .filter(|_| free[index])
+            .map(|covariance| (variance * covariance[index][index]).sqrt()),
     };
     let weights: f64 = points.iter().map(|point| point.weight).sum();
     let weighted = points.iter().map(|point| point.weight * point.throughput);
-    let centre = weighted.sum::<f64>() / weights;
-    let square = |point: &UslPoint| point.weight * (point.throughput - centre).powi(2);
+    let mean_throughput = weighted.sum::<f64>() / weights;
+    let square = |point: &UslPoint| point.weight * (point.throughput - mean_throughput).powi(2);
     let total: f64 = points.iter().map(square).sum();
     UslFit {
         lambda: parameter(0),
         sigma: parameter(1),
         kappa: parameter(2),
-        r_squared: 1.0 - left / total,
+        r_squared: 1.0 - residuals / total,
         levels: points.len(),
     }
 }
@@ -305,12 +312,12 @@ type Matrix3 = [[f64; 3]; 3];
 /// The inverse of a symmetric positive matrix; `None` if it is singular. Rows and columns are first
 /// scaled to a unit diagonal: throughputs and fractions differ by many powers of ten.
 fn invert_matrix(matrix: &Matrix3) -> Option<Matrix3> {
-    let scale = [0, 1, 2].map(|at| matrix[at][at].sqrt());
+    let scale = [0, 1, 2].map(|index| matrix[index][index].sqrt());
     if scale.iter().any(|scale| scale.is_nan() || *scale <= 0.0) {
         return None;
     }
-    let mut left = *matrix;
-    for (row, line) in left.iter_mut().enumerate() {
+    let mut scaled = *matrix;
+    for (row, line) in scaled.iter_mut().enumerate() {
         for (column, cell) in line.iter_mut().enumerate() {
             *cell /= scale[row] * scale[column];
         }
@@ -318,9 +325,11 @@ fn invert_matrix(matrix: &Matrix3) -> Option<Matrix3> {
     let cofactor = |row: usize, column: usize| {
         let [r1, r2] = [(row + 1) % 3, (row + 2) % 3];
         let [c1, c2] = [(column + 1) % 3, (column + 2) % 3];
-        left[r1][c1] * left[r2][c2] - left[r1][c2] * left[r2][c1]
+        scaled[r1][c1] * scaled[r2][c2] - scaled[r1][c2] * scaled[r2][c1]
     };
-    let determinant: f64 = (0..3).map(|at| left[0][at] * cofactor(0, at)).sum();
+    let determinant: f64 = (0..3)
+        .map(|index| scaled[0][index] * cofactor(0, index))
+        .sum();
     if determinant.is_nan() || determinant <= 1e-14 {
         return None;
     }
@@ -361,18 +370,18 @@ pub fn fit_power_law(x: &[f64], y: &[f64]) -> Option<PowerLawFit> {
     }
     let logs = |values: &[f64]| values.iter().map(|v| v.ln()).collect::<Vec<f64>>();
     let (x, y) = (logs(x), logs(y));
-    let (centre_x, centre_y) = (mean(&x), mean(&y));
+    let (mean_x, mean_y) = (mean(&x), mean(&y));
     let products = |a: &[f64], ca: f64, b: &[f64], cb: f64| {
         a.iter()
             .zip(b)
             .map(|(a, b)| (a - ca) * (b - cb))
             .sum::<f64>()
     };
-    let xx = products(&x, centre_x, &x, centre_x);
-    let xy = products(&x, centre_x, &y, centre_y);
-    let yy = products(&y, centre_y, &y, centre_y);
+    let xx = products(&x, mean_x, &x, mean_x);
+    let xy = products(&x, mean_x, &y, mean_y);
+    let yy = products(&y, mean_y, &y, mean_y);
     let exponent = xy / xx;
-    let factor = (centre_y - exponent * centre_x).exp();
+    let factor = (mean_y - exponent * mean_x).exp();
     // Without two different x there is no slope: xx is 0, or NaN without values.
     (xx > 0.0).then_some(PowerLawFit {
         exponent,

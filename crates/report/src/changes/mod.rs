@@ -24,7 +24,7 @@ use speedwell_model::{
 /// The machine-readable name of the tables.
 const CHANGES_TABLE: &str = "changes";
 
-/// Longest list of changes that Markdown shows unfolded.
+/// Maximum number of changes that Markdown shows unfolded.
 const MAX_UNFOLDED_CHANGES: usize = 20;
 
 /// Reports the changes that pass `is_shown`: established ones first, each kind in line order.
@@ -47,19 +47,19 @@ pub fn report_changes(
         document.push_heading(2, "Suspected: worth measuring again");
         document.push(changes_block(&suspected, output));
     }
-    let is_among = |series: &SeriesTrend| {
+    let is_selected = |series: &SeriesTrend| {
         series
             .trend
             .changes
             .iter()
             .any(|change| is_shown(series, change))
     };
-    let courses = TrendGallery {
+    let gallery = TrendGallery {
         history,
         axis: TrendXAxis::Revision,
         output,
     };
-    document.extend(courses.trend_blocks(&is_among, is_shown));
+    document.extend(gallery.trend_blocks(&is_selected, is_shown));
     document.extend(history.notes.iter().cloned().map(ReportBlock::Note));
     output.add_detail(&mut document, |_, document| {
         document.extend(changes_notes(history).into_iter().map(ReportBlock::Note));
@@ -127,23 +127,23 @@ impl OpenChanges {
         if searched == 0 {
             return "no series is long enough to search for changes".into();
         }
-        let on = match history.branch_name() {
+        let branch = match history.branch_name() {
             "" => String::new(),
             line => format!(" on '{line}'"),
         };
-        let among = format_count(searched, "series", "series");
+        let searched_series = format_count(searched, "series", "series");
         let suspicions = match self.suspected {
             0 => String::new(),
-            some => format!(", {some} suspected"),
+            count => format!(", {count} suspected"),
         };
         match self.known {
             0 => {
                 let visible = detectable_change(history).unwrap_or_default();
-                format!("no open change in {among}{on}{suspicions}{visible}")
+                format!("no open change in {searched_series}{branch}{suspicions}{visible}")
             }
-            all => format!(
-                "{} in {among}{on}: {} worse, {} better{suspicions}",
-                format_count(all, "open change", "open changes"),
+            count => format!(
+                "{} in {searched_series}{branch}: {} worse, {} better{suspicions}",
+                format_count(count, "open change", "open changes"),
                 self.worse,
                 self.better
             ),
@@ -155,8 +155,8 @@ fn history_lines<'a>(
     history: &'a ProjectHistory,
     is_shown: &dyn Fn(&SeriesTrend, &RecordedChange) -> bool,
 ) -> Vec<SeriesChange<'a>> {
-    let all = history.series.iter();
-    let mut lines: Vec<SeriesChange<'_>> = all
+    let series = history.series.iter();
+    let mut lines: Vec<SeriesChange<'_>> = series
         .flat_map(|series| series_changes(series, history))
         .collect();
     lines.retain(|line| is_shown(line.series, line.change));
@@ -256,13 +256,13 @@ fn detectable_change(history: &ProjectHistory) -> Option<String> {
         .filter(|trend| trend.is_searched())
         .filter_map(|trend| trend.smallest_visible)
         .collect();
-    let least = ratios.iter().copied().reduce(f64::min)?;
-    let most = ratios.iter().copied().reduce(f64::max)?;
-    let [least, most] = [least, most].map(|ratio| format_share(ratio - 1.0));
-    let size = if least == most {
-        format!("{least} or more")
+    let smallest = ratios.iter().copied().reduce(f64::min)?;
+    let largest = ratios.iter().copied().reduce(f64::max)?;
+    let [smallest, largest] = [smallest, largest].map(|ratio| format_share(ratio - 1.0));
+    let size = if smallest == largest {
+        format!("{smallest} or more")
     } else {
-        format!("{least} to {most}, depending on the series,")
+        format!("{smallest} to {largest}, depending on the series,")
     };
     Some(format!(
         "; a change of {size} would show after about 20 points"
@@ -298,8 +298,8 @@ fn changes_notes(history: &ProjectHistory) -> Vec<String> {
                 series.key.case
             ));
         }
-        if let Some(at) = series.trend.machine_swap {
-            let revision = &series.trend.points[at].revision.id;
+        if let Some(index) = series.trend.machine_swap {
+            let revision = &series.trend.points[index].revision.id;
             notes.push(format!(
                 "'{}': the machine and the code both changed at {}, so their effects cannot be \
                  separated; measuring an older revision on this machine helps.",
@@ -369,13 +369,13 @@ fn metric_phrase(metric: &Metric) -> String {
 
 /// The change that nearly all cases share, and what to do about it.
 fn common_change_note(common: &CommonChange<'_>) -> String {
-    let [least, most] = common.ratios.map(|ratio| match ratio {
+    let [smallest, largest] = common.ratios.map(|ratio| match ratio {
         f64::INFINITY => "from 0".to_owned(),
         _ => format!("{} %", format_signed((ratio - 1.0) * 100.0, 1)),
     });
     format!(
-        "{} of {} cases changed together near {} ({}, {least} to {most}): suspect something they \
-         share, such as the machine or a runtime, rather than the code of one; 'speedwell \
+        "{} of {} cases changed together near {} ({}, {smallest} to {largest}): suspect something \
+         they share, such as the machine or a runtime, rather than the code of one; 'speedwell \
          confirm' measures both sides on one machine{}.",
         common.changed,
         common.searched,

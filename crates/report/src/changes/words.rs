@@ -13,7 +13,7 @@ use speedwell_model::{
     ChangeState, ChangeTriage, IntervalEstimate, RecordedChange, Verdict, short_revision,
 };
 
-/// The case, and whatever else distinguishes the series.
+/// The title of a series: its case, variant and metric.
 pub(crate) fn series_title(series: &SeriesTrend) -> String {
     format!("{}, {}", case_phrase(series), series.key.metric.name)
 }
@@ -52,12 +52,12 @@ pub(crate) fn series_changes<'a>(
 
 /// Formats both levels of a change from zero; "from 0" if the levels are unknown.
 fn from_zero(series: &SeriesTrend, change: &RecordedChange) -> Option<String> {
-    let sides = |sides: [IntervalEstimate; 2]| {
-        let shown = sides.map(|side| format_figure(&side, &series.key.metric));
-        shown.join(" -> ")
+    let format_sides = |sides: [IntervalEstimate; 2]| {
+        let formatted = sides.map(|side| format_figure(&side, &series.key.metric));
+        formatted.join(" -> ")
     };
     let is_infinite = change.ratio.value.is_infinite();
-    let levels = series.trend.from_zero(change).map(sides);
+    let levels = series.trend.from_zero(change).map(format_sides);
     is_infinite.then(|| levels.unwrap_or_else(|| "from 0".to_owned()))
 }
 
@@ -107,7 +107,7 @@ impl SeriesChange<'_> {
             causes,
             verdict,
         } = self;
-        let share = |ratio: f64| ratio - 1.0;
+        let relative_change = |ratio: f64| ratio - 1.0;
         let subject = series
             .trend
             .points
@@ -118,9 +118,9 @@ impl SeriesChange<'_> {
             number: change.number,
             verdict: *verdict,
             change: IntervalEstimate {
-                value: share(change.ratio.value),
-                low: share(change.ratio.low),
-                high: share(change.ratio.high),
+                value: relative_change(change.ratio.value),
+                low: relative_change(change.ratio.low),
+                high: relative_change(change.ratio.high),
             },
             from_zero: from_zero(series, change),
             case: case_phrase(series),
@@ -145,16 +145,16 @@ impl ShownChange {
             return sides.clone();
         }
         // A change point found by search overestimates its change.
-        let about = match self.state {
+        let approximation_mark = match self.state {
             ChangeState::Confirmed => "",
             _ => "~",
         };
-        let words = if with_interval {
+        let format = if with_interval {
             format_change_interval
         } else {
             format_change
         };
-        format!("{about}{}", words(&self.change))
+        format!("{approximation_mark}{}", format(&self.change))
     }
 
     pub fn between(&self) -> String {
@@ -184,20 +184,20 @@ impl ShownChange {
             0 => String::new(),
             number => format!("{number}: "),
         };
-        let mut words = format!(
+        let mut sentence = format!(
             "{number}{} {} between {}, {}",
             self.verdict,
             self.size_text(true),
             self.between(),
             self.state_text()
         );
-        for further in [self.triage_text(), self.causes.clone()] {
-            if !further.is_empty() {
-                words.push_str("; ");
-                words.push_str(&further);
+        for addition in [self.triage_text(), self.causes.clone()] {
+            if !addition.is_empty() {
+                sentence.push_str("; ");
+                sentence.push_str(&addition);
             }
         }
-        words
+        sentence
     }
 }
 

@@ -155,9 +155,13 @@ pub fn draw_study(
 
 /// One forest chart per comparison that has a change to show.
 pub fn draw_forests(comparisons: &[CandidateComparison]) -> Vec<ReportChart> {
-    let shows =
+    let has_change =
         |comparison: &&CandidateComparison| comparison.rows.iter().any(|row| row.change.is_some());
-    comparisons.iter().filter(shows).map(draw_forest).collect()
+    comparisons
+        .iter()
+        .filter(has_change)
+        .map(draw_forest)
+        .collect()
 }
 
 fn draw_forest(comparison: &CandidateComparison) -> ReportChart {

@@ -11,8 +11,8 @@ use speedwell_plot::ChartAxis;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Largest ratio of values for a linear axis. Beyond it, a linear axis hides the small values and
-/// the axis becomes logarithmic.
+/// Maximum ratio of values on a linear axis. If it is exceeded, the axis becomes logarithmic,
+/// because a linear one would hide the small values.
 const MAX_LINEAR_RATIO: f64 = 50.0;
 
 /// The contents of one chart of a metric.
@@ -54,13 +54,13 @@ fn metric_panel<'a>(
     summaries: &'a [CaseSummary],
     unit: Option<UnitChoice>,
 ) -> MetricPanel<'a> {
-    let of_metric: Vec<_> = summaries.iter().filter(|s| s.metric == *metric).collect();
+    let metric_summaries: Vec<_> = summaries.iter().filter(|s| s.metric == *metric).collect();
     let mut ids: Vec<String> = Vec::new();
     let mut cases: Vec<Vec<&CaseSummary>> = Vec::new();
-    for summary in of_metric {
+    for summary in metric_summaries {
         let id = summary.case.id();
-        match ids.iter().position(|known| *known == id) {
-            Some(at) => cases[at].push(summary),
+        match ids.iter().position(|other| *other == id) {
+            Some(index) => cases[index].push(summary),
             None => {
                 ids.push(id);
                 cases.push(vec![summary]);
@@ -69,11 +69,11 @@ fn metric_panel<'a>(
     }
     let medians = cases.iter().flatten().map(|s| s.center.value);
     let scale = FigureScale::typical_scale(&metric.unit, medians, unit);
-    let firsts: Vec<_> = cases
+    let first_cases: Vec<_> = cases
         .iter()
         .map(|variants| Arc::clone(&variants[0].case))
         .collect();
-    let (shared, labels) = label_cases(&firsts);
+    let (shared, labels) = label_cases(&first_cases);
     let categories = labels.into_iter().map(|(index, label)| CaseCategory {
         label,
         variants: std::mem::take(&mut cases[index]),
@@ -102,20 +102,20 @@ impl ComparedSides {
                     (metric, row.case.id(), variant.to_owned())
                 };
                 let [baseline, candidate] = [row.baseline.location, row.candidate.location];
-                let sure = |value| IntervalEstimate {
+                let exact_value = |value| IntervalEstimate {
                     value,
                     low: value,
                     high: value,
                 };
-                let of_change = |change: IntervalEstimate| IntervalEstimate {
+                let with_change = |change: IntervalEstimate| IntervalEstimate {
                     value: candidate,
                     low: baseline * (1.0 + change.low),
                     high: baseline * (1.0 + change.high),
                 };
-                let moved = row.change.map_or(sure(candidate), of_change);
+                let candidate = row.change.map_or(exact_value(candidate), with_change);
                 let baseline = sides.entry(key(&comparison.baseline));
-                baseline.or_insert(sure(row.baseline.location));
-                sides.entry(key(&comparison.candidate)).or_insert(moved);
+                baseline.or_insert(exact_value(row.baseline.location));
+                sides.entry(key(&comparison.candidate)).or_insert(candidate);
             }
         }
         ComparedSides(sides)
@@ -147,11 +147,11 @@ pub fn label_cases(cases: &[Arc<Case>]) -> (String, Vec<(usize, String)>) {
         match line {
             LabelLine::Group(name) => heading = name.full,
             LabelLine::Case { index, name } => {
-                let own = name.full.split_whitespace().collect::<Vec<_>>().join(" ");
+                let short = name.full.split_whitespace().collect::<Vec<_>>().join(" ");
                 let full = if heading.is_empty() {
-                    own
+                    short
                 } else {
-                    format!("{heading}\n{own}")
+                    format!("{heading}\n{short}")
                 };
                 named.push((index, full));
             }
@@ -192,12 +192,12 @@ pub fn metric_axis(
         name_in_unit(&metric.name, &scale.symbol),
         better_direction(metric.better)
     );
-    let (mut least, mut most) = (f64::INFINITY, 0.0_f64);
+    let (mut smallest, mut largest) = (f64::INFINITY, 0.0_f64);
     for value in values.filter(|value| value.is_finite()) {
-        least = least.min(value);
-        most = most.max(value);
+        smallest = smallest.min(value);
+        largest = largest.max(value);
     }
-    if least > 0.0 && most / least > MAX_LINEAR_RATIO {
+    if smallest > 0.0 && largest / smallest > MAX_LINEAR_RATIO {
         ChartAxis::log10(label)
     } else {
         ChartAxis::linear(label)

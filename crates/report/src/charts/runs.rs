@@ -30,11 +30,11 @@ fn absolute_boxes(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportCh
     let shown = |stored: f64| panel.scale.to_shown(stored);
     let category = |category: &CaseCategory<'_>| box_category(category, compared, shown);
     let categories: Vec<_> = panel.categories.iter().map(category).collect();
-    let all = categories
+    let values = categories
         .iter()
         .flat_map(|c| &c.boxes)
         .flat_map(|b| b.values.iter().copied());
-    box_chart(panel, panel.value_axis(all), categories)
+    box_chart(panel, panel.value_axis(values), categories)
 }
 
 fn relative_boxes(
@@ -66,14 +66,14 @@ fn relative_boxes(
 fn box_category(
     category: &CaseCategory<'_>,
     compared: &ComparedSides,
-    shown: impl Fn(f64) -> f64,
+    convert: impl Fn(f64) -> f64,
 ) -> plot::BoxCategory {
     let series = |summary: &&CaseSummary| plot::BoxSeries {
         name: summary.variant.to_string(),
-        values: summary.runs.iter().map(|run| shown(run.value)).collect(),
+        values: summary.runs.iter().map(|run| convert(run.value)).collect(),
         center: compared
             .side_estimate(summary)
-            .map(|side| shown(side.value)),
+            .map(|side| convert(side.value)),
     };
     plot::BoxCategory {
         label: category.label.clone(),
@@ -113,15 +113,15 @@ pub fn draw_bars(findings: &AnalysisFindings, unit: Option<UnitChoice>) -> Vec<R
 fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
     let bar = |summary: &&CaseSummary| {
         let estimate = compared.side_estimate(summary).unwrap_or(summary.center);
-        let end = |end: f64| {
+        let interval_end = |end: f64| {
             let has_end = end != estimate.value && end.is_finite();
             has_end.then(|| panel.scale.to_shown(end))
         };
         plot::ChartBar {
             name: summary.variant.to_string(),
             value: panel.scale.to_shown(estimate.value),
-            low: end(estimate.low),
-            high: end(estimate.high),
+            low: interval_end(estimate.low),
+            high: interval_end(estimate.high),
         }
     };
     let category = |category: &CaseCategory<'_>| plot::BarCategory {
@@ -129,19 +129,19 @@ fn bar_chart(panel: &MetricPanel<'_>, compared: &ComparedSides) -> ReportChart {
         bars: category.variants.iter().map(bar).collect(),
     };
     let categories: Vec<_> = panel.categories.iter().map(category).collect();
-    let all = categories.iter().flat_map(|c| &c.bars).map(|bar| bar.value);
-    let words = if compared.is_empty() {
+    let values = categories.iter().flat_map(|c| &c.bars).map(|bar| bar.value);
+    let description = if compared.is_empty() {
         "medians with their intervals"
     } else {
         "with the intervals of the changes"
     };
-    let title = format!("{}, {words}", panel.metric.name);
+    let title = format!("{}, {description}", panel.metric.name);
     ReportChart::new(
         title.clone(),
         plot::AnyChart::Bar(plot::BarChart {
             title: title.clone(),
             subtitle: panel.subtitle(),
-            value_axis: panel.value_axis(all),
+            value_axis: panel.value_axis(values),
             categories,
         }),
     )
@@ -203,7 +203,7 @@ pub fn draw_in_order(summaries: &[CaseSummary], unit: Option<UnitChoice>) -> Vec
         .collect()
 }
 
-/// Most panels on a sheet. More are hard to survey and do not fit on a screen.
+/// Maximum number of panels on a sheet: more are hard to survey and do not fit on a screen.
 const MAX_PANELS_PER_SHEET: usize = 24;
 
 /// The sheets of one metric.
@@ -308,11 +308,11 @@ fn series_by_variant<S>(
 ) -> Vec<S> {
     let summaries = panel.categories.iter().flat_map(|case| &case.variants);
     let names = distinct(summaries.map(|summary| &*summary.variant));
-    let of_name = |name: &str| {
+    let variant_series = |name: &str| {
         let mut variants = category.variants.iter();
         series(name, variants.find(|summary| *summary.variant == *name))
     };
-    names.into_iter().map(of_name).collect()
+    names.into_iter().map(variant_series).collect()
 }
 
 fn case_id(category: &CaseCategory<'_>) -> String {
@@ -334,17 +334,17 @@ pub struct VariantLane<'a> {
     pub center: f64,
 }
 
-/// Every run of a case. Lanes measured `apart`, in different sessions, have no common order and are
-/// drawn one after the other.
+/// Every run of a case. If `is_apart`, the lanes were measured in different sessions: they have no
+/// common order and are drawn one after the other.
 pub fn draw_every_run(
     metric: &Metric,
     lanes: &[VariantLane<'_>],
-    apart: bool,
+    is_apart: bool,
     unit: Option<UnitChoice>,
 ) -> ReportChart {
     let centers: Vec<f64> = lanes.iter().map(|lane| lane.center).collect();
     let scale = FigureScale::fit_scale(&metric.unit, &centers, unit);
-    let (positions, breaks) = if apart {
+    let (positions, breaks) = if is_apart {
         sequential_positions(lanes)
     } else {
         common_positions(lanes)
@@ -352,15 +352,14 @@ pub fn draw_every_run(
     let series = |(lane, positions): (&VariantLane<'_>, Vec<usize>)| {
         point_series(
             lane.variant,
-            positions
-                .into_iter()
-                .zip(lane.runs)
-                .map(|(at, run)| plot::ChartPoint::new(at as f64, scale.to_shown(run.value))),
+            positions.into_iter().zip(lane.runs).map(|(position, run)| {
+                plot::ChartPoint::new(position as f64, scale.to_shown(run.value))
+            }),
         )
     };
     let series: Vec<_> = lanes.iter().zip(positions).map(series).collect();
-    let all = series.iter().flat_map(|s| s.points.iter().map(|p| p.y));
-    let words = if apart {
+    let values = series.iter().flat_map(|s| s.points.iter().map(|p| p.y));
+    let x_label = if is_apart {
         "run (the sides were not measured together)"
     } else {
         "run, in order of execution"
@@ -370,8 +369,8 @@ pub fn draw_every_run(
         plot::AnyChart::Runs(plot::RunsChart {
             title: String::new(),
             subtitle: None,
-            x: plot::ChartAxis::linear(words),
-            y: metric_axis(metric, &scale, all),
+            x: plot::ChartAxis::linear(x_label),
+            y: metric_axis(metric, &scale, values),
             series,
             breaks,
             centers: centers
@@ -386,20 +385,24 @@ pub fn draw_every_run(
 type LanePositions = (Vec<Vec<usize>>, Vec<f64>);
 
 fn common_positions(lanes: &[VariantLane<'_>]) -> LanePositions {
-    let mut all: Vec<(u32, u32, usize, usize)> = Vec::new();
+    let mut ordered: Vec<(u32, u32, usize, usize)> = Vec::new();
     for (lane, runs) in lanes.iter().enumerate() {
-        let place = |(index, run): (usize, &RunValue)| (run.slot, run.block, lane, index);
-        all.extend(runs.runs.iter().enumerate().map(place));
+        let keyed_run = |(index, run): (usize, &RunValue)| (run.slot, run.block, lane, index);
+        ordered.extend(runs.runs.iter().enumerate().map(keyed_run));
     }
-    all.sort_unstable();
+    ordered.sort_unstable();
     let mut positions: Vec<Vec<usize>> = lanes.iter().map(|l| vec![0; l.runs.len()]).collect();
-    for (order, &(_, _, lane, at)) in all.iter().enumerate() {
-        positions[lane][at] = order + 1;
+    for (order, &(_, _, lane, index)) in ordered.iter().enumerate() {
+        positions[lane][index] = order + 1;
     }
-    let new_block = |(index, two): (usize, &[(u32, u32, usize, usize)])| {
-        (two[0].1 != two[1].1).then_some(index as f64 + 1.5)
+    let new_block = |(index, neighbors): (usize, &[(u32, u32, usize, usize)])| {
+        (neighbors[0].1 != neighbors[1].1).then_some(index as f64 + 1.5)
     };
-    let breaks = all.windows(2).enumerate().filter_map(new_block).collect();
+    let breaks = ordered
+        .windows(2)
+        .enumerate()
+        .filter_map(new_block)
+        .collect();
     (positions, breaks)
 }
 

@@ -13,7 +13,7 @@ struct StudyDrawing<'a> {
     study: &'a ParameterStudy,
     scale: FigureScale,
     /// The distinct x values in order of first appearance.
-    places: Vec<&'a ParameterValue>,
+    x_values: Vec<&'a ParameterValue>,
     /// The distinct lines in order of first appearance.
     lines: Vec<&'a str>,
 }
@@ -57,12 +57,12 @@ pub fn draw_bar(study: &ParameterStudy, unit: Option<UnitChoice>) -> ReportChart
         low: Some(drawing.scale.to_shown(point.mean.low)),
         high: Some(drawing.scale.to_shown(point.mean.high)),
     };
-    let category = |place: &&ParameterValue| plot::BarCategory {
-        label: format!("{}={place}", study.x_axis),
+    let category = |x_value: &&ParameterValue| plot::BarCategory {
+        label: format!("{}={x_value}", study.x_axis),
         bars: study
             .points
             .iter()
-            .filter(|point| point.x == **place)
+            .filter(|point| point.x == **x_value)
             .map(bar)
             .collect(),
     };
@@ -71,7 +71,7 @@ pub fn draw_bar(study: &ParameterStudy, unit: Option<UnitChoice>) -> ReportChart
             title,
             subtitle,
             value_axis: drawing.y_axis(),
-            categories: drawing.places.iter().map(category).collect(),
+            categories: drawing.x_values.iter().map(category).collect(),
         })
     })
 }
@@ -85,12 +85,12 @@ fn build_chart(
     let mut parts: Vec<String> = study
         .by
         .iter()
-        .map(|by| format!("one line per {by}"))
+        .map(|parameter| format!("one line per {parameter}"))
         .collect();
     let averaged: Vec<_> = study
         .aggregated
         .iter()
-        .map(|one| one.name.as_str())
+        .map(|parameter| parameter.name.as_str())
         .collect();
     if !averaged.is_empty() {
         parts.push(format!("mean over {}", averaged.join(", ")));
@@ -102,23 +102,25 @@ fn build_chart(
 impl<'a> StudyDrawing<'a> {
     fn new(study: &'a ParameterStudy, unit: Option<UnitChoice>) -> StudyDrawing<'a> {
         let means = study.points.iter().map(|point| point.mean.value);
-        let mut places: Vec<&ParameterValue> = Vec::new();
+        let mut x_values: Vec<&ParameterValue> = Vec::new();
         for point in &study.points {
-            if !places.contains(&&point.x) {
-                places.push(&point.x);
+            if !x_values.contains(&&point.x) {
+                x_values.push(&point.x);
             }
         }
         StudyDrawing {
             study,
             scale: FigureScale::typical_scale(&study.metric.unit, means, unit),
-            places,
+            x_values,
             lines: distinct(study.points.iter().map(|point| point.line.as_str())),
         }
     }
 
     /// Whether all x values are numbers; otherwise all are treated as names.
     fn is_numeric(&self) -> bool {
-        self.places.iter().all(|place| place.as_number().is_some())
+        self.x_values
+            .iter()
+            .all(|x_value| x_value.as_number().is_some())
     }
 
     fn x_axis(&self, log: bool) -> plot::ChartAxis {
@@ -126,7 +128,7 @@ impl<'a> StudyDrawing<'a> {
         match (self.is_numeric(), log) {
             (true, true) => plot::ChartAxis::log2(name),
             (true, false) => plot::ChartAxis::linear(name),
-            _ => plot::ChartAxis::category(name, self.places.iter().map(|x| x.plain()).collect()),
+            _ => plot::ChartAxis::category(name, self.x_values.iter().map(|x| x.plain()).collect()),
         }
     }
 
@@ -141,11 +143,15 @@ impl<'a> StudyDrawing<'a> {
 
     /// The position of a point on the bottom axis.
     fn x_position(&self, point: &StudyPoint) -> f64 {
-        let position = || self.places.iter().position(|place| **place == point.x);
+        let position = || {
+            self.x_values
+                .iter()
+                .position(|x_value| **x_value == point.x)
+        };
         let x = if self.is_numeric() {
             point.x.as_number()
         } else {
-            position().map(|at| at as f64)
+            position().map(|index| index as f64)
         };
         x.unwrap_or(f64::NAN)
     }
@@ -175,7 +181,7 @@ impl<'a> StudyDrawing<'a> {
             };
             point.runs.iter().map(shown).collect::<Vec<_>>()
         };
-        let of_line = |line: &&str| self.line_points(line).flat_map(runs).collect();
-        self.lines.iter().map(of_line).collect()
+        let points = |line: &&str| self.line_points(line).flat_map(runs).collect();
+        self.lines.iter().map(points).collect()
     }
 }

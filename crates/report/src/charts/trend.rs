@@ -24,10 +24,11 @@ pub enum TrendXAxis {
     Time,
 }
 
-/// Most marks that stay distinguishable and fast to draw; beyond it, a mark covers several points.
+/// Maximum number of marks, so that they stay distinguishable and fast to draw; if there are more
+/// points, a mark covers several.
 const MAX_MARKS: usize = 1_000;
 
-/// Longest commit subject in a tooltip, in characters.
+/// Maximum length of a commit subject in a tooltip, in characters.
 const MAX_SUBJECT_CHARS: usize = 100;
 
 /// Draws the trend chart of `series`.
@@ -37,10 +38,10 @@ pub fn draw_trend(
     axis: TrendXAxis,
     unit: Option<UnitChoice>,
 ) -> ReportChart {
-    let course = TrendDrawing::new(series, history, axis, unit);
+    let drawing = TrendDrawing::new(series, history, axis, unit);
     let title = series_title(series);
     ReportChart {
-        picture: plot::AnyChart::Trend(course.build_chart(title.clone())),
+        picture: plot::AnyChart::Trend(drawing.build_chart(title.clone())),
         title,
         // The gallery of a page shows the same chart.
         shown_elsewhere: true,
@@ -54,7 +55,7 @@ struct TrendDrawing<'a> {
     axis: TrendXAxis,
     scale: FigureScale,
     /// Axis coordinate of each position that has a point or a note.
-    places: BTreeMap<u32, f64>,
+    coordinates: BTreeMap<u32, f64>,
     /// Machine numbers in order of first appearance.
     machines: Vec<u32>,
 }
@@ -76,7 +77,7 @@ impl<'a> TrendDrawing<'a> {
         }
         TrendDrawing {
             scale: FigureScale::typical_scale(&series.key.metric.unit, values, unit),
-            places: axis_places(&chart_positions(series, history), axis),
+            coordinates: axis_coordinates(&chart_positions(series, history), axis),
             series,
             history,
             axis,
@@ -91,13 +92,13 @@ impl<'a> TrendDrawing<'a> {
             .points
             .iter()
             .map(|point| self.scale.to_shown(point.point.value));
-        let on = match self.history.branch_name() {
+        let branch = match self.history.branch_name() {
             "" => String::new(),
-            line => format!(" on {line}"),
+            name => format!(" on {name}"),
         };
         let (x, x_label) = match self.axis {
-            TrendXAxis::Revision => (plot::TrendAxis::Revisions, format!("revision{on}")),
-            TrendXAxis::Time => (plot::TrendAxis::Time, format!("commit{on} (UTC)")),
+            TrendXAxis::Revision => (plot::TrendAxis::Revisions, format!("revision{branch}")),
+            TrendXAxis::Time => (plot::TrendAxis::Time, format!("commit{branch} (UTC)")),
         };
         let changes = series_changes(self.series, self.history);
         let machine = |number: &u32| self.history.machines.get(number).map_or("", Machine::title);
@@ -132,18 +133,18 @@ impl<'a> TrendDrawing<'a> {
     }
 
     /// The number of points per mark.
-    fn points_a_mark(&self) -> usize {
+    fn points_per_mark(&self) -> usize {
         self.series.trend.points.len().div_ceil(MAX_MARKS)
     }
 
     /// Explains marks that stand for several points.
     fn subtitle(&self) -> Option<String> {
-        let each = self.points_a_mark();
+        let per_mark = self.points_per_mark();
         let points = self.series.trend.points.len();
-        (each > 1).then(|| {
+        (per_mark > 1).then(|| {
             format!(
-                "{} points: each mark is the median of up to {each} consecutive points, its line \
-                 their range",
+                "{} points: each mark is the median of up to {per_mark} consecutive points, its \
+                 line their range",
                 format_number(points as f64, 0)
             )
         })
@@ -152,31 +153,32 @@ impl<'a> TrendDrawing<'a> {
     /// Every point; or, if there are too many, medians of consecutive points of one machine.
     fn draw_marks(&self) -> Vec<plot::TrendPoint> {
         let points = &self.series.trend.points;
-        let each = self.points_a_mark();
-        if each <= 1 {
+        let per_mark = self.points_per_mark();
+        if per_mark <= 1 {
             return points
                 .iter()
                 .filter_map(|point| self.draw_point(point))
                 .collect();
         }
-        let of_machine = |machine: &u32| {
+        let machine_marks = |machine: &u32| {
             let machine_points: Vec<&TrendPoint> = points
                 .iter()
                 .filter(|point| point.machine == *machine)
                 .collect();
             let marks = machine_points
-                .chunks(each)
-                .filter_map(|near| self.merge_points(near));
+                .chunks(per_mark)
+                .filter_map(|neighbors| self.merge_points(neighbors));
             marks.collect::<Vec<_>>()
         };
-        let mut marks: Vec<plot::TrendPoint> = self.machines.iter().flat_map(of_machine).collect();
+        let mut marks: Vec<plot::TrendPoint> =
+            self.machines.iter().flat_map(machine_marks).collect();
         marks.sort_by(|one, other| one.at.x.total_cmp(&other.at.x));
         marks
     }
 
     /// One mark for several points: their median, with their range.
-    fn merge_points(&self, near: &[&TrendPoint]) -> Option<plot::TrendPoint> {
-        let mut by_value = near.to_vec();
+    fn merge_points(&self, neighbors: &[&TrendPoint]) -> Option<plot::TrendPoint> {
+        let mut by_value = neighbors.to_vec();
         by_value.sort_by(|one, other| one.point.value.total_cmp(&other.point.value));
         let (lowest, highest) = (by_value.first()?, by_value.last()?);
         let shown = |point: &TrendPoint| self.scale.to_shown(point.point.value);
@@ -187,7 +189,10 @@ impl<'a> TrendDrawing<'a> {
                 high: Some(shown(highest)),
                 ..mark.at
             },
-            runs: near.iter().map(|point| point.point.runs as usize).sum(),
+            runs: neighbors
+                .iter()
+                .map(|point| point.point.runs as usize)
+                .sum(),
             ..mark
         })
     }
@@ -198,7 +203,7 @@ impl<'a> TrendDrawing<'a> {
         let subject = point.revision.subject.as_deref().unwrap_or_default();
         Some(plot::TrendPoint {
             at: plot::ChartPoint {
-                x: *self.places.get(&point.position)?,
+                x: *self.coordinates.get(&point.position)?,
                 y: shown(point.point.value),
                 low: ends.map(|(low, _)| shown(low)),
                 high: ends.map(|(_, high)| shown(high)),
@@ -217,7 +222,7 @@ impl<'a> TrendDrawing<'a> {
         let name = self.history.target.clone()?;
         let points = self.series.continuation.iter().filter_map(|point| {
             Some(plot::ChartPoint {
-                x: *self.places.get(&point.position)?,
+                x: *self.coordinates.get(&point.position)?,
                 y: self.scale.to_shown(point.point.value),
                 low: None,
                 high: None,
@@ -232,53 +237,53 @@ impl<'a> TrendDrawing<'a> {
     }
 
     fn machine_index(&self, number: u32) -> Option<usize> {
-        self.machines.iter().position(|known| *known == number)
+        self.machines.iter().position(|other| *other == number)
     }
 
     /// A level within the range of its points; one per machine if several measured.
     fn draw_levels(&self, level: &SeriesLevel) -> Vec<plot::TrendLevel> {
-        let shown = |machine: Option<u32>, value: &IntervalEstimate| {
-            let of_machine =
+        let level_segment = |machine: Option<u32>, value: &IntervalEstimate| {
+            let is_measured_on =
                 |point: &&TrendPoint| machine.is_none_or(|number| number == point.machine);
             let mut points = self.series.trend.points[level.first..=level.last]
                 .iter()
                 .filter(|point| point.is_searched())
-                .filter(of_machine);
-            let place = |point: &TrendPoint| self.places.get(&point.position).copied();
-            let from = place(points.next()?)?;
+                .filter(is_measured_on);
+            let coordinate = |point: &TrendPoint| self.coordinates.get(&point.position).copied();
+            let from = coordinate(points.next()?)?;
             Some(plot::TrendLevel {
                 from,
-                to: points.next_back().and_then(place).unwrap_or(from),
+                to: points.next_back().and_then(coordinate).unwrap_or(from),
                 machine: machine.and_then(|number| self.machine_index(number)),
                 value: self.scale.to_shown(value.value),
                 low: Some(self.scale.to_shown(value.low)),
                 high: Some(self.scale.to_shown(value.high)),
             })
         };
-        let several = level.by_machine.iter();
-        let mut levels: Vec<_> = several
-            .filter_map(|(number, value)| shown(Some(*number), value))
+        let machine_levels = level.by_machine.iter();
+        let mut levels: Vec<_> = machine_levels
+            .filter_map(|(number, value)| level_segment(Some(*number), value))
             .collect();
         if levels.is_empty() {
-            levels.extend(shown(None, &level.value));
+            levels.extend(level_segment(None, &level.value));
         }
         levels
     }
 
     fn draw_change(&self, line: &SeriesChange<'_>) -> Option<plot::TrendChange> {
         let change = line.change;
-        let place = |revision: &str| {
+        let coordinate = |revision: &str| {
             let position = self.series.trend.revision_position(revision)?;
-            self.places.get(&position).copied()
+            self.coordinates.get(&position).copied()
         };
-        let words = line.shown_change();
+        let wording = line.shown_change();
         Some(plot::TrendChange {
             name: match change.number {
                 0 => String::new(),
                 number => number.to_string(),
             },
-            before: place(&change.before)?,
-            after: place(&change.after)?,
+            before: coordinate(&change.before)?,
+            after: coordinate(&change.after)?,
             state: match change.state {
                 ChangeState::Suspected => plot::TrendState::Suspected,
                 ChangeState::Found => plot::TrendState::Found,
@@ -288,8 +293,8 @@ impl<'a> TrendDrawing<'a> {
             },
             is_drift: change.is_drift,
             mark: verdict_mark(line.verdict),
-            size: words.size_text(false),
-            description: words.sentence(),
+            size: wording.size_text(false),
+            description: wording.sentence(),
         })
     }
 
@@ -298,7 +303,7 @@ impl<'a> TrendDrawing<'a> {
         let trend = &self.series.trend;
         let mut notes = Vec::new();
         for landmark in &self.history.landmarks {
-            let x = self.places.get(&landmark.position);
+            let x = self.coordinates.get(&landmark.position);
             let labels = self.history.labels.get(&landmark.revision);
             let named = x.into_iter().zip(labels);
             notes.extend(named.flat_map(|(x, labels)| {
@@ -311,7 +316,7 @@ impl<'a> TrendDrawing<'a> {
             }));
         }
         for failure in &self.series.failures {
-            let x = self.places.get(&failure.position);
+            let x = self.coordinates.get(&failure.position);
             let session = failure
                 .session
                 .map(|session| format!(" in session @{session}"));
@@ -327,17 +332,17 @@ impl<'a> TrendDrawing<'a> {
             }));
         }
         // One label serves several machines with the same change.
-        let mut said: Vec<String> = Vec::new();
+        let mut descriptions: Vec<String> = Vec::new();
         for (&index, differences) in &self.series.environment_changes {
-            let words: Vec<String> = differences.iter().map(cause_text).collect();
-            let description = words.join("; ");
-            let is_said = said.contains(&description);
-            let label = if is_said {
+            let causes: Vec<String> = differences.iter().map(cause_text).collect();
+            let description = causes.join("; ");
+            let is_repeated = descriptions.contains(&description);
+            let label = if is_repeated {
                 String::new()
             } else {
                 short_cause(differences)
             };
-            said.push(description.clone());
+            descriptions.push(description.clone());
             notes.extend(self.place_before(index).map(|x| plot::TrendNote {
                 x,
                 kind: plot::TrendNoteKind::Environment,
@@ -359,9 +364,11 @@ impl<'a> TrendDrawing<'a> {
     /// A coordinate just before a point.
     fn place_before(&self, index: usize) -> Option<f64> {
         let position = self.series.trend.points[index].position;
-        let place = *self.places.get(&position)?;
-        let earlier = self.places.range(..position).next_back();
-        Some(earlier.map_or(place, |(_, earlier)| f64::midpoint(*earlier, place)))
+        let coordinate = *self.coordinates.get(&position)?;
+        let earlier = self.coordinates.range(..position).next_back();
+        Some(earlier.map_or(coordinate, |(_, earlier)| {
+            f64::midpoint(*earlier, coordinate)
+        }))
     }
 }
 
@@ -380,42 +387,49 @@ fn exclusion_reason(point: &TrendPoint) -> &'static str {
 fn chart_positions(series: &SeriesTrend, history: &ProjectHistory) -> BTreeMap<u32, Option<i64>> {
     let points = series.trend.points.iter();
     let time = |point: &TrendPoint| point.revision.committed_unix_ms.or(Some(point.at_unix_ms));
-    let mut stops: BTreeMap<u32, Option<i64>> = BTreeMap::new();
+    let mut positions: BTreeMap<u32, Option<i64>> = BTreeMap::new();
     for point in points.chain(&series.continuation) {
-        stops.entry(point.position).or_insert_with(|| time(point));
+        positions
+            .entry(point.position)
+            .or_insert_with(|| time(point));
     }
-    let ends = stops
+    let ends = positions
         .first_key_value()
-        .zip(stops.last_key_value())
+        .zip(positions.last_key_value())
         .map(|((first, _), (last, _))| *first..=*last);
     for landmark in history.landmarks.iter().chain(&series.failures) {
         let position = landmark.position;
         if landmark.session.is_some() || ends.as_ref().is_some_and(|ends| ends.contains(&position))
         {
-            stops.entry(position).or_insert(landmark.committed_unix_ms);
+            positions
+                .entry(position)
+                .or_insert(landmark.committed_unix_ms);
         }
     }
-    stops
+    positions
 }
 
 /// The coordinates of all positions. On a time axis, a revision is never placed before its
 /// predecessor on the line, whatever its date.
-fn axis_places(stops: &BTreeMap<u32, Option<i64>>, axis: TrendXAxis) -> BTreeMap<u32, f64> {
+fn axis_coordinates(
+    positions: &BTreeMap<u32, Option<i64>>,
+    axis: TrendXAxis,
+) -> BTreeMap<u32, f64> {
     let mut newest = f64::NEG_INFINITY;
-    let place = |(position, time): (&u32, &Option<i64>)| {
-        let place = match axis {
+    let placed = |(position, time): (&u32, &Option<i64>)| {
+        let coordinate = match axis {
             TrendXAxis::Revision => f64::from(*position),
             TrendXAxis::Time => {
                 newest = newest.max(time.map_or(newest, |time| time as f64));
                 newest
             }
         };
-        (*position, place)
+        (*position, coordinate)
     };
-    stops
+    positions
         .iter()
-        .map(place)
-        .filter(|(_, place)| place.is_finite())
+        .map(placed)
+        .filter(|(_, coordinate)| coordinate.is_finite())
         .collect()
 }
 
@@ -424,8 +438,8 @@ fn short_cause(differences: &[FactDifference]) -> String {
     match differences {
         [] => String::new(),
         [only] => {
-            let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
-            let [before, after] = [&only.before, &only.after].map(|text| words(text));
+            let split = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+            let [before, after] = [&only.before, &only.after].map(|text| split(text));
             let shared = before
                 .iter()
                 .zip(&after)
@@ -472,7 +486,7 @@ mod tests {
             (6, Some(500)),
         ];
         let stand = |axis| {
-            axis_places(&BTreeMap::from(stops), axis)
+            axis_coordinates(&BTreeMap::from(stops), axis)
                 .into_values()
                 .collect::<Vec<_>>()
         };

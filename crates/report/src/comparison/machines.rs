@@ -1,6 +1,6 @@
-//! Results of cases that several machines measured: the machine, how much machines differ, and what
-//! to expect of other machines like them. Start at [`withdrawal_remark`], [`add_columns`] and
-//! [`machines_forest`]; `analysis/machines.rs` computes the findings.
+//! Results of cases that were measured on several machines: the machine, how much the machines
+//! differ, and what to expect of other machines like them. Start at [`withdrawal_remark`],
+//! [`add_columns`] and [`machines_forest`]; `analysis/machines.rs` computes the findings.
 //!
 //! Circular on purpose: `rows.rs` adds these columns to its table, and they read its lines.
 
@@ -22,9 +22,9 @@ use speedwell_plot as plot;
 
 /// Why a verdict was withdrawn, with the two machines that differ most.
 pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
-    let across = row.machines.as_ref().filter(|across| across.depends)?;
-    let p = across.p_equal.map(format_probability)?;
-    let range = range_text(across)?;
+    let by_machine = row.machines.as_ref().filter(|effects| effects.depends)?;
+    let p = by_machine.p_equal.map(format_probability)?;
+    let range = range_text(by_machine)?;
     Some(format!(
         "It depends on the machine: {range}. If the change were the same on all of them, they \
          would differ this much with a probability of {p}."
@@ -32,8 +32,8 @@ pub fn withdrawal_remark(row: &CaseComparison) -> Option<String> {
 }
 
 /// `-4.1 % on lab-3 … +1.2 % on lab-7`
-fn range_text(across: &AcrossMachines) -> Option<String> {
-    let [low, high] = across.extreme_machines()?.map(|machine| {
+fn range_text(by_machine: &AcrossMachines) -> Option<String> {
+    let [low, high] = by_machine.extreme_machines()?.map(|machine| {
         let value = machine
             .change
             .as_ref()
@@ -44,21 +44,21 @@ fn range_text(across: &AcrossMachines) -> Option<String> {
     Some(format!("{low} … {high}"))
 }
 
-/// Adds the machine of each case, if it has one, else the range over machines; verbose output gets
-/// a column per machine.
+/// Adds the machine of each case if no case has more than one, otherwise the range across machines;
+/// verbose output gets a column per machine.
 pub fn add_columns<'a>(
     columns: &mut ColumnSet<VerdictLine<'a>>,
     rows: &[&CaseComparison],
     verbosity: Verbosity,
 ) {
-    let across: Vec<&AcrossMachines> = rows
+    let by_machine: Vec<&AcrossMachines> = rows
         .iter()
         .filter_map(|row| row.machines.as_ref())
         .collect();
-    if across.is_empty() {
+    if by_machine.is_empty() {
         return;
     }
-    if across.iter().all(|across| across.machines.len() < 2) {
+    if by_machine.iter().all(|effects| effects.machines.len() < 2) {
         columns.add_column(ReportColumn::words("machine", "machine"), |line| {
             ReportCell::words(
                 line_machines(line)
@@ -67,13 +67,13 @@ pub fn add_columns<'a>(
             )
         });
     } else {
-        let over = ReportColumn::words("machines_shown", "over machines").for_people();
-        columns.add_column(over.expendable(4), |line| {
+        let range_column = ReportColumn::words("machines_shown", "over machines").for_people();
+        columns.add_column(range_column.expendable(4), |line| {
             let range = line.row.machines.as_ref().and_then(range_text);
             ReportCell::words(range.unwrap_or_default())
         });
         if verbosity == Verbosity::Verbose {
-            add_machine_columns(columns, &across);
+            add_machine_columns(columns, &by_machine);
         }
     }
     columns.add_figure("p_equal", |line| line.row.machines.as_ref()?.p_equal);
@@ -88,12 +88,21 @@ pub fn add_columns<'a>(
 
 /// The effects on each machine of a line.
 fn line_machines<'l>(line: &'l VerdictLine<'_>) -> impl Iterator<Item = &'l MachineEffect> {
-    line.row.machines.iter().flat_map(|across| &across.machines)
+    line.row
+        .machines
+        .iter()
+        .flat_map(|by_machine| &by_machine.machines)
 }
 
-fn add_machine_columns<'a>(columns: &mut ColumnSet<VerdictLine<'a>>, across: &[&AcrossMachines]) {
+fn add_machine_columns<'a>(
+    columns: &mut ColumnSet<VerdictLine<'a>>,
+    by_machine: &[&AcrossMachines],
+) {
     let mut names: Vec<String> = Vec::new();
-    for machine in across.iter().flat_map(|across| &across.machines) {
+    for machine in by_machine
+        .iter()
+        .flat_map(|by_machine| &by_machine.machines)
+    {
         if !names.contains(&machine.name) {
             names.push(machine.name.clone());
         }
@@ -101,16 +110,19 @@ fn add_machine_columns<'a>(columns: &mut ColumnSet<VerdictLine<'a>>, across: &[&
     for name in names {
         let column = ReportColumn::figure("change_on_machine", name.clone()).for_people();
         columns.add_column(column.expendable(7), move |line| {
-            let own = line_machines(line).find(|machine| machine.name == name);
-            let found = own.and_then(|machine| machine.change);
-            ReportCell::figure(found.map(|found| found.value))
-                .with_text(found.map(|found| format_change(&found)).unwrap_or_default())
+            let effect = line_machines(line).find(|machine| machine.name == name);
+            let change = effect.and_then(|machine| machine.change);
+            ReportCell::figure(change.map(|change| change.value)).with_text(
+                change
+                    .map(|change| format_change(&change))
+                    .unwrap_or_default(),
+            )
         });
     }
 }
 
 /// All per-machine figures, for programs.
-fn machines_data(across: &AcrossMachines) -> Value {
+fn machines_data(by_machine: &AcrossMachines) -> Value {
     let machine = |machine: &MachineEffect| {
         json!({
             "name": machine.name,
@@ -132,10 +144,10 @@ fn machines_data(across: &AcrossMachines) -> Value {
         })
     };
     json!({
-        "on_these": across.on_these.to_string(),
-        "depends": across.depends,
-        "machines": across.machines.iter().map(machine).collect::<Vec<Value>>(),
-        "others": across.populations.iter().map(population).collect::<Vec<Value>>(),
+        "on_these": by_machine.on_these.to_string(),
+        "depends": by_machine.depends,
+        "machines": by_machine.machines.iter().map(machine).collect::<Vec<Value>>(),
+        "others": by_machine.populations.iter().map(population).collect::<Vec<Value>>(),
     })
 }
 
@@ -147,12 +159,20 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
             .iter()
             .filter_map(|row| row.machines.as_ref())
     };
-    let several: Vec<&AcrossMachines> = rows().filter(|across| across.machines.len() > 1).collect();
+    let several: Vec<&AcrossMachines> = rows()
+        .filter(|by_machine| by_machine.machines.len() > 1)
+        .collect();
     if several.is_empty() {
         return Vec::new();
     }
-    if several.iter().all(|across| across.populations.is_empty()) {
-        let machines = several.iter().map(|across| across.machines.len()).max();
+    if several
+        .iter()
+        .all(|by_machine| by_machine.populations.is_empty())
+    {
+        let machines = several
+            .iter()
+            .map(|by_machine| by_machine.machines.len())
+            .max();
         return vec![format!(
             "The verdicts hold on these {} only; predictions for other machines need at least 3 of \
              a class.",
@@ -163,7 +183,7 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
         [only] => only
             .populations
             .iter()
-            .map(|across| expectation_note(across, comparison))
+            .map(|population| expectation_note(population, comparison))
             .collect(),
         _ => vec![
             "The page and the exported figures of each case give the change to expect on other \
@@ -191,10 +211,10 @@ pub fn machines_forest(
     comparison: &CandidateComparison,
     row: &CaseComparison,
 ) -> Option<ReportChart> {
-    let across = row
+    let by_machine = row
         .machines
         .as_ref()
-        .filter(|across| across.machines.len() > 1)?;
+        .filter(|by_machine| by_machine.machines.len() > 1)?;
     let better = comparison.metric.better;
     let line = |label: String, estimate: IntervalEstimate| plot::ForestRow {
         label,
@@ -203,11 +223,11 @@ pub fn machines_forest(
         high: estimate.high * 100.0,
         mark: interval_mark(&estimate, better),
     };
-    let mut rows: Vec<plot::ForestRow> = (across.machines.iter())
+    let mut rows: Vec<plot::ForestRow> = (by_machine.machines.iter())
         .filter_map(|machine| Some(line(machine.name.clone(), machine.change?)))
         .collect();
     rows.extend(forest_row(row, "on these machines".to_owned()));
-    rows.extend(across.populations.iter().map(|population| {
+    rows.extend(by_machine.populations.iter().map(|population| {
         line(
             format!("on others like them ({})", population.class),
             population.change,
@@ -351,7 +371,7 @@ mod tests {
             shown.contains("m3") && !shown.contains("over machines"),
             "{shown}"
         );
-        let own = machines_forest(&findings.comparisons[0], &findings.comparisons[0].rows[0]);
-        assert!(own.is_none());
+        let effect = machines_forest(&findings.comparisons[0], &findings.comparisons[0].rows[0]);
+        assert!(effect.is_none());
     }
 }

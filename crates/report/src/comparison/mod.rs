@@ -1,9 +1,9 @@
 //! Baseline against candidates: the answer in words, then its table.
 //!
-//! Decides which comparisons share a table. Usually a table is one comparison and its rows are the
-//! cases. Comparisons of a single case would need as many tables as there are metrics (a load test)
-//! or candidates (several one-liners); they become the rows of one table instead. Sentences are in
-//! `words.rs`, rows and columns in `rows.rs`.
+//! Decides which comparisons share a table. Usually a table shows one comparison, and its rows are
+//! the cases. Comparisons of a single case would need as many tables as there are metrics (a load
+//! test) or candidates (several one-liners); they become the rows of one table instead. Sentences
+//! are in `words.rs`, rows and columns in `rows.rs`.
 
 #[cfg(test)]
 mod agreement_tests;
@@ -83,13 +83,13 @@ fn add_section(
         .any(|comparison| !comparison.rows.is_empty())
     {
         document.push(ReportBlock::Table(section_table(section, output)));
-        let shared = rows::shared_remarks(&section.named_rows().places);
+        let shared = rows::shared_remarks(&section.named_rows().cases);
         document.extend(shared.into_iter().map(ReportBlock::Note));
-        let of_machines = section
+        let machine_notes = section
             .comparisons
             .iter()
             .flat_map(|comparison| machines::population_notes(comparison));
-        document.extend(distinct(of_machines).into_iter().map(ReportBlock::Note));
+        document.extend(distinct(machine_notes).into_iter().map(ReportBlock::Note));
     }
     document.extend(unmatched_blocks(
         &section.comparisons,
@@ -101,7 +101,7 @@ fn add_section(
 fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> ReportTable {
     let mut footnotes = TableFootnotes::default();
     let named = section.named_rows();
-    let mut lines = rows::prepare_lines(named.places, output.unit, &mut footnotes);
+    let mut lines = rows::prepare_lines(named.cases, output.unit, &mut footnotes);
     let unit = take_common_text(&mut lines, |line| &mut line.unit);
     let runs = take_common_text(&mut lines, |line| &mut line.runs);
     let headers = [
@@ -114,17 +114,17 @@ fn section_table(section: &ComparisonSection<'_>, output: &OutputOptions) -> Rep
         section.first_comparison().confidence,
         output.verbosity,
     );
-    let mut of_section = section
+    let mut section_rows = section
         .comparisons
         .iter()
         .flat_map(|comparison| &comparison.rows);
-    if of_section.any(|row| row.baseline.exposure.known_share().is_some()) {
+    if section_rows.any(|row| row.baseline.exposure.known_share().is_some()) {
         rows::add_disturbance(&mut columns);
     }
-    let all: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
-    machines::add_columns(&mut columns, &all, output.verbosity);
-    let runs_of = |row: &&CaseComparison| row.baseline.runs.len() + row.candidate.runs.len();
-    if all.iter().map(runs_of).sum::<usize>() > MAX_DRAWN_RUNS
+    let section_rows: Vec<&CaseComparison> = lines.iter().map(|line| line.row).collect();
+    machines::add_columns(&mut columns, &section_rows, output.verbosity);
+    let count_runs = |row: &&CaseComparison| row.baseline.runs.len() + row.candidate.runs.len();
+    if section_rows.iter().map(count_runs).sum::<usize>() > MAX_DRAWN_RUNS
         && let Some(audience) = output.only_audience()
     {
         columns.retain_audience(audience);
@@ -184,8 +184,8 @@ pub struct NamedRows<'a> {
     pub shared: String,
     /// Headings and rows in the order of the table.
     pub lines: Vec<LabelLine>,
-    /// The place for each index in `lines`.
-    pub places: Vec<CaseInComparison<'a>>,
+    /// The case for each index in `lines`.
+    pub cases: Vec<CaseInComparison<'a>>,
 }
 
 /// Groups comparisons into tables, keeping their order.
@@ -299,9 +299,10 @@ impl<'a> ComparisonSection<'a> {
             let comparison = *comparison;
             comparison.rows.iter().map(move |row| (comparison, row))
         };
-        let places: Vec<CaseInComparison<'a>> = self.comparisons.iter().flat_map(rows).collect();
+        let compared_cases: Vec<CaseInComparison<'a>> =
+            self.comparisons.iter().flat_map(rows).collect();
         if self.rows == SectionRows::Cases {
-            let cases: Vec<_> = places
+            let cases: Vec<_> = compared_cases
                 .iter()
                 .map(|(_, row)| Arc::clone(&row.case))
                 .collect();
@@ -309,7 +310,7 @@ impl<'a> ComparisonSection<'a> {
             return NamedRows {
                 shared: labels.shared,
                 lines: labels.lines,
-                places,
+                cases: compared_cases,
             };
         }
         let line = |(index, (comparison, _)): (usize, &CaseInComparison<'a>)| {
@@ -325,11 +326,11 @@ impl<'a> ComparisonSection<'a> {
             };
             LabelLine::Case { index, name }
         };
-        let lines = places.iter().enumerate().map(line).collect();
+        let lines = compared_cases.iter().enumerate().map(line).collect();
         NamedRows {
-            shared: places[0].1.case.id(),
+            shared: compared_cases[0].1.case.id(),
             lines,
-            places,
+            cases: compared_cases,
         }
     }
 }
@@ -349,9 +350,9 @@ fn metric_name(comparison: &CandidateComparison) -> RowName {
     }
 }
 
-/// Longest table without highlights.
+/// Maximum number of rows of a table without highlights.
 const MAX_SHORT_TABLE: usize = 20;
-/// Cases named per side.
+/// Maximum number of cases named per verdict.
 const MAX_NAMED_CHANGES: usize = 5;
 
 /// Up to five of the worst and five of the best cases; empty for a short table.
@@ -397,7 +398,7 @@ fn highlight_text(row: &CaseComparison, verdict: Verdict) -> String {
     )
 }
 
-/// Unmatched cases named by default.
+/// Maximum number of unmatched cases that are named by default.
 const MAX_NAMED_UNMATCHED: usize = 8;
 
 /// Lists, for each side, the cases that only it has.
@@ -409,11 +410,11 @@ pub fn unmatched_blocks(
     let mut blocks = Vec::new();
     let mut sides: Vec<(&String, &Vec<String>)> = Vec::new();
     for comparison in comparisons {
-        let both = [
+        let both_sides = [
             (&comparison.baseline, &comparison.only_baseline),
             (&comparison.candidate, &comparison.only_candidate),
         ];
-        for side in both {
+        for side in both_sides {
             if !side.1.is_empty() && !sides.contains(&side) {
                 sides.push(side);
             }

@@ -59,9 +59,9 @@ impl VerdictLine<'_> {
     /// The figures of the baseline and the candidate as printed in the table.
     pub fn side_figures(&self) -> [String; 2] {
         let sides = [&self.row.baseline, &self.row.candidate];
-        [0, 1].map(|at| {
+        [0, 1].map(|side| {
             self.scale
-                .format_bare(sides[at].location, self.last_places[at])
+                .format_bare(sides[side].location, self.last_places[side])
         })
     }
 
@@ -71,15 +71,17 @@ impl VerdictLine<'_> {
             return format!("- {withheld} {}", self.marks).trim_end().to_owned();
         }
         let verdict = self.row.verdict;
-        let words = if self.has_no_direction() {
+        let verdict_words = if self.has_no_direction() {
             "≠ differs".to_owned()
         } else {
             format!("{} {verdict}", verdict_symbol(verdict))
         };
-        format!("{words} {}", self.marks).trim_end().to_owned()
+        format!("{verdict_words} {}", self.marks)
+            .trim_end()
+            .to_owned()
     }
 
-    /// Whether there is a change but the metric's good direction is unknown.
+    /// Whether there is a change, but it is unknown which direction of the metric is better.
     fn has_no_direction(&self) -> bool {
         self.row.differs && self.comparison.metric.better == MetricDirection::Unknown
     }
@@ -87,7 +89,7 @@ impl VerdictLine<'_> {
     /// The change in percent; a change from zero shows the new figure.
     fn change_text(&self) -> String {
         match self.row.change {
-            Some(known) => format_change(&known),
+            Some(change) => format_change(&change),
             None if self.row.is_from_zero() => self.side_figures().join(" -> "),
             None => "?".to_owned(),
         }
@@ -116,19 +118,19 @@ pub fn verdict_emphasis(verdict: Verdict) -> TextEmphasis {
 
 /// Prepares the lines of one table, in the order given. Names are filled in later.
 pub fn prepare_lines<'a>(
-    places: Vec<CaseInComparison<'a>>,
+    cases: Vec<CaseInComparison<'a>>,
     choice: Option<UnitChoice>,
     footnotes: &mut TableFootnotes,
 ) -> Vec<VerdictLine<'a>> {
-    let common = common_scale(&places, choice);
-    let shared = shared_remarks(&places);
+    let common = common_scale(&cases, choice);
+    let shared = shared_remarks(&cases);
     let line = |(comparison, row): CaseInComparison<'a>| {
         let sides = [row.baseline.location, row.candidate.location];
         let unit = &comparison.metric.unit;
-        let fitted = || {
+        let fit_scale = || {
             FigureScale::fit_scale(unit, &sides, choice).keeping_counts(unit, figures(row), choice)
         };
-        let scale = common.clone().unwrap_or_else(fitted);
+        let scale = common.clone().unwrap_or_else(fit_scale);
         VerdictLine {
             name: RowName::default(),
             last_places: last_places(row, &scale),
@@ -140,32 +142,32 @@ pub fn prepare_lines<'a>(
             scale,
         }
     };
-    places.into_iter().map(line).collect()
+    cases.into_iter().map(line).collect()
 }
 
-/// Fewest significant digits of a figure with a change: with fewer, dividing the printed figures
-/// would give a different change.
+/// Minimum number of significant digits of a figure with a change: with fewer, dividing the printed
+/// figures would give a different change.
 const MIN_SIGNIFICANT_DIGITS: i32 = 3;
-/// Largest ratio of two sides that end at the same decimal place.
+/// Maximum ratio of two sides that are rounded to the same decimal place.
 const MAX_SIMILAR_RATIO: f64 = 10.0;
 
 /// The last decimal places of both sides. They follow from the interval of the change, so that the
 /// printed figures agree with the printed change: a side alone may be known less well than its
 /// ratio to the other.
 fn last_places(row: &CaseComparison, scale: &FigureScale) -> [i32; 2] {
-    let place = |(location, uncertainty): (f64, Uncertainty)| {
-        let place = scale.rounding_place(location, uncertainty);
+    let last_place = |(location, uncertainty): (f64, Uncertainty)| {
+        let last_place = scale.rounding_place(location, uncertainty);
         match (uncertainty, scale.first_place(location)) {
-            (Uncertainty::Exact, _) | (_, None) => place,
-            (_, Some(first)) => place.max(first + MIN_SIGNIFICANT_DIGITS - 1),
+            (Uncertainty::Exact, _) | (_, None) => last_place,
+            (_, Some(first)) => last_place.max(first + MIN_SIGNIFICANT_DIGITS - 1),
         }
     };
-    let places = figures(row).map(place);
-    let [one, other] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
-    if one.max(other) < MAX_SIMILAR_RATIO * one.min(other) {
-        [places[0].max(places[1]); 2]
+    let last_places = figures(row).map(last_place);
+    let [baseline, candidate] = [&row.baseline, &row.candidate].map(|side| side.location.abs());
+    if baseline.max(candidate) < MAX_SIMILAR_RATIO * baseline.min(candidate) {
+        [last_places[0].max(last_places[1]); 2]
     } else {
-        places
+        last_places
     }
 }
 
@@ -174,7 +176,7 @@ fn figures(row: &CaseComparison) -> [(f64, Uncertainty); 2] {
     let half_width = row.change.and_then(|change| log_half_width(&change));
     [&row.baseline, &row.candidate].map(|side| {
         let uncertainty = match half_width {
-            Some(half) => Uncertainty::Half(half * side.location.abs()),
+            Some(share) => Uncertainty::Half(share * side.location.abs()),
             None => uncertainty_of_median(side.location, side.variation, side.runs.len()),
         };
         (side.location, uncertainty)
@@ -188,23 +190,20 @@ fn log_half_width(change: &IntervalEstimate) -> Option<f64> {
 }
 
 /// One scale for all rows, if their figures share a metric and are of similar size.
-fn common_scale(
-    places: &[CaseInComparison<'_>],
-    choice: Option<UnitChoice>,
-) -> Option<FigureScale> {
-    let metric = &places.first()?.0.metric;
-    if places
+fn common_scale(cases: &[CaseInComparison<'_>], choice: Option<UnitChoice>) -> Option<FigureScale> {
+    let metric = &cases.first()?.0.metric;
+    if cases
         .iter()
         .any(|(comparison, _)| comparison.metric != *metric)
     {
         return None;
     }
-    let sides = places
+    let sides = cases
         .iter()
         .flat_map(|(_, row)| [row.baseline.location, row.candidate.location]);
     let scale = FigureScale::common_scale(&metric.unit, sides, choice)?;
-    let all = places.iter().flat_map(|(_, row)| figures(row));
-    Some(scale.keeping_counts(&metric.unit, all, choice))
+    let all_figures = cases.iter().flat_map(|(_, row)| figures(row));
+    Some(scale.keeping_counts(&metric.unit, all_figures, choice))
 }
 
 fn runs_text(row: &CaseComparison) -> String {
@@ -223,9 +222,10 @@ fn row_notes(row: &CaseComparison) -> impl Iterator<Item = Cow<'_, str>> {
     indicative.into_iter().chain(by_machine).chain(other_notes)
 }
 
-/// Notes that hold for every row of a longer table: a mark on every row carries no information.
-pub fn shared_remarks(places: &[CaseInComparison<'_>]) -> Vec<String> {
-    let Some(((_, first), others @ [_, ..])) = places.split_first() else {
+/// Notes that hold for every row of a table with more than two rows: a mark on every row would
+/// carry no information.
+pub fn shared_remarks(cases: &[CaseInComparison<'_>]) -> Vec<String> {
+    let Some(((_, first), others @ [_, ..])) = cases.split_first() else {
         return Vec::new();
     };
     let is_shared = |text: &Cow<'_, str>| {
@@ -239,13 +239,15 @@ pub fn shared_remarks(places: &[CaseInComparison<'_>]) -> Vec<String> {
         .collect()
 }
 
-/// Capitalizes words into a sentence.
-fn capitalize_sentence(words: &str) -> String {
-    let mut letters = words.chars();
-    let first = letters.next().map(|first| first.to_uppercase().to_string());
-    let rest = letters.as_str();
-    let end = if words.ends_with('.') { "" } else { "." };
-    format!("{}{rest}{end}", first.unwrap_or_default())
+/// Makes a sentence of a note: capitalizes its first letter and ends it with a period.
+fn capitalize_sentence(note: &str) -> String {
+    let mut characters = note.chars();
+    let first = characters
+        .next()
+        .map(|first| first.to_uppercase().to_string());
+    let remainder = characters.as_str();
+    let end = if note.ends_with('.') { "" } else { "." };
+    format!("{}{remainder}{end}", first.unwrap_or_default())
 }
 
 fn footnote_marks(
@@ -326,11 +328,11 @@ fn add_answer(columns: &mut ColumnSet<VerdictLine<'_>>, confidence: f64) {
         ReportCell::drawing(forest_row(line.row, String::new()))
     });
     columns.add_column(ReportColumn::words("verdict", "verdict").facet(), |line| {
-        let words = match &line.row.withheld {
+        let wording = match &line.row.withheld {
             Some(withheld) => withheld.to_string(),
             None => line.row.verdict.to_string(),
         };
-        ReportCell::words(words)
+        ReportCell::words(wording)
             .with_text(line.verdict_text())
             .with_emphasis(verdict_emphasis(line.row.verdict))
     });

@@ -86,14 +86,14 @@ fn single_case_headline(
         Verdict::Better | Verdict::Worse | Verdict::Same => String::new(),
     };
     let change = size(row, &comparison.metric).map(|size| format!(": {changed} {size}{direction}"));
-    let more = row.more_runs.map(|n| {
+    let more_runs_clause = row.more_runs.map(|n| {
         let runs = format_count(n as usize, "more run", "more runs");
         format!("; about {runs} a side would decide")
     });
     format!(
         "{sentence}{}{}.",
         change.unwrap_or_default(),
-        more.unwrap_or_default()
+        more_runs_clause.unwrap_or_default()
     )
 }
 
@@ -113,18 +113,18 @@ pub fn size(row: &CaseComparison, metric: &Metric) -> Option<String> {
 fn many_cases_headline(comparison: &CandidateComparison) -> String {
     let (baseline, candidate) = (&comparison.baseline, &comparison.candidate);
     let (good, bad) = quality_words(&comparison.metric);
-    let left_out = left_out_text(comparison);
+    let omitted = omitted_clause(comparison);
     let total = comparison
         .rows
         .iter()
         .filter(|row| row.withheld.is_none())
         .count();
     if total == 0 {
-        return format!("{baseline} and {candidate} are not compared{left_out}.");
+        return format!("{baseline} and {candidate} are not compared{omitted}.");
     }
     let count = |verdict| comparison.rows_with_verdict(verdict).count();
-    let differ = |row: &&CaseComparison| row.verdict == Verdict::Unclear && row.differs;
-    let differing = comparison.rows.iter().filter(differ).count();
+    let is_different = |row: &&CaseComparison| row.verdict == Verdict::Unclear && row.differs;
+    let differing = comparison.rows.iter().filter(is_different).count();
     if differing > 0 {
         return format!(
             "{candidate} differs from {baseline} {}.",
@@ -134,7 +134,7 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
     let unclear = count(Verdict::Unclear);
     if unclear == total {
         return format!(
-            "it is unclear whether {candidate} is {good} than {baseline} {}{left_out}.",
+            "it is unclear whether {candidate} is {good} than {baseline} {}{omitted}.",
             count_of_cases(total, total)
         );
     }
@@ -147,25 +147,25 @@ fn many_cases_headline(comparison: &CandidateComparison) -> String {
     .into_iter()
     .filter(|(number, _)| *number > 0);
     let mut sentence = String::new();
-    if let Some((number, word)) = parts.next() {
-        let place = count_of_cases(number, total);
-        sentence = if word == equal {
-            format!("{candidate} and {baseline} are {word} {place}")
+    if let Some((number, adjective)) = parts.next() {
+        let in_cases = count_of_cases(number, total);
+        sentence = if adjective == equal {
+            format!("{candidate} and {baseline} are {adjective} {in_cases}")
         } else {
-            format!("{candidate} is {word} than {baseline} {place}")
+            format!("{candidate} is {adjective} than {baseline} {in_cases}")
         };
     }
-    for (number, word) in parts {
-        sentence.push_str(&format!(", {word} in {number}"));
+    for (number, adjective) in parts {
+        sentence.push_str(&format!(", {adjective} in {number}"));
     }
     if unclear > 0 {
         sentence.push_str(&format!("; {unclear} unclear"));
     }
-    sentence + &left_out + "."
+    sentence + &omitted + "."
 }
 
 /// How many cases have no answer, and why.
-fn left_out_text(comparison: &CandidateComparison) -> String {
+fn omitted_clause(comparison: &CandidateComparison) -> String {
     let mut reasons: Vec<(String, usize)> = Vec::new();
     for withheld in comparison
         .rows
@@ -173,7 +173,7 @@ fn left_out_text(comparison: &CandidateComparison) -> String {
         .filter_map(|row| row.withheld.as_ref())
     {
         let reason = withheld.to_string();
-        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+        match reasons.iter_mut().find(|(other, _)| *other == reason) {
             Some((_, cases)) => *cases += 1,
             None => reasons.push((reason, 1)),
         }
@@ -189,11 +189,11 @@ fn typical_change(comparison: &CandidateComparison) -> String {
     }
     let range = comparison.range();
     range.map_or_else(String::new, |ends| {
-        let [least, most] = ends.each_ref().map(format_change);
-        if least == most {
-            return format!(" Each changes by {least}.");
+        let [smallest, largest] = ends.each_ref().map(format_change);
+        if smallest == largest {
+            return format!(" Each changes by {smallest}.");
         }
-        format!(" Changes range from {least} to {most}.")
+        format!(" Changes range from {smallest} to {largest}.")
     })
 }
 
@@ -217,23 +217,23 @@ pub fn comparison_caption(
     unit: Option<String>,
     runs: Option<String>,
 ) -> Option<String> {
-    let mut words = Vec::new();
+    let mut parts = Vec::new();
     let metric = &section[0].metric;
     if section
         .iter()
         .all(|comparison| comparison.metric == *metric)
     {
-        words.push(name_in_unit(
+        parts.push(name_in_unit(
             &metric.name,
             unit.as_deref().unwrap_or_default(),
         ));
-        words.push(better_direction(metric.better).to_owned());
+        parts.push(better_direction(metric.better).to_owned());
     }
-    words.extend(runs.map(|runs| match runs.as_str() {
+    parts.extend(runs.map(|runs| match runs.as_str() {
         "1" => "1 run a side".to_owned(),
         _ => format!("{runs} runs a side"),
     }));
-    Some(words.join(", ")).filter(|line| !line.is_empty())
+    Some(parts.join(", ")).filter(|line| !line.is_empty())
 }
 
 /// The explanations below all tables, each given once: the method, and what the cases without an
@@ -340,20 +340,23 @@ fn correction_note(comparisons: &[CandidateComparison]) -> Option<&'static str> 
 }
 
 /// The smallest and the largest figure in words.
-fn format_range<T: PartialOrd + Copy>(figures: &[T], word: impl Fn(T) -> String) -> Option<String> {
-    let least = figures
+fn format_range<T: PartialOrd + Copy>(
+    figures: &[T],
+    format_one: impl Fn(T) -> String,
+) -> Option<String> {
+    let smallest = figures
         .iter()
         .copied()
         .reduce(|a, b| if b < a { b } else { a })?;
-    let most = figures
+    let largest = figures
         .iter()
         .copied()
         .reduce(|a, b| if b > a { b } else { a })?;
-    let (least, most) = (word(least), word(most));
-    Some(if least == most {
-        least
+    let (smallest, largest) = (format_one(smallest), format_one(largest));
+    Some(if smallest == largest {
+        smallest
     } else {
-        format!("{least} to {most}")
+        format!("{smallest} to {largest}")
     })
 }
 
@@ -368,14 +371,14 @@ fn undetected_note(comparisons: &[CandidateComparison]) -> Option<String> {
     let found = format_range(&sizes, format_share).map(|range| {
         format!("where no change is found, these runs would have shown one of {range}")
     });
-    let more: Vec<u32> = open.iter().filter_map(|row| row.more_runs).collect();
-    let needed = format_range(&more, |n| n.to_string())
+    let more_runs: Vec<u32> = open.iter().filter_map(|row| row.more_runs).collect();
+    let needed = format_range(&more_runs, |n| n.to_string())
         .map(|range| format!("unclear cases need about {range} more runs a side"));
     let parts: Vec<String> = found.into_iter().chain(needed).collect();
-    let mut words = parts.join("; ") + ".";
-    let first = words.get(..1)?.to_uppercase();
-    words.replace_range(..1, &first);
-    (!parts.is_empty()).then_some(words)
+    let mut sentence = parts.join("; ") + ".";
+    let first = sentence.get(..1)?.to_uppercase();
+    sentence.replace_range(..1, &first);
+    (!parts.is_empty()).then_some(sentence)
 }
 
 fn early_stop_note(comparisons: &[CandidateComparison]) -> Option<String> {

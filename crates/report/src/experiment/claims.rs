@@ -31,9 +31,9 @@ pub fn report_claims(found: &ExperimentFindings) -> Document {
     document
 }
 
-/// The word and the emphasis for an outcome.
-fn answer_words(holds: ClaimAnswer) -> (&'static str, &'static str, TextEmphasis) {
-    match holds {
+/// The plain word, the displayed word and the emphasis for an answer.
+fn answer_words(answer: ClaimAnswer) -> (&'static str, &'static str, TextEmphasis) {
+    match answer {
         ClaimAnswer::Yes => ("holds", "✓ holds", TextEmphasis::Good),
         ClaimAnswer::No => ("fails", "✗ fails", TextEmphasis::Bad),
         ClaimAnswer::Undecided => ("undecided", "? undecided", TextEmphasis::Caution),
@@ -63,7 +63,7 @@ fn claim_rows(claim: &ClaimFound) -> Vec<ReportRow> {
 
 /// A comparison with its figures.
 fn comparison_remark(part: &ClaimComparison) -> String {
-    let about = part
+    let case_prefix = part
         .about
         .as_ref()
         .map(|case| format!("{case}: "))
@@ -84,7 +84,7 @@ fn comparison_remark(part: &ClaimComparison) -> String {
         format!(", {} times [{}, {}]", ends[0], ends[1], ends[2])
     });
     format!(
-        "{about}{}: {sides}{} {shown}",
+        "{case_prefix}{}: {sides}{} {shown}",
         part.text,
         ratio.unwrap_or_default()
     )
@@ -133,10 +133,10 @@ pub fn report_gates(found: &ExperimentFindings) -> Document {
             )
         })
         .collect();
-    let kept = found.gates.iter().filter(|gate| gate.is_kept).count();
-    let open = found.gates.len() - kept - broken.len();
+    let kept_count = found.gates.iter().filter(|gate| gate.is_kept).count();
+    let undecided_count = found.gates.len() - kept_count - broken.len();
     let sentence = format!(
-        "Gates: {kept} of {} kept, {} broken, {open} undecided.",
+        "Gates: {kept_count} of {} kept, {} broken, {undecided_count} undecided.",
         found.gates.len(),
         broken.len()
     );

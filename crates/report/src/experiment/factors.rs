@@ -1,5 +1,5 @@
-//! The overview of an experiment: the grid of variants that differ in two factors, cells without a
-//! figure, and the changes of a group as forest charts.
+//! The overview of an experiment: the grid of variants that differ in two factors, the combinations
+//! that failed, and the changes of a group as forest charts.
 
 use crate::case_labels::distinct;
 use crate::charts::{ComparedSides, forest_row, label_cases, threshold_band};
@@ -73,20 +73,20 @@ fn factor_names(experiment: &Experiment) -> Option<(String, String)> {
     let [across, down] = &first[..] else {
         return None;
     };
-    let all = experiment
+    let have_same_factors = experiment
         .variants
         .iter()
         .all(|variant| names(&variant.factors) == first);
-    all.then(|| (across.clone(), down.clone()))
+    have_same_factors.then(|| (across.clone(), down.clone()))
 }
 
-fn factor_values(experiment: &Experiment, respect: &str) -> Vec<String> {
+fn factor_values(experiment: &Experiment, factor: &str) -> Vec<String> {
     let factors = experiment
         .variants
         .iter()
         .flat_map(|variant| &variant.factors);
-    let of_respect = factors.filter(|(name, _)| name == respect);
-    distinct(of_respect.map(|(_, value)| value.clone()))
+    let values = factors.filter(|(name, _)| name == factor);
+    distinct(values.map(|(_, value)| value.clone()))
 }
 
 /// The variant with these values of its factors.
@@ -95,7 +95,7 @@ fn find_variant<'a>(experiment: &'a Experiment, wanted: &[(&str, &str)]) -> Opti
         let is_in = |(name, value): &(&str, &str)| {
             factors
                 .iter()
-                .any(|(factor, level)| factor == name && level == value)
+                .any(|(other, level)| other == name && level == value)
         };
         wanted.iter().all(is_in)
     };
@@ -118,10 +118,10 @@ fn case_grid<'a>(
         .iter()
         .filter(|summary| summary.case.id() == case)
         .collect();
-    let all: Vec<f64> = of_case.iter().map(|summary| summary.center.value).collect();
+    let values: Vec<f64> = of_case.iter().map(|summary| summary.center.value).collect();
     let columns = factor_values(experiment, across);
     let compared = ComparedSides::new(&metric.findings.comparisons);
-    let place = |row: &str, column: &str| {
+    let cell = |row: &str, column: &str| {
         let variant = find_variant(experiment, &[(across, column), (down, row)])?;
         let summary = of_case
             .iter()
@@ -132,15 +132,15 @@ fn case_grid<'a>(
         })
     };
     let row = |name: String| {
-        let places = columns.iter().map(|column| place(&name, column)).collect();
-        (name, places)
+        let cells = columns.iter().map(|column| cell(&name, column)).collect();
+        (name, cells)
     };
     FactorGrid {
         rows: factor_values(experiment, down)
             .into_iter()
             .map(row)
             .collect(),
-        scale: FigureScale::fit_scale(&metric.metric.unit, &all, None),
+        scale: FigureScale::fit_scale(&metric.metric.unit, &values, None),
         metric: &metric.metric,
         across: across.to_owned(),
         down: down.to_owned(),
@@ -151,14 +151,14 @@ fn case_grid<'a>(
 
 fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
     let scale = &grid.scale;
-    let rows = grid.rows.iter().map(|(name, places)| {
-        let data: serde_json::Map<String, serde_json::Value> = places
+    let rows = grid.rows.iter().map(|(name, grid_cells)| {
+        let data: serde_json::Map<String, serde_json::Value> = grid_cells
             .iter()
             .flatten()
-            .filter_map(|place| Some((place.variant.to_owned(), json_number(place.center.value)?)))
+            .filter_map(|cell| Some((cell.variant.to_owned(), json_number(cell.center.value)?)))
             .collect();
         let mut cells = vec![ReportCell::words(name), ReportCell::value(data)];
-        cells.extend(places.iter().map(|place| match place {
+        cells.extend(grid_cells.iter().map(|cell| match cell {
             Some(GridCell { variant, center }) => {
                 let digits = scale.rounding_place(center.value, Uncertainty::Unknown);
                 ReportCell::text(format!(
@@ -170,11 +170,11 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
         }));
         ReportRow::Cells(cells)
     });
-    let mut heads = vec![
+    let mut columns = vec![
         ReportColumn::new("factor", &grid.down, ColumnKind::Label),
         ReportColumn::machine("values"),
     ];
-    heads.extend(grid.columns.iter().map(|column| {
+    columns.extend(grid.columns.iter().map(|column| {
         ReportColumn::new(
             "shown",
             format!("{}: {column}", grid.across),
@@ -187,15 +187,15 @@ fn grid_table(grid: &FactorGrid<'_>) -> ReportTable {
             grid.case.clone(),
             name_in_unit(&grid.metric.name, &scale.symbol),
         ],
-        columns: heads,
+        columns,
         rows: rows.collect(),
         ..ReportTable::new("factors")
     }
 }
 
 fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
-    let bar = |(column, place): (&String, &Option<GridCell<'_>>)| {
-        let center = place.as_ref()?.center;
+    let bar = |(column, cell): (&String, &Option<GridCell<'_>>)| {
+        let center = cell.as_ref()?.center;
         Some(plot::ChartBar {
             name: format!("{}: {column}", grid.across),
             value: grid.scale.to_shown(center.value),
@@ -203,9 +203,9 @@ fn grid_chart(grid: &FactorGrid<'_>) -> ReportChart {
             high: Some(grid.scale.to_shown(center.high)),
         })
     };
-    let category = |(name, places): &(String, Vec<Option<GridCell<'_>>>)| plot::BarCategory {
+    let category = |(name, cells): &(String, Vec<Option<GridCell<'_>>>)| plot::BarCategory {
         label: format!("{}: {name}", grid.down),
-        bars: grid.columns.iter().zip(places).filter_map(bar).collect(),
+        bars: grid.columns.iter().zip(cells).filter_map(bar).collect(),
     };
     let title = format!("{} by {} and {}", grid.metric.name, grid.down, grid.across);
     ReportChart::new(
@@ -230,10 +230,10 @@ pub fn cells_table(found: &ExperimentFindings) -> Option<ReportTable> {
         .iter()
         .filter(|failure| !failure.cause.is_skip())
     {
-        let is_same = |(known, _): &&mut (&StepFailure, usize)| {
-            known.case == failure.case
-                && known.variant == failure.variant
-                && known.cause == failure.cause
+        let is_same = |(other, _): &&mut (&StepFailure, usize)| {
+            other.case == failure.case
+                && other.variant == failure.variant
+                && other.cause == failure.cause
         };
         match cells.iter_mut().find(is_same) {
             Some((_, times)) => *times += 1,
@@ -280,7 +280,8 @@ fn failure_rows(failure: &StepFailure, times: usize) -> Vec<ReportRow> {
         .collect()
 }
 
-/// A forest chart per metric: every case of every pair; the band is the control against itself.
+/// A forest chart per metric: every case of every pair; the band is the change of the control
+/// when it is compared with itself.
 pub fn metric_forests(group: &GroupFindings) -> Vec<ReportChart> {
     group
         .metrics

@@ -10,7 +10,7 @@ use speedwell_analysis::{CandidateComparison, CaseComparison};
 use speedwell_model::{IntervalEstimate, Verdict};
 use speedwell_suite::experiment::{Experiment, is_repetition};
 
-/// Smallest change given as a factor: "3.5 times" is easier to grasp than "+250 %".
+/// Minimum change that is given as a factor: "3.5 times" is easier to grasp than "+250 %".
 const MIN_CHANGE_AS_FACTOR: f64 = 1.0;
 
 /// One sentence per comparison of a group, then the result of the control.
@@ -45,7 +45,7 @@ struct VariantNames<'a> {
 
 impl VariantNames<'_> {
     fn name_variant(&mut self, name: &str) -> String {
-        if self.named.iter().any(|known| known == name) {
+        if self.named.iter().any(|other| other == name) {
             return name.to_owned();
         }
         self.named.push(name.to_owned());
@@ -82,18 +82,18 @@ fn verdict_summary(comparison: &CandidateComparison) -> String {
     let rows: Vec<&CaseComparison> = comparison.rows.iter().collect();
     let parts = verdict_clauses(comparison, &rows, total);
     let typical = comparison.typical().filter(|_| total > 1);
-    let together = match (typical, comparison.range()) {
+    let overall_change = match (typical, comparison.range()) {
         (Some(typical), _) => Some(format!("; typically {}", format_change_interval(&typical))),
         (None, Some(ends)) => {
-            let [least, most] = ends.each_ref().map(format_change);
-            Some(format!("; from {least} to {most}"))
+            let [smallest, largest] = ends.each_ref().map(format_change);
+            Some(format!("; from {smallest} to {largest}"))
         }
         (None, None) => None,
     };
     if parts.is_empty() {
         "nothing to compare".to_owned()
     } else {
-        parts.join(", ") + &together.unwrap_or_default()
+        parts.join(", ") + &overall_change.unwrap_or_default()
     }
 }
 
@@ -105,14 +105,14 @@ fn instructions_note(group: &GroupFindings, comparison: &CandidateComparison) ->
         .iter()
         .skip(1)
         .find(|found| found.metric.name.starts_with("instructions"))?;
-    let counts = instructions.findings.comparisons.iter().find(|counted| {
-        (&counted.baseline, &counted.candidate) == (&comparison.baseline, &comparison.candidate)
+    let counts = instructions.findings.comparisons.iter().find(|counts| {
+        (&counts.baseline, &counts.candidate) == (&comparison.baseline, &comparison.candidate)
     })?;
-    let is_open = |row: &&CaseComparison| {
+    let is_unclear = |row: &&CaseComparison| {
         let mut unclear = comparison.rows_with_verdict(Verdict::Unclear);
-        row.verdict != Verdict::Unclear && unclear.any(|open| open.case == row.case)
+        row.verdict != Verdict::Unclear && unclear.any(|unclear_row| unclear_row.case == row.case)
     };
-    let rows: Vec<&CaseComparison> = counts.rows.iter().filter(is_open).collect();
+    let rows: Vec<&CaseComparison> = counts.rows.iter().filter(is_unclear).collect();
     let parts = verdict_clauses(counts, &rows, comparison.rows.len());
     (!parts.is_empty()).then(|| {
         format!(
@@ -137,12 +137,12 @@ fn verdict_clauses(
         Verdict::Unclear,
     ];
     let parts = order.into_iter().filter_map(|verdict| {
-        let of_verdict = rows.iter().filter(|row| row.verdict == verdict);
-        let rows: Vec<&CaseComparison> = of_verdict.copied().collect();
+        let matching = rows.iter().filter(|row| row.verdict == verdict);
+        let rows: Vec<&CaseComparison> = matching.copied().collect();
         if rows.is_empty() {
             return None;
         }
-        let place = match (rows.len(), total) {
+        let in_cases = match (rows.len(), total) {
             (_, 1) => String::new(),
             (2, 2) => " in both cases".to_owned(),
             (number, _) if number == total => {
@@ -151,13 +151,13 @@ fn verdict_clauses(
             (number, _) => format!(" in {number} of {total}"),
         };
         Some(match verdict {
-            Verdict::Worse => format!("{bad}{place}{}", size_text(&rows)),
-            Verdict::Better => format!("{good}{place}{}", size_text(&rows)),
+            Verdict::Worse => format!("{bad}{in_cases}{}", size_text(&rows)),
+            Verdict::Better => format!("{good}{in_cases}{}", size_text(&rows)),
             Verdict::Same => format!(
-                "the same within {}{place}",
+                "the same within {}{in_cases}",
                 format_setting(comparison.delta)
             ),
-            Verdict::Unclear => format!("unclear{place}{}", not_excluded(&rows)),
+            Verdict::Unclear => format!("unclear{in_cases}{}", possible_changes(&rows)),
         })
     });
     parts.collect()
@@ -190,7 +190,7 @@ fn size_text(rows: &[&CaseComparison]) -> String {
 }
 
 /// The changes that the data cannot exclude.
-fn not_excluded(rows: &[&CaseComparison]) -> String {
+fn possible_changes(rows: &[&CaseComparison]) -> String {
     let changes = rows.iter().filter_map(|row| row.change);
     let ends = changes.map(|change| (change.low, change.high));
     let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), end| {
@@ -209,7 +209,7 @@ fn format_factor(change: f64) -> String {
     format_number(factor, decimal_place(factor, Uncertainty::Unknown).max(1))
 }
 
-/// Whether the comparison is the control against itself.
+/// Whether this is the comparison of the control with itself.
 pub fn is_control(comparison: &CandidateComparison) -> bool {
     is_repetition(&comparison.candidate)
 }

@@ -49,22 +49,22 @@ pub fn report_experiment(
     document.append_document(claims::report_claims(found));
     document.append_document(claims::report_gates(found));
     document.append_document(report_validity(&found.validity));
-    document.extend(experiment.placement.as_ref().map(|own| {
+    document.extend(experiment.placement.as_ref().map(|placement| {
         let text = format!(
             "{} Latencies include the network between them.",
-            own.describe_machines()
+            placement.describe_machines()
         );
         ReportBlock::Note(text)
     }));
     document.push_warnings(&found.warnings);
-    let (leading, further) = leading_first(requested_charts(found, experiment, output), found);
-    let drawn = |chart| ReportBlock::Chart(Box::new(chart));
-    document.extend(leading.into_iter().map(drawn));
+    let (leading, others) = leading_first(requested_charts(found, experiment, output), found);
+    let chart_block = |chart| ReportBlock::Chart(Box::new(chart));
+    document.extend(leading.into_iter().map(chart_block));
     output.add_detail(&mut document, |output, document| {
         add_tables(found, experiment, output, document);
     });
     document.append_document(report_failures(&found.failures, output.verbosity));
-    document.extend(further.into_iter().map(drawn));
+    document.extend(others.into_iter().map(chart_block));
     let draws = draws_flames(experiment, output);
     document.append_document(profile_sections(&found.profiles, draws, output));
     let everything = merge_groups(&found.groups);
@@ -78,15 +78,15 @@ fn leading_first(
     charts: Vec<ReportChart>,
     found: &ExperimentFindings,
 ) -> (Vec<ReportChart>, Vec<ReportChart>) {
-    let firsts = found.groups.iter().filter_map(factors::main_forest);
-    let titles: Vec<String> = firsts.map(|chart| chart.title).collect();
-    let (mut leading, mut further): (Vec<ReportChart>, Vec<ReportChart>) = charts
+    let main_charts = found.groups.iter().filter_map(factors::main_forest);
+    let titles: Vec<String> = main_charts.map(|chart| chart.title).collect();
+    let (mut leading, mut others): (Vec<ReportChart>, Vec<ReportChart>) = charts
         .into_iter()
         .partition(|chart| titles.contains(&chart.title));
-    if leading.is_empty() && !further.is_empty() {
-        leading.push(further.remove(0));
+    if leading.is_empty() && !others.is_empty() {
+        leading.push(others.remove(0));
     }
-    (leading, further)
+    (leading, others)
 }
 
 /// Merges the findings of all groups.
@@ -145,25 +145,25 @@ fn add_tables(
 ) {
     let mut compared = Vec::new();
     let mut shared = SharedNotes::default();
-    let several = found.groups.len() > 1;
+    let has_several_groups = found.groups.len() > 1;
     for group in &found.groups {
-        if several {
+        if has_several_groups {
             document.push_heading(2, group.name.clone());
         }
-        let (about, others) = group.metrics.split_at(group.metrics.len().min(1));
-        let mut shown = |metrics, deeper| {
+        let (main_metric, others) = group.metrics.split_at(group.metrics.len().min(1));
+        let mut report_part = |metrics, deeper| {
             let part = report_metrics(metrics, deeper, output);
             shared.count_notes(&part.blocks);
             keep_data(part.data, &mut compared, document);
             part.blocks
         };
-        let about = shown(about, u8::from(several));
-        let mut others = shown(others, 1);
+        let main_blocks = report_part(main_metric, u8::from(has_several_groups));
+        let mut others = report_part(others, 1);
         others.extend(distribution_tables(group, experiment).map(ReportBlock::Table));
-        document.extend(about);
+        document.extend(main_blocks);
         if !others.is_empty() {
             document.push(ReportBlock::Aside {
-                summary: other_metrics_title(group, several),
+                summary: other_metrics_title(group, has_several_groups),
                 open: false,
                 blocks: others,
             });
@@ -183,7 +183,7 @@ impl SharedNotes {
             let ReportBlock::Note(text) = block else {
                 continue;
             };
-            match self.0.iter_mut().find(|(known, _)| known == text) {
+            match self.0.iter_mut().find(|(other, _)| other == text) {
                 Some((_, times)) => *times += 1,
                 None => self.0.push((text.clone(), 1)),
             }
@@ -260,18 +260,18 @@ fn distribution_tables(
     group: &GroupFindings,
     experiment: &Experiment,
 ) -> impl Iterator<Item = ReportTable> {
-    let wanted = requested_outputs(experiment);
-    let of_name = |name: &str, tables: &dyn Fn() -> Vec<ReportTable>| {
-        if wanted.contains(&name) {
+    let requested = requested_outputs(experiment);
+    let tables_if_requested = |name: &str, tables: &dyn Fn() -> Vec<ReportTable>| {
+        if requested.contains(&name) {
             tables()
         } else {
             Vec::new()
         }
     };
-    let percentiles = of_name("latency-percentiles", &|| {
+    let percentiles = tables_if_requested("latency-percentiles", &|| {
         served::served_tables(group, experiment)
     });
-    let factors = of_name("factors", &|| factors::factor_tables(group, experiment));
+    let factors = tables_if_requested("factors", &|| factors::factor_tables(group, experiment));
     percentiles.into_iter().chain(factors)
 }
 
@@ -290,7 +290,7 @@ fn requested_charts(
         .iter()
         .filter(|output| matches!(output, Wanted::Chart { .. }))
         .collect();
-    let usual: Vec<Wanted> = DEFAULT_OUTPUTS
+    let defaults: Vec<Wanted> = DEFAULT_OUTPUTS
         .iter()
         .filter(|_| listed.is_empty())
         .map(|name| Wanted::Chart {
@@ -299,16 +299,17 @@ fn requested_charts(
             stages: Vec::new(),
         })
         .collect();
-    let all = listed.into_iter().chain(&usual);
-    all.flat_map(|wanted| match wanted {
-        Wanted::Chart {
-            name,
-            series,
-            stages,
-        } => charts_named(name, *series, stages, found, experiment, output),
-        _ => Vec::new(),
-    })
-    .collect()
+    let outputs = listed.into_iter().chain(&defaults);
+    outputs
+        .flat_map(|requested| match requested {
+            Wanted::Chart {
+                name,
+                series,
+                stages,
+            } => charts_named(name, *series, stages, found, experiment, output),
+            _ => Vec::new(),
+        })
+        .collect()
 }
 
 fn charts_named(
@@ -329,8 +330,8 @@ fn charts_named(
             .collect(),
         "bar" => groups
             .flat_map(|group| {
-                let whole = merge_groups(std::slice::from_ref(group));
-                charts::draw_bars(&whole, output.unit)
+                let findings = merge_groups(std::slice::from_ref(group));
+                charts::draw_bars(&findings, output.unit)
             })
             .collect(),
         "forest" => groups.flat_map(factors::metric_forests).collect(),

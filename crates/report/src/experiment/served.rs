@@ -21,17 +21,18 @@ const END_PERCENTAGES: [u32; 4] = [98, 97, 95, 90];
 /// A time above this multiple of the time at 90 % dominates the chart.
 const MAX_TIME_RATIO: f64 = 4.0;
 
-/// Most lines with the spread of their runs; with more, the spreads would hide the lines.
+/// Maximum number of lines with the spread of their runs: with more, the spreads would hide the
+/// lines.
 const MAX_LINES_WITH_RUNS: usize = 2;
 
 /// The curves of one picture.
 struct ServedPicture<'a> {
-    /// What the curves have in common.
-    about: String,
+    /// What the curves have in common: a case or a variant.
+    subject: String,
     /// The curves with the names of their lines.
     curves: Vec<(String, &'a LatencyCurve)>,
     /// Returns a shorter name of a line.
-    short: fn(&LatencyCurve) -> String,
+    short_name: fn(&LatencyCurve) -> String,
     colours: Vec<Option<plot::RgbColor>>,
 }
 
@@ -42,16 +43,23 @@ pub fn draw_served(
     stages: &[Vec<String>],
     experiment: &Experiment,
 ) -> Vec<ReportChart> {
-    let whole = [experiment.variants.iter().map(|v| v.name.clone()).collect()];
-    let stages = if stages.is_empty() { &whole } else { stages };
+    let all_variants = [experiment.variants.iter().map(|v| v.name.clone()).collect()];
+    let stages = if stages.is_empty() {
+        &all_variants
+    } else {
+        stages
+    };
     let pictures = served_pictures(group, series, experiment);
-    let pairs = pictures.iter().flat_map(|picture| {
-        let part = |stage: &Vec<String>| {
+    let parts = pictures.iter().flat_map(|picture| {
+        let picture_of_stage = |stage: &Vec<String>| {
             picture.filter_curves(|curve| stage.contains(&curve.variant.to_string()))
         };
-        stages.iter().filter_map(part).collect::<Vec<_>>()
+        stages
+            .iter()
+            .filter_map(picture_of_stage)
+            .collect::<Vec<_>>()
     });
-    pairs.map(|part| part.draw_up_to_end()).collect()
+    parts.map(|part| part.draw_up_to_end()).collect()
 }
 
 /// The last tenth of the requests, on an axis where each further nine has the same length.
@@ -72,8 +80,8 @@ fn served_pictures<'a>(
     let cases = curves_by_case(group, experiment);
     if series == ChartSeries::Variants {
         let pictures = cases.into_iter().map(|(case, curves)| ServedPicture {
-            about: case.id(),
-            short: |curve| curve.variant.to_string(),
+            subject: case.id(),
+            short_name: |curve| curve.variant.to_string(),
             colours: curves
                 .iter()
                 .map(|curve| variant_color(experiment, curve))
@@ -88,12 +96,15 @@ fn served_pictures<'a>(
     let mut pictures: Vec<ServedPicture<'_>> = Vec::new();
     for curve in cases.into_iter().flat_map(|(_, curves)| curves) {
         let line = (curve.case.id(), curve);
-        let about = variant_label(experiment, &curve.variant);
-        match pictures.iter_mut().find(|picture| picture.about == about) {
+        let subject = variant_label(experiment, &curve.variant);
+        match pictures
+            .iter_mut()
+            .find(|picture| picture.subject == subject)
+        {
             Some(picture) => picture.curves.push(line),
             None => pictures.push(ServedPicture {
-                about,
-                short: |curve| curve.case.id(),
+                subject,
+                short_name: |curve| curve.case.id(),
                 curves: vec![line],
                 colours: Vec::new(),
             }),
@@ -112,12 +123,12 @@ impl<'a> ServedPicture<'a> {
     /// A picture of the selected curves; `None` if there are none.
     fn filter_curves(&self, is_shown: impl Fn(&LatencyCurve) -> bool) -> Option<ServedPicture<'a>> {
         let colours = self.colours.iter().copied().chain(std::iter::repeat(None));
-        let all = self.curves.iter().cloned().zip(colours);
+        let colored = self.curves.iter().cloned().zip(colours);
         let (curves, colours): (Vec<_>, Vec<_>) =
-            all.filter(|((_, curve), _)| is_shown(curve)).unzip();
+            colored.filter(|((_, curve), _)| is_shown(curve)).unzip();
         (!curves.is_empty()).then(|| ServedPicture {
-            about: self.about.clone(),
-            short: self.short,
+            subject: self.subject.clone(),
+            short_name: self.short_name,
             curves,
             colours,
         })
@@ -127,7 +138,7 @@ impl<'a> ServedPicture<'a> {
         let end = self.end_percentage();
         let longest = self.curves.iter().filter_map(|(_, curve)| {
             let ms = curve.median_at(100)? / NS_PER_MS;
-            let name = (self.short)(curve);
+            let name = (self.short_name)(curve);
             Some(format!(
                 "{name} {}",
                 format_number(ms, decimal_place(ms, Uncertainty::Unknown))
@@ -136,7 +147,7 @@ impl<'a> ServedPicture<'a> {
         let longest: Vec<String> = longest.collect();
         let subtitle = format!(
             "{}; up to {end} %, the slowest request in ms: {}",
-            self.about,
+            self.subject,
             longest.join(", ")
         );
         let axes = (
@@ -155,9 +166,12 @@ impl<'a> ServedPicture<'a> {
                 .filter_map(|(_, curve)| curve.median_at(percent));
             times.fold(0.0, f64::max)
         };
-        let [most, .., least] = END_PERCENTAGES;
-        let fits = |percent: &u32| highest(*percent) <= MAX_TIME_RATIO * highest(least);
-        END_PERCENTAGES.into_iter().find(fits).unwrap_or(most)
+        let [highest_end, .., lowest_end] = END_PERCENTAGES;
+        let fits = |percent: &u32| highest(*percent) <= MAX_TIME_RATIO * highest(lowest_end);
+        END_PERCENTAGES
+            .into_iter()
+            .find(fits)
+            .unwrap_or(highest_end)
     }
 
     fn draw_slowest(&self) -> ReportChart {
@@ -166,7 +180,7 @@ impl<'a> ServedPicture<'a> {
             plot::ChartAxis::log10("served within, ms"),
         );
         let title = "Percentage served, the slow ones";
-        self.draw_lines(title, self.about.clone(), axes, 50..=99)
+        self.draw_lines(title, self.subject.clone(), axes, 50..=99)
     }
 
     fn draw_lines(
@@ -206,20 +220,20 @@ fn curve_points(
     percents: &RangeInclusive<u32>,
     with_runs: bool,
 ) -> Vec<plot::ChartPoint> {
-    let wanted = curve
+    let points = curve
         .points
         .iter()
         .filter(|(percent, _)| percents.contains(percent));
     let point = |(percent, times): &(u32, [f64; 3])| {
         let x = f64::from(*percent);
-        let [middle, low, high] = times.map(|ns| ns / NS_PER_MS);
+        let [median, low, high] = times.map(|ns| ns / NS_PER_MS);
         if with_runs && curve.runs > 1 && percent % 10 == 0 {
-            plot::ChartPoint::with_interval(x, middle, low, high)
+            plot::ChartPoint::with_interval(x, median, low, high)
         } else {
-            plot::ChartPoint::new(x, middle)
+            plot::ChartPoint::new(x, median)
         }
     };
-    wanted.map(point).collect()
+    points.map(point).collect()
 }
 
 /// A table per case.
@@ -252,17 +266,17 @@ pub fn curves_by_case<'a>(
 /// The position of a variant in the file; the control follows its origin.
 fn variant_order(experiment: &Experiment, name: &str) -> (usize, bool) {
     let origin = repeated_variant(name);
-    let at = experiment
+    let position = experiment
         .variants
         .iter()
         .position(|variant| variant.name == origin);
-    (at.unwrap_or(usize::MAX), is_repetition(name))
+    (position.unwrap_or(usize::MAX), is_repetition(name))
 }
 
 fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> ReportTable {
     let medians = |curve: &&LatencyCurve| PERCENTS.map(|percent| curve.median_at(percent));
-    let all: Vec<f64> = curves.iter().flat_map(medians).flatten().collect();
-    let scale = FigureScale::fit_scale("ns", &all, None);
+    let times: Vec<f64> = curves.iter().flat_map(medians).flatten().collect();
+    let scale = FigureScale::fit_scale("ns", &times, None);
     let mut columns = vec![
         ReportColumn::machine("case"),
         ReportColumn::new("percent", "%", ColumnKind::Figure),
@@ -276,7 +290,7 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
     let mut rows: Vec<ReportRow> = PERCENTS
         .iter()
         .map(|percent| {
-            let time = |curve: &&LatencyCurve| {
+            let time_cell = |curve: &&LatencyCurve| {
                 let ns = curve.median_at(*percent);
                 ReportCell::text(ns.map_or("?".to_owned(), |ns| {
                     scale.format_bare(ns, scale.rounding_place(ns, Uncertainty::Unknown))
@@ -294,7 +308,7 @@ fn case_table(case: &str, curves: &[&LatencyCurve], experiment: &Experiment) -> 
                 ReportCell::figure(Some(f64::from(*percent))).with_text(percent.to_string()),
             ];
             cells.push(ReportCell::value(values));
-            cells.extend(curves.iter().map(time));
+            cells.extend(curves.iter().map(time_cell));
             ReportRow::Cells(cells)
         })
         .collect();
@@ -329,13 +343,13 @@ fn in_flight_caption(curves: &[&LatencyCurve]) -> String {
             ))
         })
         .collect();
-    let of_requested = curves
+    let requested_note = curves
         .iter()
         .find_map(|curve| curve.requested_concurrency)
         .map(|requested| format!(" of {requested}"))
         .unwrap_or_default();
     format!(
-        "requests in flight on average{of_requested}: {}",
+        "requests in flight on average{requested_note}: {}",
         parts.join(", ")
     )
 }

@@ -27,10 +27,10 @@ impl RenderDocument for Csv {
         let shown = flat_columns(&tables);
         let header = shown
             .iter()
-            .map(|&at| quote_field(tables[0].columns[at].key));
+            .map(|&column| quote_field(tables[0].columns[column].key));
         writeln!(out, "{}", header.collect::<Vec<_>>().join(","))?;
         for cells in tables.iter().flat_map(|table| table.cell_rows()) {
-            let fields = shown.iter().map(|&at| format_field(&cells[at]));
+            let fields = shown.iter().map(|&column| format_field(&cells[column]));
             writeln!(out, "{}", fields.collect::<Vec<_>>().join(","))?;
         }
         Ok(())
@@ -39,17 +39,17 @@ impl RenderDocument for Csv {
 
 /// The machine-readable columns without a list or an object in any row.
 fn flat_columns(tables: &[&ReportTable]) -> Vec<usize> {
-    let nested = |at: usize| {
+    let has_nested = |column: usize| {
         let mut cells = tables.iter().flat_map(|table| table.cell_rows());
         cells.any(|cells| {
-            let is_nested = cells[at].value.as_ref().is_some_and(Datum::is_nested);
-            is_nested || cells[at].runs().is_some()
+            let is_nested = cells[column].value.as_ref().is_some_and(Datum::is_nested);
+            is_nested || cells[column].runs().is_some()
         })
     };
     tables[0]
         .for_machines()
         .into_iter()
-        .filter(|&at| !nested(at))
+        .filter(|&column| !has_nested(column))
         .collect()
 }
 

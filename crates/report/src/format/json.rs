@@ -110,7 +110,7 @@ fn members_of(document: &Document) -> Vec<(&str, JsonMember<'_>)> {
         let rows = table.cell_rows().map(|cells| ListItem::Row(table, cells));
         // Tables of the same name form one list.
         match find_list(&mut members, table.name) {
-            Some(known) => known.extend(rows),
+            Some(list) => list.extend(rows),
             None => members.push((table.name, JsonMember::List(rows.collect()))),
         }
     }
@@ -125,8 +125,8 @@ fn find_list<'m, 'a>(
     members: &'m mut [(&str, JsonMember<'a>)],
     name: &str,
 ) -> Option<&'m mut Vec<ListItem<'a>>> {
-    members.iter_mut().find_map(|(known, member)| match member {
-        JsonMember::List(items) if *known == name => Some(items),
+    members.iter_mut().find_map(|(other, member)| match member {
+        JsonMember::List(items) if *other == name => Some(items),
         _ => None,
     })
 }
@@ -134,28 +134,28 @@ fn find_list<'m, 'a>(
 fn add_data<'a>(members: &mut Vec<(&'a str, JsonMember<'a>)>, name: &'a str, value: &'a Value) {
     let items = |list: &'a Vec<Value>| list.iter().map(|item| ListItem::Value(Cow::Borrowed(item)));
     // A document about several sessions has the same list several times.
-    if let (Some(known), Value::Array(more)) = (find_list(members, name), value) {
-        known.extend(items(more));
+    if let (Some(list), Value::Array(more)) = (find_list(members, name), value) {
+        list.extend(items(more));
         return;
     }
     let member = match value {
         Value::Array(list) => JsonMember::List(items(list).collect()),
         other => JsonMember::Other(Cow::Borrowed(other)),
     };
-    match members.iter_mut().find(|(known, _)| *known == name) {
-        Some((_, known)) => *known = member,
+    match members.iter_mut().find(|(other, _)| *other == name) {
+        Some((_, existing)) => *existing = member,
         None => members.push((name, member)),
     }
 }
 
 fn row_value(table: &ReportTable, cells: &[ReportCell]) -> Value {
-    let member = |at: usize| {
-        let cell = &cells[at];
+    let member = |column: usize| {
+        let cell = &cells[column];
         let value = match cell.runs() {
             Some(runs) => runs.to_json(),
             None => cell.value.as_ref().map_or(Value::Null, Datum::to_json),
         };
-        (table.columns[at].key.to_owned(), value)
+        (table.columns[column].key.to_owned(), value)
     };
     Value::Object(table.for_machines().into_iter().map(member).collect())
 }

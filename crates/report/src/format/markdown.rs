@@ -78,8 +78,8 @@ impl MarkdownPage<'_> {
             }
             ReportBlock::Facts(facts) => self.write_facts(facts),
             ReportBlock::Table(table) => {
-                let taken = write_table(table, self.budget, &mut self.out);
-                self.budget = self.budget.saturating_sub(taken);
+                let used_chars = write_table(table, self.budget, &mut self.out);
+                self.budget = self.budget.saturating_sub(used_chars);
             }
             ReportBlock::Chart(chart) => {
                 if let Some(path) = self.pictures.next() {
@@ -154,7 +154,8 @@ impl MarkdownPage<'_> {
     }
 }
 
-/// Longest table shown unfolded; the largest changes of longer ones are listed above them.
+/// Maximum number of rows of a table shown unfolded; the largest changes of longer tables are
+/// listed above them.
 const MAX_UNFOLDED_ROWS: usize = 20;
 /// Columns of a higher order are omitted: a comment is narrow, and the page and the CSV have them.
 const MAX_EXPENDABLE: u8 = 4;
@@ -165,21 +166,23 @@ pub fn write_table(table: &ReportTable, budget: usize, out: &mut String) -> usiz
         out.push_str(&format!("{}\n\n", escape_markdown(caption)));
     }
     let mut shown = table.for_people();
-    shown.retain(|&at| table.columns[at].expendable <= MAX_EXPENDABLE);
+    shown.retain(|&index| table.columns[index].expendable <= MAX_EXPENDABLE);
     if shown.is_empty() {
         return 0;
     }
     let rows = table.cell_rows().count();
-    let kept = fitting_rows(table, &shown, budget);
+    let shown_rows = fitting_rows(table, &shown, budget);
     if rows > MAX_UNFOLDED_ROWS {
-        let summary = match kept.len() {
-            all if all == rows => format!("All {}", format_count(rows, "row", "rows")),
-            some => format!("{} of {}", format_count(some, "row", "rows"), rows),
+        let summary = match shown_rows.len() {
+            shown_count if shown_count == rows => {
+                format!("All {}", format_count(rows, "row", "rows"))
+            }
+            shown_count => format!("{} of {}", format_count(shown_count, "row", "rows"), rows),
         };
         out.push_str(&format!("<details><summary>{summary}</summary>\n\n"));
     }
-    let taken = write_rows(table, &shown, &kept, out);
-    if kept.len() < rows {
+    let used_chars = write_rows(table, &shown, &shown_rows, out);
+    if shown_rows.len() < rows {
         out.push_str(
             "\nThe other rows do not fit into a comment; a report.html or report.csv has all of them.\n",
         );
@@ -194,32 +197,33 @@ pub fn write_table(table: &ReportTable, budget: usize, out: &mut String) -> usiz
     if rows > MAX_UNFOLDED_ROWS {
         out.push_str("\n</details>\n");
     }
-    taken
+    used_chars
 }
 
 /// Numbers of the rows with cells that fit, most urgent first.
 fn fitting_rows(table: &ReportTable, shown: &[usize], budget: usize) -> HashSet<usize> {
     let cells: Vec<&Vec<ReportCell>> = table.cell_rows().collect();
-    let mut left = budget;
-    let mut kept = HashSet::new();
-    for at in by_severity(&table.row_emphases()) {
-        let Some(rest) = left.checked_sub(row_line(table, shown, cells[at]).len()) else {
+    let mut remaining = budget;
+    let mut fitting = HashSet::new();
+    for number in by_severity(&table.row_emphases()) {
+        let Some(remainder) = remaining.checked_sub(row_line(table, shown, cells[number]).len())
+        else {
             break;
         };
-        left = rest;
-        kept.insert(at);
+        remaining = remainder;
+        fitting.insert(number);
     }
-    kept
+    fitting
 }
 
 fn write_rows(
     table: &ReportTable,
     shown: &[usize],
-    kept: &HashSet<usize>,
+    shown_rows: &HashSet<usize>,
     out: &mut String,
 ) -> usize {
     let before = out.len();
-    let columns = || shown.iter().map(|&at| &table.columns[at]);
+    let columns = || shown.iter().map(|&index| &table.columns[index]);
     out.push_str(&join_cells(
         columns().map(|column| escape_markdown(&column.header)),
     ));
@@ -243,7 +247,7 @@ fn write_rows(
             }
             ReportRow::Remark(_) => {}
             ReportRow::Cells(cells) => {
-                below = kept.contains(&number);
+                below = shown_rows.contains(&number);
                 number += 1;
                 if below {
                     out.push_str(&heading.take().unwrap_or_default());

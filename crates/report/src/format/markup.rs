@@ -141,8 +141,8 @@ impl MarkupPage {
         let label = self.escape_text(label);
         match self.language {
             MarkupLanguage::AsciiDoc => {
-                let longest = text.lines().filter(|line| line.chars().all(|c| c == '-'));
-                let fence = "-".repeat(longest.map(str::len).max().unwrap_or(0).max(3) + 1);
+                let dashes = text.lines().filter(|line| line.chars().all(|c| c == '-'));
+                let fence = "-".repeat(dashes.map(str::len).max().unwrap_or(0).max(3) + 1);
                 self.write_line(&format!(".{label}\n{fence}\n{text}\n{fence}"));
             }
             MarkupLanguage::Org => {
@@ -166,7 +166,7 @@ impl MarkupPage {
         if shown.is_empty() {
             return;
         }
-        let columns: Vec<_> = shown.iter().map(|&at| &table.columns[at]).collect();
+        let columns: Vec<_> = shown.iter().map(|&index| &table.columns[index]).collect();
         let header = |column: &&ReportColumn| self.escape_text(&column.header);
         let headers: Vec<String> = columns.iter().map(header).collect();
         match self.language {
@@ -195,11 +195,11 @@ impl MarkupPage {
                     let texts = shown
                         .iter()
                         .zip(&columns)
-                        .map(|(&at, column)| match column.kind {
+                        .map(|(&i, column)| match column.kind {
                             ColumnKind::Label | ColumnKind::Identifier => {
-                                self.language.format_code(&cells[at].text)
+                                self.language.format_code(&cells[i].text)
                             }
-                            _ => self.escape_text(&cells[at].text),
+                            _ => self.escape_text(&cells[i].text),
                         });
                     texts.collect()
                 }
@@ -260,12 +260,12 @@ impl MarkupLanguage {
     fn escape_markup(self, text: &str) -> String {
         let text = escape_controls(text).replace('\n', " ");
         let mut out = String::with_capacity(text.len());
-        let mut before = ' ';
-        let mut letters = text.chars().peekable();
-        while let Some(letter) = letters.next() {
-            let next = letters.peek().copied().unwrap_or(' ');
-            let in_word = before.is_alphanumeric() && next.is_alphanumeric();
-            match (self, letter) {
+        let mut previous = ' ';
+        let mut characters = text.chars().peekable();
+        while let Some(character) = characters.next() {
+            let next = characters.peek().copied().unwrap_or(' ');
+            let in_word = previous.is_alphanumeric() && next.is_alphanumeric();
+            match (self, character) {
                 (MarkupLanguage::AsciiDoc, '|') => out.push_str("{vbar}"),
                 (MarkupLanguage::AsciiDoc, '*') => out.push_str("{asterisk}"),
                 (MarkupLanguage::AsciiDoc, '`') => out.push_str("{backtick}"),
@@ -281,12 +281,12 @@ impl MarkupLanguage {
                     if !in_word && !next.is_ascii_digit() && !next.is_whitespace() =>
                 {
                     // A zero-width space, so that the mark no longer precedes a word.
-                    out.push(letter);
+                    out.push(character);
                     out.push('\u{200b}');
                 }
-                (_, letter) => out.push(letter),
+                (_, character) => out.push(character),
             }
-            before = letter;
+            previous = character;
         }
         out
     }

@@ -83,10 +83,10 @@ impl FromStr for ReportFormat {
     type Err = UnknownFormat;
 
     fn from_str(text: &str) -> Result<ReportFormat, UnknownFormat> {
-        let known = ReportFormat::NAMES
+        let known_names = ReportFormat::NAMES
             .iter()
             .find(|(_, names)| names.contains(&text));
-        known
+        known_names
             .map(|(format, _)| *format)
             .ok_or_else(|| UnknownFormat(text.to_owned()))
     }

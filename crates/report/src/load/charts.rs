@@ -9,22 +9,22 @@ use speedwell_plot as plot;
 
 const NS_PER_MS: f64 = 1e6;
 
-/// Most distinguishable points on a line; beyond it, neighbors are merged.
+/// Maximum number of distinguishable points on a line; if there are more, neighbors are merged.
 const MAX_POINTS: usize = 240;
 
-/// Most distinguishable lines in one chart.
+/// Maximum number of distinguishable lines in one chart.
 const MAX_LINES: usize = 8;
 
 /// Draws the charts of loads: one load in detail, several side by side.
 pub fn draw_charts(loads: &[LoadFindings<'_>]) -> Vec<ReportChart> {
     let loads = &loads[..loads.len().min(MAX_LINES)];
-    let all = [
+    let charts = [
         throughput_chart(loads),
         latency_chart(loads),
         percentiles_chart(loads),
         histogram_chart(loads),
     ];
-    all.into_iter().flatten().collect()
+    charts.into_iter().flatten().collect()
 }
 
 fn line_chart(
@@ -52,7 +52,7 @@ fn line_chart(
     })
 }
 
-/// A stretch of the timeline: its middle in seconds after the warm-up, and its figures.
+/// A part of the timeline, with its middle in seconds after the warm-up.
 struct TimelineStretch {
     at_s: f64,
     seconds: f64,
@@ -75,19 +75,25 @@ fn timeline_stretches(load: &LoadFindings<'_>) -> Vec<TimelineStretch> {
     let complete = warmup + (measured.elapsed_ns / interval_ns) as usize;
     let (before, after) =
         ticks[..complete.min(ticks.len())].split_at((*warmup).min(ticks.len().min(complete)));
-    let at_once = ticks.len().div_ceil(MAX_POINTS).max(1);
+    let ticks_per_point = ticks.len().div_ceil(MAX_POINTS).max(1);
     let interval_s = *interval_ns as f64 / 1e9;
-    let intervals = |ticks: &[TimelineTick], is_warmup: bool, begin: f64| -> Vec<TimelineStretch> {
-        let interval = |(at, ticks): (usize, &[TimelineTick])| TimelineStretch {
-            at_s: (begin + (at * at_once) as f64 + ticks.len() as f64 / 2.0) * interval_s,
-            seconds: ticks.len() as f64 * interval_s,
-            is_warmup,
-            tick: merge_ticks(ticks),
+    let to_stretches =
+        |ticks: &[TimelineTick], is_warmup: bool, begin: f64| -> Vec<TimelineStretch> {
+            let stretch = |(index, ticks): (usize, &[TimelineTick])| TimelineStretch {
+                at_s: (begin + (index * ticks_per_point) as f64 + ticks.len() as f64 / 2.0)
+                    * interval_s,
+                seconds: ticks.len() as f64 * interval_s,
+                is_warmup,
+                tick: merge_ticks(ticks),
+            };
+            ticks
+                .chunks(ticks_per_point)
+                .enumerate()
+                .map(stretch)
+                .collect()
         };
-        ticks.chunks(at_once).enumerate().map(interval).collect()
-    };
-    let mut stretches = intervals(before, true, -(before.len() as f64));
-    stretches.extend(intervals(after, false, 0.0));
+    let mut stretches = to_stretches(before, true, -(before.len() as f64));
+    stretches.extend(to_stretches(after, false, 0.0));
     if let Some(first) = stretches.first_mut() {
         first.seconds -= unanswered_s(&first.tick).min(first.seconds / 2.0);
     }
@@ -111,13 +117,13 @@ fn seconds_axis(loads: &[LoadFindings<'_>]) -> plot::ChartAxis {
 }
 
 fn merge_ticks(ticks: &[TimelineTick]) -> TimelineTick {
-    let most = |time: fn(&TimelineTick) -> Option<u64>| ticks.iter().filter_map(time).max();
+    let max_time = |time: fn(&TimelineTick) -> Option<u64>| ticks.iter().filter_map(time).max();
     TimelineTick {
         ok: ticks.iter().map(|tick| tick.ok).sum(),
         errors: ticks.iter().map(|tick| tick.errors).sum(),
-        p50_ns: most(|tick| tick.p50_ns),
-        p99_ns: most(|tick| tick.p99_ns),
-        most_ns: most(|tick| tick.most_ns),
+        p50_ns: max_time(|tick| tick.p50_ns),
+        p99_ns: max_time(|tick| tick.p99_ns),
+        most_ns: max_time(|tick| tick.most_ns),
     }
 }
 
@@ -134,66 +140,77 @@ fn merged_subtitle(loads: &[LoadFindings<'_>]) -> String {
 
 fn stretch_series(
     name: impl Into<String>,
-    course: &[TimelineStretch],
+    stretches: &[TimelineStretch],
     point: impl Fn(&TimelineStretch) -> Option<f64>,
 ) -> plot::PointSeries {
-    let points = course
+    let points = stretches
         .iter()
         .filter_map(|interval| Some(plot::ChartPoint::new(interval.at_s, point(interval)?)));
     point_series(name, points)
 }
 
 fn throughput_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
-    let ok = |interval: &TimelineStretch| interval.tick.ok as f64 / interval.seconds;
-    let measured = |interval: &TimelineStretch| (!interval.is_warmup).then(|| ok(interval));
-    let all = match loads {
+    let ok_per_s = |interval: &TimelineStretch| interval.tick.ok as f64 / interval.seconds;
+    let ok_measured =
+        |interval: &TimelineStretch| (!interval.is_warmup).then(|| ok_per_s(interval));
+    let series = match loads {
         [load] => {
-            let course = timeline_stretches(load);
-            let has_errors = course.iter().any(|interval| interval.tick.errors > 0);
+            let stretches = timeline_stretches(load);
+            let has_errors = stretches.iter().any(|interval| interval.tick.errors > 0);
             let failed =
                 |interval: &TimelineStretch| interval.tick.errors as f64 / interval.seconds;
             vec![
-                stretch_series("successful requests", &course, measured),
-                stretch_series("failed", &course, |of| has_errors.then(|| failed(of))),
-                stretch_series("successful requests, warm-up", &course, |of| {
-                    of.is_warmup.then(|| ok(of))
+                stretch_series("successful requests", &stretches, ok_measured),
+                stretch_series("failed", &stretches, |stretch| {
+                    has_errors.then(|| failed(stretch))
+                }),
+                stretch_series("successful requests, warm-up", &stretches, |stretch| {
+                    stretch.is_warmup.then(|| ok_per_s(stretch))
                 }),
             ]
         }
         _ => loads
             .iter()
-            .map(|load| stretch_series(load_name(load), &timeline_stretches(load), measured))
+            .map(|load| stretch_series(load_name(load), &timeline_stretches(load), ok_measured))
             .collect(),
     };
     let axes = (
         seconds_axis(loads),
         plot::ChartAxis::linear("requests per second"),
     );
-    line_chart("Throughput over time", merged_subtitle(loads), axes, all)
+    line_chart("Throughput over time", merged_subtitle(loads), axes, series)
 }
 
 fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
-    let shown = |ns: Option<u64>| ns.map(|ns| ns as f64 / NS_PER_MS);
+    let milliseconds = |ns: Option<u64>| ns.map(|ns| ns as f64 / NS_PER_MS);
     // Service times that are withheld elsewhere are not drawn either.
     let shown_loads = loads.iter().filter(|load| {
         let service = load.spread_of(TimedQuantity::Service, RequestGroup::Ok);
         service.is_none_or(|spread| spread.refusal.is_none())
     });
     let shown_loads: Vec<&LoadFindings<'_>> = shown_loads.collect();
-    let all = match &shown_loads[..] {
+    let series = match &shown_loads[..] {
         [load] if loads.len() == 1 => {
-            let course = timeline_stretches(load);
+            let stretches = timeline_stretches(load);
             vec![
-                stretch_series("p50", &course, |of| shown(of.tick.p50_ns)),
-                stretch_series("p99", &course, |of| shown(of.tick.p99_ns)),
-                stretch_series("max", &course, |of| shown(of.tick.most_ns)),
+                stretch_series("p50", &stretches, |stretch| {
+                    milliseconds(stretch.tick.p50_ns)
+                }),
+                stretch_series("p99", &stretches, |stretch| {
+                    milliseconds(stretch.tick.p99_ns)
+                }),
+                stretch_series("max", &stretches, |stretch| {
+                    milliseconds(stretch.tick.most_ns)
+                }),
             ]
         }
         _ => shown_loads
             .iter()
             .map(|load| {
                 let name = format!("{}, p99", load_name(load));
-                stretch_series(name, &timeline_stretches(load), |of| shown(of.tick.p99_ns))
+                stretch_series(name, &timeline_stretches(load), |stretch| {
+                    milliseconds(stretch.tick.p99_ns)
+                })
             })
             .collect(),
     };
@@ -201,11 +218,16 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
         seconds_axis(loads),
         plot::ChartAxis::log10("service time of successful requests, ms"),
     );
-    line_chart("Service time over time", merged_subtitle(loads), axes, all)
+    line_chart(
+        "Service time over time",
+        merged_subtitle(loads),
+        axes,
+        series,
+    )
 }
 
 fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
-    let line = |name: String, served: &QuantityPercentiles| {
+    let curve = |name: String, served: &QuantityPercentiles| {
         point_series(
             name,
             served
@@ -214,14 +236,14 @@ fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
                 .map(|(percent, ns)| plot::ChartPoint::new(*percent, *ns as f64 / NS_PER_MS)),
         )
     };
-    let all = match loads {
+    let series = match loads {
         [load] => {
             // The first byte usually arrives with the last one, so its line would hide the other.
             let hidden = [TimedQuantity::Connect, TimedQuantity::FirstByte];
             load.served
                 .iter()
                 .filter(|served| !hidden.contains(&served.quantity))
-                .map(|served| line(served_name(served), served))
+                .map(|served| curve(served_name(served), served))
                 .collect()
         }
         _ => loads
@@ -229,7 +251,7 @@ fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
             .filter_map(|load| {
                 let principal = load.served.first()?;
                 let name = format!("{}, {}", load_name(load), principal.quantity.name());
-                Some(line(name, principal))
+                Some(curve(name, principal))
             })
             .collect(),
     };
@@ -237,7 +259,7 @@ fn percentiles_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
         plot::ChartAxis::nines("percentage of the requests"),
         plot::ChartAxis::log10("within this time, ms"),
     );
-    line_chart("Percentage served", String::new(), axes, all)
+    line_chart("Percentage served", String::new(), axes, series)
 }
 
 fn served_name(served: &QuantityPercentiles) -> String {

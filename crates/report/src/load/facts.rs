@@ -1,4 +1,4 @@
-//! The requested load and its course, as names with values.
+//! The requested load, and how it went, as names with values.
 
 use crate::document::Fact;
 use crate::figure::{
@@ -26,10 +26,14 @@ pub fn load_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     facts.extend(in_flight_fact(load));
     facts.extend(schedule_fact(load));
     facts.extend(load.bytes_per_s.map(|(received, sent)| {
-        let of = |bytes| format_quantity(bytes, "B/s", Uncertainty::Unknown);
+        let format_rate_of_bytes = |bytes| format_quantity(bytes, "B/s", Uncertainty::Unknown);
         new_fact(
             "traffic",
-            format!("{} received, {} sent", of(received), of(sent)),
+            format!(
+                "{} received, {} sent",
+                format_rate_of_bytes(received),
+                format_rate_of_bytes(sent)
+            ),
         )
     }));
     facts.push(new_fact("generator", generator_text(load)));
@@ -38,8 +42,8 @@ pub fn load_facts(load: &LoadFindings<'_>) -> Vec<Fact> {
     facts
 }
 
-fn new_fact(name: &str, words: String) -> Fact {
-    (name.to_owned(), words)
+fn new_fact(name: &str, value: String) -> Fact {
+    (name.to_owned(), value)
 }
 
 fn format_length(ns: u64) -> String {
@@ -127,15 +131,17 @@ fn sent_text(run: &LoadRun) -> String {
         0 | 1 => String::new(),
         streams => format!(", up to {streams} in flight on a connection"),
     };
-    let use_of = match (
+    let reuse = match (
         requested.keeps_alive,
         requested.most_requests_per_connection,
     ) {
         (false, _) => ", a connection for each request".to_owned(),
-        (true, Some(most)) => format!(", {} on a connection", format_requests(most)),
+        (true, Some(max_requests)) => {
+            format!(", {} on a connection", format_requests(max_requests))
+        }
         (true, None) => String::new(),
     };
-    format!("{kinds}, {}{streams}{use_of}", requested.protocol)
+    format!("{kinds}, {}{streams}{reuse}", requested.protocol)
 }
 
 fn probe_text(probe: &ProbeFacts) -> String {
@@ -200,12 +206,12 @@ pub fn balance_text(load: &LoadFindings<'_>) -> String {
 }
 
 fn connections_text(load: &LoadFindings<'_>) -> String {
-    let lines = &load.run.measured.totals.outcomes.connections;
-    let failed = match lines.failed {
+    let connections = &load.run.measured.totals.outcomes.connections;
+    let failed = match connections.failed {
         0 => String::new(),
         failed => format!(", {} failed", format_number(failed as f64, 0)),
     };
-    let each = load.per_connection.map(|(fewest, most)| {
+    let per_connection = load.per_connection.map(|(fewest, most)| {
         if fewest == most {
             format!("; {} on each", format_requests(most))
         } else {
@@ -217,16 +223,19 @@ fn connections_text(load: &LoadFindings<'_>) -> String {
         }
     });
     let warmup = &load.run.measured.warmup.outcomes.connections;
-    let before = match warmup.opened {
+    let in_warmup = match warmup.opened {
         0 => String::new(),
-        before => format!(" after {} in the warm-up", format_number(before as f64, 0)),
+        in_warmup => format!(
+            " after {} in the warm-up",
+            format_number(in_warmup as f64, 0)
+        ),
     };
     format!(
-        "{} opened{before}{failed}, at most {} at once; {} on a reused one{}",
-        format_number(lines.opened as f64, 0),
+        "{} opened{in_warmup}{failed}, at most {} at once; {} on a reused one{}",
+        format_number(connections.opened as f64, 0),
         format_number(f64::from(load.run.measured.most_connections), 0),
-        format_requests(lines.reused_sends),
-        each.unwrap_or_default()
+        format_requests(connections.reused_sends),
+        per_connection.unwrap_or_default()
     )
 }
 
@@ -281,15 +290,15 @@ fn generator_text(load: &LoadFindings<'_>) -> String {
 
 /// The machines that sent the load, each with its share.
 fn machines_fact(run: &LoadRun) -> Option<Fact> {
-    let one = |part: &LoadPart| {
+    let part_text = |part: &LoadPart| {
         let began = match part.began_ns {
             Some(0) => ", began first".to_owned(),
             Some(ns) => format!(", began {} later", format_ns(ns as f64, false)),
             None => String::new(),
         };
         let connect = part.connect_ns.map(|ns| {
-            let least = format_ns(ns as f64, false);
-            format!(", connects in {least}")
+            let time = format_ns(ns as f64, false);
+            format!(", connects in {time}")
         });
         let lost = part.lost.as_ref().map(|_| ", lost");
         format!(
@@ -300,7 +309,7 @@ fn machines_fact(run: &LoadRun) -> Option<Fact> {
             connect.unwrap_or_default()
         )
     };
-    let parts: Vec<String> = run.parts.iter().map(one).collect();
+    let parts: Vec<String> = run.parts.iter().map(part_text).collect();
     (!parts.is_empty()).then(|| new_fact("machines", parts.join("; ")))
 }
 

@@ -17,32 +17,32 @@ pub fn add_gate(judged: &[JudgedCondition<'_>], document: &mut Document) {
     let answer = gate_answer(judged);
     let table = ReportBlock::Table(conditions_table(judged));
     let is_headline = |block: &ReportBlock| matches!(block, ReportBlock::Headline(_));
-    let at = document.blocks.iter().position(is_headline);
-    match at.map(|at| (at, &mut document.blocks[at])) {
-        Some((at, ReportBlock::Headline(text))) => {
+    let index = document.blocks.iter().position(is_headline);
+    match index.map(|index| (index, &mut document.blocks[index])) {
+        Some((index, ReportBlock::Headline(text))) => {
             *text = format!("{answer} {text}");
-            document.blocks.insert(at + 1, table);
+            document.blocks.insert(index + 1, table);
         }
         _ => document.extend([ReportBlock::Headline(answer), table]),
     }
 }
 
 fn gate_answer(judged: &[JudgedCondition<'_>]) -> String {
-    let all = format_count(judged.len(), "condition", "conditions");
-    let is = |wanted: fn(&ConditionAnswer) -> bool| {
-        judged.iter().filter(|row| wanted(&row.answer)).count()
+    let conditions = format_count(judged.len(), "condition", "conditions");
+    let count = |has_answer: fn(&ConditionAnswer) -> bool| {
+        judged.iter().filter(|row| has_answer(&row.answer)).count()
     };
-    let failed = is(|answer| *answer == ConditionAnswer::Failed);
-    let unknown = is(|answer| matches!(answer, ConditionAnswer::Unknown(_)));
+    let failed = count(|answer| *answer == ConditionAnswer::Failed);
+    let unknown = count(|answer| matches!(answer, ConditionAnswer::Unknown(_)));
     match (failed, unknown) {
         (0, 0) if judged.len() == 1 => {
             "gate passed: its condition for failure is not met.".to_owned()
         }
-        (0, 0) => format!("gate passed: none of its {all} for failure is met."),
-        (0, unknown) => format!("gate cannot judge: {unknown} of {all} cannot be judged."),
-        (failed, 0) => format!("gate failed: {failed} of {all}."),
+        (0, 0) => format!("gate passed: none of its {conditions} for failure is met."),
+        (0, unknown) => format!("gate cannot judge: {unknown} of {conditions} cannot be judged."),
+        (failed, 0) => format!("gate failed: {failed} of {conditions}."),
         (failed, unknown) => {
-            format!("gate failed: {failed} of {all}; {unknown} cannot be judged.")
+            format!("gate failed: {failed} of {conditions}; {unknown} cannot be judged.")
         }
     }
 }
@@ -53,7 +53,8 @@ fn conditions_table(judged: &[JudgedCondition<'_>]) -> ReportTable {
         .iter()
         .map(|judged| ConditionLine {
             judged,
-            mark: unknown_reason(judged).map_or(String::new(), |why| footnotes.footnote_mark(why)),
+            mark: unknown_reason(judged)
+                .map_or(String::new(), |reason| footnotes.footnote_mark(reason)),
         })
         .collect();
     ReportTable {

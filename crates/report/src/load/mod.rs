@@ -1,5 +1,5 @@
-//! The report of HTTP loads: the answer, a row per load, percentiles, the outcomes of the requests,
-//! charts, and every measured figure for machines.
+//! The report of HTTP load tests: the answer, a row per load, percentiles, the outcomes of the
+//! requests, charts, and every measured figure for machines.
 //!
 //! Decides on wording and order; `analysis::load` decides which figures are reported. Start at
 //! [`report_loads`]; sentences are in `words.rs`, tables in `tables.rs`, and [`add_gate`] reports a
@@ -25,7 +25,8 @@ use speedwell_analysis::load::{
     DriftMetric, LoadFindings, LoadRemark, RemarkSeverity, TimedQuantity,
 };
 
-/// Most loads shown with their details unfolded; with more, their rows give the comparison.
+/// Maximum number of loads shown with their details unfolded; if there are more, their rows give
+/// the comparison.
 const MAX_UNFOLDED_LOADS: usize = 4;
 
 /// The note for closed loads, which have no schedule.
@@ -63,18 +64,18 @@ pub fn report_loads(loads: &[LoadFindings<'_>], output: &OutputOptions) -> Docum
 /// Threats to the figures, and problems outside the measurement. What concerns several loads is
 /// stated with the first one.
 fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
-    let mut found: Vec<(String, String, usize)> = Vec::new();
+    let mut warnings: Vec<(String, String, usize)> = Vec::new();
     let mut add = |load: &LoadFindings<'_>, kind: String, text: String| {
-        let earlier = found.iter_mut().find(|(other, _, _)| *other == kind);
-        match (earlier, loads.len()) {
-            (Some((_, _, more)), _) => *more += 1,
-            (None, 1) => found.push((kind, text, 0)),
-            (None, _) => found.push((kind, format!("{}: {text}", load_name(load)), 0)),
+        let existing = warnings.iter_mut().find(|(other, _, _)| *other == kind);
+        match (existing, loads.len()) {
+            (Some((_, _, further_loads)), _) => *further_loads += 1,
+            (None, 1) => warnings.push((kind, text, 0)),
+            (None, _) => warnings.push((kind, format!("{}: {text}", load_name(load)), 0)),
         }
     };
     for load in loads {
-        let grave = load.remarks.iter();
-        for remark in grave.filter(|remark| remark.severity() != RemarkSeverity::Note) {
+        let remarks = load.remarks.iter();
+        for remark in remarks.filter(|remark| remark.severity() != RemarkSeverity::Note) {
             let text = words::remark_sentence(remark, load);
             // Several machines of one load may be lost or limited.
             let kind = match remark {
@@ -87,18 +88,18 @@ fn load_warnings(loads: &[LoadFindings<'_>]) -> Vec<String> {
             add(load, text.clone(), text.clone());
         }
     }
-    let said = |(_, text, more): (String, String, usize)| match more {
+    let sentence = |(_, text, further_loads): (String, String, usize)| match further_loads {
         0 => text,
         _ => format!(
             "{text} (And {}.)",
-            format_count(more, "more load", "more loads")
+            format_count(further_loads, "more load", "more loads")
         ),
     };
-    found.into_iter().map(said).collect()
+    warnings.into_iter().map(sentence).collect()
 }
 
 /// Adds the details of one of several loads.
-fn add_details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
+fn add_details(load: &LoadFindings<'_>, load_count: usize, document: &mut Document) {
     let mut blocks = vec![ReportBlock::Facts(facts::load_facts(load))];
     blocks.extend(tables::percentiles_table(load).map(ReportBlock::Table));
     blocks.push(ReportBlock::Table(tables::times_table(load)));
@@ -109,7 +110,7 @@ fn add_details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
         .filter(|remark| remark.severity() == RemarkSeverity::Note)
         .map(|remark| ReportBlock::Note(words::remark_sentence(remark, load)));
     blocks.extend(notes);
-    match of {
+    match load_count {
         1 => document.extend(blocks),
         2..=MAX_UNFOLDED_LOADS => {
             document.push_heading(2, load_name(load));
@@ -124,13 +125,13 @@ fn add_details(load: &LoadFindings<'_>, of: usize, document: &mut Document) {
 }
 
 fn load_notes(loads: &[LoadFindings<'_>]) -> Vec<ReportBlock> {
-    let is = |wanted: TimedQuantity| {
+    let is_reported = |quantity: TimedQuantity| {
         loads
             .iter()
-            .any(|load| load.principal_quantity().0 == wanted)
+            .any(|load| load.principal_quantity().0 == quantity)
     };
-    let closed = is(TimedQuantity::Service).then_some(CLOSED_NOTE);
-    let open = is(TimedQuantity::Response).then_some(OPEN_NOTE);
+    let closed = is_reported(TimedQuantity::Service).then_some(CLOSED_NOTE);
+    let open = is_reported(TimedQuantity::Response).then_some(OPEN_NOTE);
     let notes = closed.into_iter().chain(open);
     notes
         .map(|note| ReportBlock::Note(note.to_owned()))

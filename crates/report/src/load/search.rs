@@ -32,17 +32,17 @@ pub fn report_search(
             .flat_map(levels_warnings)
             .map(ReportBlock::Warning),
     );
-    for one in levels {
-        document.push(ReportBlock::Headline(levels_headline(one)));
-        document.push(ReportBlock::Table(levels_table(one)));
+    for series in levels {
+        document.push(ReportBlock::Headline(levels_headline(series)));
+        document.push(ReportBlock::Table(levels_table(series)));
         output.add_detail(&mut document, |_, document| {
-            let law = one.scaling.as_ref().map(scaling::law_sentence);
+            let law = series.scaling.as_ref().map(scaling::law_sentence);
             document.extend(law.map(ReportBlock::Note));
-            document.push(ReportBlock::Note(levels_note(one)));
+            document.push(ReportBlock::Note(levels_note(series)));
         });
     }
-    for one in tried {
-        add_rates(one, &mut document);
+    for series in tried {
+        add_rates(series, &mut document);
     }
     document.push(ReportBlock::Appendix {
         title: "Every load".into(),
@@ -74,15 +74,15 @@ fn levels_warnings(levels: &ConcurrencySeries) -> Vec<String> {
         .and_then(|scaling| scaling::noise_warning(&levels.label, scaling, "loads"));
     warnings.extend(noise);
     if let Some(spoilt) = levels.passes.iter().find(|pass| pass.is_spoilt) {
-        let (failed, all) = spoilt.failed;
+        let (failed, total) = spoilt.failed;
         warnings.push(format!(
             "{}: with {} requests in flight, {} of {} failed ({}), so that level does not count, \
              and a search tried none above it.",
             levels.label,
             spoilt.concurrency,
             failed,
-            format_count(all as usize, "request", "requests"),
-            format_share(failed as f64 / all.max(1) as f64)
+            format_count(total as usize, "request", "requests"),
+            format_share(failed as f64 / total.max(1) as f64)
         ));
     }
     let bound: Vec<&LevelVisits> = levels
@@ -120,10 +120,13 @@ fn levels_note(levels: &ConcurrencySeries) -> String {
 type LevelRow<'a> = (&'a LevelVisits, Option<&'a LevelState>);
 
 fn levels_table(levels: &ConcurrencySeries) -> ReportTable {
-    let standings = levels.scaling.as_ref().map(|all| &all.answer.standings[..]);
+    let standings = levels
+        .scaling
+        .as_ref()
+        .map(|scaling| &scaling.answer.standings[..]);
     let row = |pass: &LevelVisits| {
-        let same = |one: &&LevelState| one.concurrency == pass.concurrency;
-        let standing = standings.unwrap_or_default().iter().find(same);
+        let is_same_level = |state: &&LevelState| state.concurrency == pass.concurrency;
+        let standing = standings.unwrap_or_default().iter().find(is_same_level);
         (pass.clone(), standing.copied())
     };
     let rows: Vec<(LevelVisits, Option<LevelState>)> = levels.passes.iter().map(row).collect();
@@ -131,7 +134,10 @@ fn levels_table(levels: &ConcurrencySeries) -> ReportTable {
         .iter()
         .map(|(pass, standing)| (pass, standing.as_ref()))
         .collect();
-    let knee = levels.scaling.as_ref().map(|all| *all.answer.at_knee());
+    let knee = levels
+        .scaling
+        .as_ref()
+        .map(|scaling| *scaling.answer.at_knee());
     level_columns(&levels.label, knee.map(|knee| knee.concurrency)).build_table("levels", &rows)
 }
 
@@ -155,9 +161,9 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
     columns.add_column(
         ReportColumn::figure("throughput", "throughput"),
         |(pass, standing)| {
-            let words = standing.map(scaling::format_throughput_error);
+            let formatted = standing.map(scaling::format_throughput_error);
             ReportCell::figure(Some(pass.throughput_per_s))
-                .with_text(words.unwrap_or_else(|| format_rate(pass.throughput_per_s)))
+                .with_text(formatted.unwrap_or_else(|| format_rate(pass.throughput_per_s)))
         },
     );
     columns.add_column(
@@ -168,13 +174,13 @@ fn level_columns<'a>(label: &str, knee: Option<u32>) -> ColumnSet<LevelRow<'a>> 
         ReportColumn::words("standing", ""),
         move |(pass, standing)| scaling::standing_cell(*standing, knee == Some(pass.concurrency)),
     );
-    let spelled = |ns| format_quantity(ns, "ns", Uncertainty::Unknown);
+    let format_time = |ns| format_quantity(ns, "ns", Uncertainty::Unknown);
     columns.add_column(
         ReportColumn::figure("p50_ns", "p50").expendable(2),
-        move |(pass, _)| ReportCell::shown_figure(pass.p50_ns, spelled),
+        move |(pass, _)| ReportCell::shown_figure(pass.p50_ns, format_time),
     );
     columns.add_column(ReportColumn::figure("p99_ns", "p99"), move |(pass, _)| {
-        ReportCell::shown_figure(pass.p99_ns, spelled)
+        ReportCell::shown_figure(pass.p99_ns, format_time)
     });
     let in_flight = ReportColumn::figure("effective_concurrency", "in flight");
     columns.add_column(in_flight.expendable(3), |(pass, _)| {
@@ -230,19 +236,19 @@ pub fn add_rates(rates: &RateSeries, document: &mut Document) {
 fn rates_headline(rates: &RateSeries) -> String {
     let label = &rates.label;
     if let Some(refused_at) = rates.refused_at {
-        let least = rates.answer.kept.map_or(String::new(), |kept| {
+        let kept_note = rates.answer.kept.map_or(String::new(), |kept| {
             format!("; it keeps at least {}", format_rate(kept))
         });
         return format!(
             "{label}: the highest rate is refused: in every try of {}, the generator, not the \
-             server, was late{least}. More --threads help if there are processors for them; \
+             server, was late{kept_note}. More --threads help if there are processors for them; \
              otherwise quiet the machine, or use --pin or --rt.",
             format_rate(refused_at)
         );
     }
-    let why = |missed: f64| {
-        let of_rate = rates.tries.iter().filter(|one| one.rate == missed);
-        let mut reasons = of_rate.filter_map(|one| one.missed.as_ref());
+    let last_reason = |missed: f64| {
+        let tries = rates.tries.iter().filter(|attempt| attempt.rate == missed);
+        let mut reasons = tries.filter_map(|attempt| attempt.missed.as_ref());
         reasons.next_back().map_or(String::new(), missed_reason)
     };
     match (rates.answer.kept, rates.answer.missed) {
@@ -252,13 +258,13 @@ fn rates_headline(rates: &RateSeries) -> String {
              Quiet the machine, or use --pin or --rt.",
             format_rate(kept),
             format_rate(missed),
-            why(missed)
+            last_reason(missed)
         ),
         (Some(kept), Some(missed)) => format!(
             "{label}: keeps {}; misses {} ({}).",
             format_rate(kept),
             format_rate(missed),
-            why(missed)
+            last_reason(missed)
         ),
         (Some(kept), None) => format!(
             "{label}: keeps {}, the highest rate tried.",
@@ -267,7 +273,7 @@ fn rates_headline(rates: &RateSeries) -> String {
         (None, Some(missed)) => format!(
             "{label}: keeps no rate; misses even {} ({}).",
             format_rate(missed),
-            why(missed)
+            last_reason(missed)
         ),
         (None, None) => format!("{label}: no try was completed."),
     }
@@ -292,37 +298,43 @@ pub fn rate_sort_keys() -> Vec<&'static str> {
 }
 
 fn rate_columns(label: &str) -> ColumnSet<RateAttempt> {
-    let time = |ns: Option<f64>| {
-        let words = ns.map(|ns| format_quantity(ns, "ns", Uncertainty::Unknown));
-        ReportCell::figure(ns).with_text(words.unwrap_or_else(|| "refused".into()))
+    let time_cell = |ns: Option<f64>| {
+        let formatted = ns.map(|ns| format_quantity(ns, "ns", Uncertainty::Unknown));
+        ReportCell::figure(ns).with_text(formatted.unwrap_or_else(|| "refused".into()))
     };
     let label = label.to_owned();
     let mut columns = ColumnSet::new();
     columns.add_value("load", move |_: &RateAttempt| label.clone());
-    columns.add_column(ReportColumn::figure("rate", "rate"), |one| {
-        ReportCell::shown_figure(Some(one.rate), format_rate)
+    columns.add_column(ReportColumn::figure("rate", "rate"), |attempt| {
+        ReportCell::shown_figure(Some(attempt.rate), format_rate)
     });
-    columns.add_column(ReportColumn::figure("sent_share", "sent"), |one| {
-        ReportCell::shown_figure(Some(one.sent), format_share)
+    columns.add_column(ReportColumn::figure("sent_share", "sent"), |attempt| {
+        ReportCell::shown_figure(Some(attempt.sent), format_share)
     });
-    columns.add_column(ReportColumn::figure("answered_share", "answered"), |one| {
-        ReportCell::shown_figure(Some(one.answered), format_share)
+    columns.add_column(
+        ReportColumn::figure("answered_share", "answered"),
+        |attempt| ReportCell::shown_figure(Some(attempt.answered), format_share),
+    );
+    columns.add_column(ReportColumn::figure("p50_ns", "p50"), move |attempt| {
+        time_cell(attempt.p50_ns)
     });
-    columns.add_column(ReportColumn::figure("p50_ns", "p50"), move |one| {
-        time(one.p50_ns)
+    columns.add_column(ReportColumn::figure("p99_ns", "p99"), move |attempt| {
+        time_cell(attempt.p99_ns)
     });
-    columns.add_column(ReportColumn::figure("p99_ns", "p99"), move |one| {
-        time(one.p99_ns)
-    });
-    columns.add_column(ReportColumn::words("missed", ""), |one| match &one.missed {
-        None => ReportCell::words("kept"),
-        Some(missed) => ReportCell::words(missed_reason(missed)),
-    });
+    columns.add_column(
+        ReportColumn::words("missed", ""),
+        |attempt| match &attempt.missed {
+            None => ReportCell::words("kept"),
+            Some(missed) => ReportCell::words(missed_reason(missed)),
+        },
+    );
     columns
 }
 
 fn rates_chart(rates: &RateSeries) -> Option<ReportChart> {
-    let series = percentile_lines(&rates.tries, |one| (one.rate, [one.p50_ns, one.p99_ns]))?;
+    let series = percentile_lines(&rates.tries, |attempt| {
+        (attempt.rate, [attempt.p50_ns, attempt.p99_ns])
+    })?;
     let title = "Response time over rate";
     let picture = plot::AnyChart::Scatter(plot::ScatterChart {
         title: title.into(),
@@ -368,12 +380,12 @@ fn percentiles_chart(levels: &ConcurrencySeries) -> Option<ReportChart> {
 /// The x coordinate, and the median and 99th percentile in nanoseconds.
 type PlacedTimes = (f64, [Option<f64>; 2]);
 
-/// A line of medians and one of 99th percentiles of `items`; `None` without any times.
+/// A line of medians and one of 99th percentiles of `items`; `None` if no item has a time.
 fn percentile_lines<T>(items: &[T], read: fn(&T) -> PlacedTimes) -> Option<Vec<plot::PointSeries>> {
-    let line = |(at, name): (usize, &str)| {
+    let line = |(percentile, name): (usize, &str)| {
         let point = |item| {
             let (x, times_ns) = read(item);
-            Some(plot::ChartPoint::new(x, times_ns[at]? / NS_PER_MS))
+            Some(plot::ChartPoint::new(x, times_ns[percentile]? / NS_PER_MS))
         };
         point_series(name, items.iter().filter_map(point))
     };

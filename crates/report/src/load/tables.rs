@@ -83,10 +83,10 @@ fn summary_columns<'a>(loads: &[LoadFindings<'_>]) -> ColumnSet<LoadRef<'a>> {
     columns.add_column(ReportColumn::figure("errors", "failed"), |load| {
         let counts = &load.run.measured.totals.outcomes;
         let errors = counts.all_errors();
-        let part = errors as f64 / counts.attempts().max(1) as f64;
+        let share = errors as f64 / counts.attempts().max(1) as f64;
         ReportCell::value(errors).with_text(match errors {
             0 => "0".to_owned(),
-            _ => format!("{errors} ({})", format_share(part)),
+            _ => format!("{errors} ({})", format_share(share)),
         })
     });
     columns.add_column(
@@ -202,12 +202,12 @@ pub fn outcome_blocks(load: &LoadFindings<'_>) -> Vec<ReportBlock> {
 }
 
 fn outcome_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable {
-    let all = counts.attempts();
-    let seen = counts.rows().filter(|row| row.count > 0);
-    let mut rows: Vec<ReportRow> = seen
-        .map(|row| count_row(load, row.name, outcome_meaning(row.name), row.count, all))
+    let total = counts.attempts();
+    let occurred = counts.rows().filter(|row| row.count > 0);
+    let mut rows: Vec<ReportRow> = occurred
+        .map(|row| count_row(load, row.name, outcome_meaning(row.name), row.count, total))
         .collect();
-    rows.push(count_row(load, "attempted", "all requests", all, all));
+    rows.push(count_row(load, "attempted", "all requests", total, total));
     let columns = vec![
         ReportColumn::machine("load"),
         ReportColumn::new("outcome", "outcome", ColumnKind::Identifier),
@@ -223,17 +223,24 @@ fn outcome_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable
 }
 
 fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable {
-    let (all, interim) = (counts.codes(), counts.interim_codes());
-    let row = |code: u16, kind, count| count_row(load, &code.to_string(), kind, count, all.total());
-    let mut rows: Vec<ReportRow> = all
+    let (codes, interim) = (counts.codes(), counts.interim_codes());
+    let row =
+        |code: u16, kind, count| count_row(load, &code.to_string(), kind, count, codes.total());
+    let mut rows: Vec<ReportRow> = codes
         .nonzero_counts()
         .map(|(code, count)| row(code, "response", count))
         .collect();
-    let before = interim.nonzero_counts();
-    rows.extend(before.map(|(code, count)| row(code, "before the response", count)));
-    if all.count_outside() > 0 {
-        let (count, all) = (all.count_outside(), all.total());
-        rows.push(count_row(load, "other", "not of three digits", count, all));
+    let interim_counts = interim.nonzero_counts();
+    rows.extend(interim_counts.map(|(code, count)| row(code, "before the response", count)));
+    if codes.count_outside() > 0 {
+        let (count, total) = (codes.count_outside(), codes.total());
+        rows.push(count_row(
+            load,
+            "other",
+            "not of three digits",
+            count,
+            total,
+        ));
     }
     let columns = vec![
         ReportColumn::machine("load"),
@@ -249,14 +256,20 @@ fn status_table(load: &LoadFindings<'_>, counts: &OutcomeCounts) -> ReportTable 
     }
 }
 
-fn count_row(load: &LoadFindings<'_>, name: &str, words: &str, count: u64, all: u64) -> ReportRow {
-    let part = (all > 0).then(|| count as f64 / all as f64);
+fn count_row(
+    load: &LoadFindings<'_>,
+    name: &str,
+    meaning: &str,
+    count: u64,
+    total: u64,
+) -> ReportRow {
+    let share = (total > 0).then(|| count as f64 / total as f64);
     ReportRow::Cells(vec![
         ReportCell::words(load_name(load)),
         ReportCell::words(name),
         ReportCell::value(count).with_text(format_number(count as f64, 0)),
-        ReportCell::figure(part).with_text(part.map(format_share).unwrap_or_default()),
-        ReportCell::words(words),
+        ReportCell::figure(share).with_text(share.map(format_share).unwrap_or_default()),
+        ReportCell::words(meaning),
     ])
 }
 
@@ -312,10 +325,10 @@ pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<ReportTable> {
     let columns: Vec<Option<&QuantityPercentiles>> = TIME_COLUMNS
         .iter()
         .map(|(quantity, group, _, _)| {
-            let is = |served: &&QuantityPercentiles| {
+            let is_wanted = |served: &&QuantityPercentiles| {
                 (served.quantity, served.group) == (*quantity, *group)
             };
-            load.served.iter().find(is)
+            load.served.iter().find(is_wanted)
         })
         .collect();
     columns.iter().flatten().next()?;
@@ -324,7 +337,7 @@ pub fn percentiles_table(load: &LoadFindings<'_>) -> Option<ReportTable> {
         .iter()
         .enumerate()
         .filter(|(_, ppm)| is_shown(**ppm, load))
-        .map(|(at, ppm)| percentile_row(load, at, *ppm, &columns, &mut footnotes))
+        .map(|(index, ppm)| percentile_row(load, index, *ppm, &columns, &mut footnotes))
         .collect();
     Some(ReportTable {
         caption: vec!["percentage of the requests served within:".to_owned()],
@@ -354,16 +367,16 @@ fn percentile_columns() -> Vec<ReportColumn> {
     columns
 }
 
-/// Whether the percentile is meaningful: omits nines beyond which there is less than one request.
+/// Whether the percentile is meaningful: omits those above which there is less than one request.
 fn is_shown(ppm: u32, load: &LoadFindings<'_>) -> bool {
-    let most = load.served.iter().map(|served| served.count).max();
-    let beyond = most.unwrap_or(0) as f64 * f64::from(1_000_000 - ppm) / 1e6;
-    ppm <= 990_000 || ppm == 1_000_000 || beyond >= 1.0
+    let largest_count = load.served.iter().map(|served| served.count).max();
+    let slower_count = largest_count.unwrap_or(0) as f64 * f64::from(1_000_000 - ppm) / 1e6;
+    ppm <= 990_000 || ppm == 1_000_000 || slower_count >= 1.0
 }
 
 fn percentile_row(
     load: &LoadFindings<'_>,
-    at: usize,
+    index: usize,
     ppm: u32,
     columns: &[Option<&QuantityPercentiles>],
     footnotes: &mut TableFootnotes,
@@ -378,7 +391,7 @@ fn percentile_row(
     ];
     let (mut lower_bounds, mut refused) = (Vec::new(), Vec::new());
     for ((_, _, key, _), served) in TIME_COLUMNS.iter().zip(columns) {
-        let time = served.and_then(|served| served.percentiles.get(at).copied());
+        let time = served.and_then(|served| served.percentiles.get(index).copied());
         let mut cell = time_cell(time);
         match time {
             Some(ReportedTime::Time(known)) if known.is_lower_bound => {
@@ -393,7 +406,7 @@ fn percentile_row(
         }
         cells.push(cell);
     }
-    let response = columns[0].and_then(|served| served.percentiles.get(at).copied());
+    let response = columns[0].and_then(|served| served.percentiles.get(index).copied());
     cells.push(ReportCell {
         value: low_ns(response).map(|ns| Value::from(ns).into()),
         ..ReportCell::default()
@@ -410,7 +423,7 @@ pub fn times_table(load: &LoadFindings<'_>) -> ReportTable {
     rows.sort_by_key(|spread| {
         TimedQuantity::ALL
             .iter()
-            .position(|of| *of == spread.quantity)
+            .position(|quantity| *quantity == spread.quantity)
     });
     ReportTable {
         caption: vec!["times of connections and requests:".to_owned()],

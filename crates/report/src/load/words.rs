@@ -1,5 +1,5 @@
-//! Loads in words: the answer in a sentence, spelled times and rates, and remarks that explain what
-//! they mean for the figures.
+//! Load tests in words: the answer in a sentence, formatted times and rates, and remarks that
+//! explain what these mean for the figures.
 //!
 //! Start at [`loads_headline`] and [`remark_sentence`].
 
@@ -75,11 +75,15 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
             format!("; its {name} is refused")
         }
         (Some(median), Some(tail)) => {
-            let words = |time| match time {
+            let format_time = |time| match time {
                 ReportedTime::Refused(_) => "is refused".to_owned(),
-                known => format_reported_time(known),
+                time => format_reported_time(time),
             };
-            format!("; {name} p50 {}, p99 {}", words(median), words(tail))
+            format!(
+                "; {name} p50 {}, p99 {}",
+                format_time(median),
+                format_time(tail)
+            )
         }
         _ => String::new(),
     }
@@ -97,11 +101,11 @@ fn connections_part(load: &LoadFindings<'_>) -> &'static str {
 }
 
 fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
-    let rated = loads
+    let rates = loads
         .iter()
         .filter_map(|load| Some((load.throughput_per_s?, load.run.label.as_str())));
-    let mut rated: Vec<(f64, &str)> = rated.collect();
-    rated.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let mut rates: Vec<(f64, &str)> = rates.collect();
+    rates.sort_by(|one, other| one.0.total_cmp(&other.0));
     let errors = |load: &LoadFindings<'_>| load.run.measured.totals.outcomes.all_errors();
     let failed: u64 = loads.iter().map(errors).sum();
     let failed = match failed {
@@ -111,7 +115,7 @@ fn headline_of_several(loads: &[LoadFindings<'_>]) -> String {
             format_count(failed as usize, "request", "requests")
         ),
     };
-    match (rated.first(), rated.last()) {
+    match (rates.first(), rates.last()) {
         (Some((low, slowest)), Some((high, fastest))) => format!(
             "{}: throughput from {} ({slowest}) to {} ({fastest}); {failed}.",
             format_count(loads.len(), "load", "loads"),
@@ -167,7 +171,7 @@ pub fn format_requests(number: u64) -> String {
 /// The sentence for a remark.
 pub fn remark_sentence(remark: &LoadRemark, load: &LoadFindings<'_>) -> String {
     match remark {
-        LoadRemark::Imbalance(wrong) => imbalance_sentence(wrong),
+        LoadRemark::Imbalance(imbalances) => imbalance_sentence(imbalances),
         LoadRemark::NothingAnswered => "No request succeeded: there is nothing to measure.".into(),
         LoadRemark::Interrupted => {
             "The load was interrupted: its figures cover only the completed part.".into()
@@ -230,28 +234,28 @@ fn machines_sentence(remark: &LoadRemark) -> Option<String> {
             format_ns(*at_ns as f64, false)
         ),
         LoadRemark::MachineLimited { machine, limit } => {
-            let why = match limit {
+            let explanation = match limit {
                 MachineLimit::Busy(busiest) => {
                     format!(
                         "one of its threads had no time to spare ({} busy)",
                         format_share(*busiest)
                     )
                 }
-                MachineLimit::Late(own, most) => format!(
+                MachineLimit::Late(lag_ns, limit_ns) => format!(
                     "it was itself late by {} at the 99th percentile (limit {})",
-                    format_ns(*own as f64, false),
-                    format_ns(*most as f64, false)
+                    format_ns(*lag_ns as f64, false),
+                    format_ns(*limit_ns as f64, false)
                 ),
-                MachineLimit::Link(used) => {
+                MachineLimit::Link(share) => {
                     format!(
                         "its network device ran at {} of its speed",
-                        format_share(*used)
+                        format_share(*share)
                     )
                 }
             };
             format!(
-                "{machine} was at its limit: {why}. These may be the generator's figures, not the \
-                 server's. Send from more machines, or give it more processors."
+                "{machine} was at its limit: {explanation}. These may be the generator's figures, \
+                 not the server's. Send from more machines, or give it more processors."
             )
         }
         LoadRemark::StartsApart { ns } => format!(
@@ -352,8 +356,8 @@ fn format_responses(number: u64) -> String {
     format_count(number as usize, "response", "responses")
 }
 
-fn imbalance_sentence(wrong: &[CountImbalance]) -> String {
-    let sums: Vec<String> = wrong.iter().map(ToString::to_string).collect();
+fn imbalance_sentence(imbalances: &[CountImbalance]) -> String {
+    let sums: Vec<String> = imbalances.iter().map(ToString::to_string).collect();
     format!(
         "ERROR OF SPEEDWELL: the outcomes of this load do not add up, so none of its figures can \
          be trusted: {}. Please report this with the JSON of the load.",
@@ -419,7 +423,7 @@ fn unfinished_sentence(unsent: u64, in_flight: u64, cancelled: u64) -> String {
     let parts: Vec<String> = parts
         .into_iter()
         .filter(|(count, _)| *count > 0)
-        .map(|(count, words)| format!("{} {words}", format_number(count as f64, 0)))
+        .map(|(count, description)| format!("{} {description}", format_number(count as f64, 0)))
         .collect();
     format!(
         "Some requests were unfinished when the load ended: {}. Their times are lower bounds.",
@@ -436,7 +440,7 @@ fn unsteady_sentence(halves: &LoadHalves) -> String {
     } else {
         String::new()
     };
-    let (what, first, second) = match halves.course {
+    let (subject, first, second) = match halves.course {
         DriftMetric::Throughput => (
             "Throughput",
             format_rate(halves.first),
@@ -448,15 +452,15 @@ fn unsteady_sentence(halves: &LoadHalves) -> String {
             format_ns(halves.second, false),
         ),
     };
-    let way = if halves.second > halves.first {
+    let verb = if halves.second > halves.first {
         "rose"
     } else {
         "fell"
     };
     format!(
-        "{what} {way}{change} from the first half ({first}) to the second ({second}): the load was \
-         not steady, and one figure for the whole describes neither half. Use a longer --warmup \
-         or load for longer."
+        "{subject} {verb}{change} from the first half ({first}) to the second ({second}): the load \
+         was not steady, and one figure for the whole describes neither half. Use a longer \
+         --warmup or load for longer."
     )
 }
 

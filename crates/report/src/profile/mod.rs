@@ -20,8 +20,8 @@ use speedwell_analysis::profile::{
     CaseProfile, CostDirection, CostEntry, CostExplanation, CostRow, ExtraCost, ProfiledSides,
 };
 
-/// Fewest samples for a reliable share: with fewer, a share of 3 %, the smallest that is shown, has
-/// a standard error, sqrt(p (1 - p) / n), of more than a third of itself.
+/// Minimum number of samples for a reliable share: with fewer, a share of 3 %, the smallest that is
+/// shown, has a standard error, sqrt(p (1 - p) / n), of more than a third of itself.
 const MIN_SAMPLES: u64 = 300;
 
 /// The hint where nothing is drawn.
@@ -65,39 +65,43 @@ pub fn report_profiles(
 
 fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> String {
     let costs = |side: ProfileSide<'_>| format_weight(side.profile, side.profile.total());
-    let both = format!("{} → {}", costs(old), costs(new));
+    let both_costs = format!("{} → {}", costs(old), costs(new));
     let change =
         (extra.candidate as f64 - extra.baseline as f64).abs() / extra.baseline.max(1) as f64;
-    let (more, extra_cost) = match extra.direction {
+    let (more_or_less, extra_cost) = match extra.direction {
         CostDirection::Alike => {
             return format!(
-                "{} costs the same as {}, within 1 % ({both})",
+                "{} costs the same as {}, within 1 % ({both_costs})",
                 new.label, old.label
             );
         }
         CostDirection::Costlier => ("more", "extra cost"),
         CostDirection::Cheaper => ("less", "saved cost"),
     };
-    let place = match &extra.entry {
+    let entry_clause = match &extra.entry {
         Some(CostEntry { row, .. }) if row.is_new => {
-            let side = if more == "more" { old.label } else { new.label };
-            let part = format_share(row.share.min(1.0));
+            let side = if more_or_less == "more" {
+                old.label
+            } else {
+                new.label
+            };
+            let share = format_share(row.share.min(1.0));
             format!(
-                "; {part} of the {extra_cost} is in '{}', which {side} does not have",
+                "; {share} of the {extra_cost} is in '{}', which {side} does not have",
                 row.frame
             )
         }
         Some(CostEntry { row, .. }) => {
-            let part = format_share(row.share.min(1.0));
+            let share = format_share(row.share.min(1.0));
             format!(
-                "; {part} of the {extra_cost} is in '{}', which both sides have",
+                "; {share} of the {extra_cost} is in '{}', which both sides have",
                 row.frame
             )
         }
         None => String::new(),
     };
     format!(
-        "{} costs {} {more} than {} ({both}){place}",
+        "{} costs {} {more_or_less} than {} ({both_costs}){entry_clause}",
         new.label,
         format_share(change),
         old.label
@@ -106,14 +110,14 @@ fn profiles_headline([old, new]: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Str
 
 /// The callees through which the cost entered.
 fn callees_text(entry: &CostEntry) -> Option<String> {
-    let called = entry.below.iter();
-    let called: Vec<String> = called
+    let callees = entry.below.iter();
+    let callees: Vec<String> = callees
         .map(|row| format!("{} ({})", row.frame, format_share(row.share)))
         .collect();
-    if called.is_empty() {
+    if callees.is_empty() {
         None
     } else {
-        Some(format!("Below it: {}.", called.join(", ")))
+        Some(format!("Below it: {}.", callees.join(", ")))
     }
 }
 
@@ -162,9 +166,9 @@ fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> 
     }
     for side in sides {
         let blind = side.profile.tool.blind_spot().map(str::to_owned);
-        for seen in blind.iter().chain(&side.profile.remarks) {
-            if !notes.contains(seen) {
-                notes.push(seen.clone());
+        for note in blind.iter().chain(&side.profile.remarks) {
+            if !notes.contains(note) {
+                notes.push(note.clone());
             }
         }
     }
@@ -199,78 +203,92 @@ const PROFILES_NOTE: &str = "Profiles come from separate runs that are not timed
     whether there is a difference.";
 
 /// Builds a section per case and pair of variants; `draws` adds flame graphs.
-pub fn profile_sections(found: &[CaseProfile], draws: bool, output: &OutputOptions) -> Document {
+pub fn profile_sections(profiles: &[CaseProfile], draws: bool, output: &OutputOptions) -> Document {
     let mut document = Document::new("profiles");
-    if !found.is_empty() {
+    if !profiles.is_empty() {
         output.add_detail(&mut document, |output, document| {
-            add_sections(found, draws, output, document);
+            add_sections(profiles, draws, output, document);
         });
     }
     document
 }
 
 fn add_sections(
-    found: &[CaseProfile],
+    profiles: &[CaseProfile],
     draws: bool,
     output: &OutputOptions,
     document: &mut Document,
 ) {
     document.push_heading(2, "Where the time goes");
     document.push(ReportBlock::Note(PROFILES_NOTE.to_owned()));
-    let mut seen = Vec::new();
-    let mut for_machines = Vec::new();
-    for one in found {
+    let mut seen_notes = Vec::new();
+    let mut data = Vec::new();
+    for case_profile in profiles {
         document.push_heading(
             3,
             format!(
                 "{}: {} against {}",
-                one.case.id(),
-                one.candidate,
-                one.baseline
+                case_profile.case.id(),
+                case_profile.candidate,
+                case_profile.baseline
             ),
         );
-        match &one.sides {
+        match &case_profile.sides {
             Err(reason) => document.push(ReportBlock::Paragraph(reason.clone())),
-            Ok(sides) => add_section(one, sides, draws, output, &mut seen, document),
+            Ok(sides) => add_section(
+                case_profile,
+                sides,
+                draws,
+                output,
+                &mut seen_notes,
+                document,
+            ),
         }
-        for_machines.push(profile_data(one, output));
+        data.push(profile_data(case_profile, output));
     }
-    document.attach_data("profiles", Value::Array(for_machines));
+    document.attach_data("profiles", Value::Array(data));
 }
 
 /// The two profiles as a separate document, for embedding.
-fn single_profile(one: &CaseProfile, sides: &ProfiledSides, output: &OutputOptions) -> Document {
+fn single_profile(
+    case_profile: &CaseProfile,
+    sides: &ProfiledSides,
+    output: &OutputOptions,
+) -> Document {
     let [old, new] = &sides.profiles;
-    let sides_of = [(&one.baseline, old), (&one.candidate, new)]
-        .map(|(label, profile)| ProfileSide { label, profile });
-    report_profiles(sides_of, &sides.explanation, output)
+    let labelled_sides = [
+        (&case_profile.baseline, old),
+        (&case_profile.candidate, new),
+    ]
+    .map(|(label, profile)| ProfileSide { label, profile });
+    report_profiles(labelled_sides, &sides.explanation, output)
 }
 
 fn add_section(
-    one: &CaseProfile,
+    case_profile: &CaseProfile,
     sides: &ProfiledSides,
     draws: bool,
     output: &OutputOptions,
-    seen: &mut Vec<String>,
+    seen_notes: &mut Vec<String>,
     document: &mut Document,
 ) {
-    for block in single_profile(one, sides, output).blocks {
+    for block in single_profile(case_profile, sides, output).blocks {
         match block {
             // The answers of a session are at its top.
             ReportBlock::Headline(sentence) => {
                 document.push(ReportBlock::Paragraph(format!("{sentence}.")))
             }
             // Notes common to all sections are given once.
-            ReportBlock::Note(sentence) if seen.contains(&sentence) => {}
+            ReportBlock::Note(sentence) if seen_notes.contains(&sentence) => {}
             ReportBlock::Note(sentence) => {
-                seen.push(sentence.clone());
+                seen_notes.push(sentence.clone());
                 document.push(ReportBlock::Note(sentence));
             }
             ReportBlock::Table(table) => {
-                document.push(ReportBlock::Table(add_case_columns(table, one)))
+                document.push(ReportBlock::Table(add_case_columns(table, case_profile)))
             }
             ReportBlock::Chart(chart) if draws => {
-                document.push(ReportBlock::Chart(title_chart(*chart, one)))
+                document.push(ReportBlock::Chart(title_chart(*chart, case_profile)))
             }
             ReportBlock::Chart(_) => {}
             other => document.push(other),
@@ -279,11 +297,11 @@ fn add_section(
 }
 
 /// Adds the case to every row, for machines: they get the tables of all sections as one.
-fn add_case_columns(mut table: ReportTable, one: &CaseProfile) -> ReportTable {
+fn add_case_columns(mut table: ReportTable, case_profile: &CaseProfile) -> ReportTable {
     let names = [
-        ("case", one.case.id()),
-        ("baseline", one.baseline.clone()),
-        ("candidate", one.candidate.clone()),
+        ("case", case_profile.case.id()),
+        ("baseline", case_profile.baseline.clone()),
+        ("candidate", case_profile.candidate.clone()),
     ];
     for (key, name) in names {
         table.columns.push(ReportColumn::machine(key));
@@ -296,25 +314,28 @@ fn add_case_columns(mut table: ReportTable, one: &CaseProfile) -> ReportTable {
     table
 }
 
-fn title_chart(mut chart: ReportChart, one: &CaseProfile) -> Box<ReportChart> {
-    chart.title = format!("{}, {}", chart.title, one.case.id());
+fn title_chart(mut chart: ReportChart, case_profile: &CaseProfile) -> Box<ReportChart> {
+    chart.title = format!("{}, {}", chart.title, case_profile.case.id());
     if let speedwell_plot::AnyChart::Flame(picture) = &mut chart.picture {
         picture.title.clone_from(&chart.title);
     }
     Box::new(chart)
 }
 
-fn profile_data(one: &CaseProfile, output: &OutputOptions) -> Value {
+fn profile_data(case_profile: &CaseProfile, output: &OutputOptions) -> Value {
     let mut object = Map::new();
-    object.insert("case".into(), one.case.id().into());
-    match &one.sides {
+    object.insert("case".into(), case_profile.case.id().into());
+    match &case_profile.sides {
         Err(reason) => {
-            object.insert("baseline".into(), json!({ "name": one.baseline }));
-            object.insert("candidate".into(), json!({ "name": one.candidate }));
+            object.insert("baseline".into(), json!({ "name": case_profile.baseline }));
+            object.insert(
+                "candidate".into(),
+                json!({ "name": case_profile.candidate }),
+            );
             object.insert("missing".into(), reason.clone().into());
         }
         Ok(sides) => {
-            let data = single_profile(one, sides, output).data;
+            let data = single_profile(case_profile, sides, output).data;
             object.extend(
                 data.into_iter()
                     .map(|(name, value)| (name.to_owned(), value)),

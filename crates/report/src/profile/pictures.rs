@@ -60,14 +60,14 @@ pub fn flame_graphs(sides: [ProfileSide<'_>; 2], found: &CostExplanation) -> Vec
         is_difference,
         root,
     };
-    let both = format!("{} against {}", new.label, old.label);
+    let pair = format!("{} against {}", new.label, old.label);
     vec![
         picture(FlameShape::Baseline, false)
             .draw_chart(format!("Where the time goes: {}", old.label)),
         picture(FlameShape::Candidate, false)
             .draw_chart(format!("Where the time goes: {}", new.label)),
-        picture(FlameShape::Candidate, true).draw_chart(format!("{both}: what {} does", new.label)),
-        picture(FlameShape::Baseline, true).draw_chart(format!("{both}: what {} did", old.label)),
+        picture(FlameShape::Candidate, true).draw_chart(format!("{pair}: what {} does", new.label)),
+        picture(FlameShape::Baseline, true).draw_chart(format!("{pair}: what {} did", old.label)),
     ]
 }
 
@@ -151,17 +151,17 @@ impl FlamePicture<'_> {
     }
 
     fn frame_tooltip(&self, node: &CallNode) -> String {
-        let part = |side: ProfileSide<'_>, cost: u64, whole: u64| {
-            let of_all = format_share(cost as f64 / whole.max(1) as f64);
+        let cost_line = |side: ProfileSide<'_>, cost: u64, total: u64| {
+            let share = format_share(cost as f64 / total.max(1) as f64);
             format!(
-                "{}: {} ({of_all})",
+                "{}: {} ({share})",
                 side.label,
                 format_weight(side.profile, cost)
             )
         };
         let [old, new] = self.sides;
-        let old = part(old, node.baseline, self.root.baseline);
-        let new = part(new, node.candidate, self.root.candidate);
+        let old = cost_line(old, node.baseline, self.root.baseline);
+        let new = cost_line(new, node.candidate, self.root.candidate);
         match (self.is_difference, self.shape) {
             (true, _) => format!("{}\n{old}\n{new}", node.name),
             (false, FlameShape::Baseline) => format!("{}\n{old}", node.name),
@@ -173,13 +173,13 @@ impl FlamePicture<'_> {
 /// Names of script functions include their location: `name file:line` or, in Erlang,
 /// `module:name/arguments`.
 fn code_kind(name: &str) -> usize {
-    let ends_in_number = |after: char| {
-        name.rsplit_once(after).is_some_and(|(_, end)| {
+    let ends_in_number = |separator: char| {
+        name.rsplit_once(separator).is_some_and(|(_, end)| {
             !end.is_empty() && end.bytes().all(|byte| byte.is_ascii_digit())
         })
     };
-    let erlang = ends_in_number('/') && name.contains(':');
-    usize::from(!(ends_in_number(':') || erlang))
+    let is_erlang = ends_in_number('/') && name.contains(':');
+    usize::from(!(ends_in_number(':') || is_erlang))
 }
 
 /// One side of a comparison of profiles.

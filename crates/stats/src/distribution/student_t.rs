@@ -171,8 +171,8 @@ pub(super) fn continued_fraction(a: f64, b: f64, x: f64) -> f64 {
     let mut d = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
     let mut result = d;
     // Takes about sqrt(a) iterations, a few hundred at most.
-    for turn in 1..10_000 {
-        let m = f64::from(turn);
+    for iteration in 1..10_000 {
+        let m = f64::from(iteration);
         let even = m * (b - m) * x / ((a + 2.0 * m - 1.0) * (a + 2.0 * m));
         d = 1.0 / away_from_zero(1.0 + even * d);
         c = away_from_zero(1.0 + even / c);

@@ -2,8 +2,8 @@
 //!
 //! Decides which comparisons may end as different: the ones that survive the correction now, with
 //! all other open ones counted as p = 1. Each member counts with the smallest p value of its looks,
-//! so that p values only fall and a survivor also survives the final correction. Independent of
-//! data and looks. Start at [`ComparisonFamily::settle_survivors`].
+//! so that p values only fall and a survivor also survives the final correction. Knows nothing of
+//! the data and the schedule of looks. Start at [`ComparisonFamily::settle_survivors`].
 
 use super::{SequentialDesign, limits_for_spending};
 use crate::distribution::normal;
@@ -57,7 +57,7 @@ impl ComparisonFamily {
         &self.p
     }
 
-    /// Ends a member for another reason; its p value is kept.
+    /// Ends a member for a reason other than the correction; its p value still counts.
     pub fn end_member(&mut self, member: usize) {
         self.is_open[member] = false;
     }
@@ -95,11 +95,11 @@ pub fn survives_correction(adjusted: f64, alpha: f64) -> bool {
 
 /// Ratio of the error rates of neighboring nodes. Logarithms of p values are interpolated in between; the fraction
 /// of the error rate spent at a look changes so slowly that this is accurate to 1 % of the p value.
-const RATIO: f64 = 3.162_277_660_168_379_5;
+const NODE_RATIO: f64 = 3.162_277_660_168_379_5;
 /// Nodes below the error rate of the design, down to 1e-14 of it: the smallest p value of 32 runs per side is 7e-13.
-const BELOW: usize = 28;
+const NODES_BELOW: usize = 28;
 /// Nodes above it; those with a rate of 1 or more are not used.
-const ABOVE: usize = 40;
+const NODES_ABOVE: usize = 40;
 
 /// Tables that convert the p value at a look to one valid over all looks.
 #[derive(Debug, Clone)]
@@ -114,7 +114,7 @@ impl RepeatedP {
     pub fn new(design: &SequentialDesign) -> RepeatedP {
         RepeatedP {
             design: design.clone(),
-            nodes: vec![OnceLock::new(); BELOW + 1 + ABOVE],
+            nodes: vec![OnceLock::new(); NODES_BELOW + 1 + NODES_ABOVE],
         }
     }
 
@@ -125,33 +125,33 @@ impl RepeatedP {
         if p <= 0.0 || p >= 1.0 {
             return p.clamp(0.0, 1.0);
         }
-        let mut below: Option<(f64, f64)> = None;
+        let mut lower_node: Option<(f64, f64)> = None;
         for node in self.first_node(p)..self.nodes.len() {
             let Some(rate) = self.rate(node) else {
                 break;
             };
             let limit = self.limit(node, look);
             if p <= limit {
-                let Some((low, low_limit)) = below else {
+                let Some((low, low_limit)) = lower_node else {
                     return rate * p / limit;
                 };
                 let share = (p / low_limit).ln() / (limit / low_limit).ln();
                 return low * (rate / low).powf(share);
             }
-            below = Some((rate, limit));
+            lower_node = Some((rate, limit));
         }
         1.0
     }
 
     /// Returns a node whose limits are below `p` at every look, or the first node.
     fn first_node(&self, p: f64) -> usize {
-        let steps = (p / self.design.alpha()).ln() / RATIO.ln();
-        (BELOW as f64 + steps.floor()).clamp(0.0, (BELOW + ABOVE) as f64) as usize
+        let steps = (p / self.design.alpha()).ln() / NODE_RATIO.ln();
+        (NODES_BELOW as f64 + steps.floor()).clamp(0.0, (NODES_BELOW + NODES_ABOVE) as f64) as usize
     }
 
     /// The error rate of a node; one node has the error rate of the design itself.
     fn rate(&self, node: usize) -> Option<f64> {
-        let rate = self.design.alpha() * RATIO.powi(node as i32 - BELOW as i32);
+        let rate = self.design.alpha() * NODE_RATIO.powi(node as i32 - NODES_BELOW as i32);
         (rate < 1.0).then_some(rate)
     }
 
@@ -161,12 +161,12 @@ impl RepeatedP {
 
     fn limits(&self, node: usize) -> Vec<f64> {
         let looks = self.design.limits();
-        if node == BELOW {
+        if node == NODES_BELOW {
             return looks.iter().map(|look| look.p_limit).collect();
         }
         let last = self.design.max_runs() as f64;
         let times: Vec<f64> = looks.iter().map(|look| look.n as f64 / last).collect();
-        let share = RATIO.powi(node as i32 - BELOW as i32);
+        let share = NODE_RATIO.powi(node as i32 - NODES_BELOW as i32);
         let spent: Vec<f64> = looks
             .iter()
             .map(|look| share * look.cumulative_alpha)

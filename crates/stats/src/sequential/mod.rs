@@ -35,7 +35,7 @@ pub struct DesignLook {
     pub n: usize,
     /// The test rejects at a two-sided p-value of at most this.
     pub p_limit: f64,
-    /// The same limit for |z|.
+    /// The limit for |z| that corresponds to `p_limit`.
     pub z_limit: f64,
     /// Probability to have rejected by now if the sides are equal.
     pub cumulative_alpha: f64,
@@ -175,8 +175,8 @@ impl Default for SequentialDesign {
 /// about 1e-7 of a look's probability, a hundredth of the last digit shown.
 const POINTS_PER_DEVIATION: f64 = 20.0;
 
-/// Increments farther than this many standard deviations are ignored: their weight is below 1e-18.
-const REACH: f64 = 9.0;
+/// Increments of more than this many standard deviations are ignored: their weight is below 1e-18.
+const MAX_DEVIATIONS: f64 = 9.0;
 
 /// The limit of |z| at each look so that by look k the probability of having crossed is
 /// `cumulative[k]` if the sides are equal.
@@ -220,24 +220,24 @@ impl ScoreWalk {
     /// Probability of staying inside before `time` and being beyond +-`limit` (a score) at it.
     fn crossing_probability(&self, time: f64, limit: f64) -> f64 {
         let deviation = (time - self.time).sqrt();
-        let beyond = |score: f64| {
+        let tail_from = |score: f64| {
             normal::upper_tail((limit - score) / deviation)
                 + normal::upper_tail((limit + score) / deviation)
         };
         self.grid
             .iter()
-            .map(|&(score, share)| share * beyond(score))
+            .map(|&(score, share)| share * tail_from(score))
             .sum()
     }
 
     /// Advances to `time`, keeping the paths within +-`limit`.
     fn advance_to(&mut self, time: f64, limit: f64) {
         let deviation = (time - self.time).sqrt();
-        let half = (limit / deviation * POINTS_PER_DEVIATION).ceil().max(10.0) as usize;
-        let width = limit / half as f64;
-        let moved = (0..=2 * half).map(|index| {
+        let half_count = (limit / deviation * POINTS_PER_DEVIATION).ceil().max(10.0) as usize;
+        let width = limit / half_count as f64;
+        let moved = (0..=2 * half_count).map(|index| {
             let score = index as f64 * width - limit;
-            let simpson = if index == 0 || index == 2 * half {
+            let simpson = if index == 0 || index == 2 * half_count {
                 1.0
             } else if index % 2 == 1 {
                 4.0
@@ -257,9 +257,10 @@ impl ScoreWalk {
     fn score_density(&self, score: f64, deviation: f64) -> f64 {
         let start = self
             .grid
-            .partition_point(|&(from, _)| from < score - REACH * deviation);
-        let near = self.grid[start..].iter();
-        near.take_while(|&&(from, _)| from <= score + REACH * deviation)
+            .partition_point(|&(from, _)| from < score - MAX_DEVIATIONS * deviation);
+        let nearby = self.grid[start..].iter();
+        nearby
+            .take_while(|&&(from, _)| from <= score + MAX_DEVIATIONS * deviation)
             .map(|&(from, share)| share * normal::density((score - from) / deviation) / deviation)
             .sum()
     }
@@ -298,7 +299,7 @@ pub enum LookDecision {
 ///
 /// # Errors
 ///
-/// As [`stratified_rank`].
+/// Fails like [`stratified_rank`].
 pub fn decide_at_look(
     observations: &[BlockObservation],
     look: &DesignLook,

@@ -10,7 +10,7 @@ use crate::distribution::normal;
 use crate::test::{mid_ranks, tie_term};
 
 /// scipy uses the exact distribution only if a side has at most this many values.
-const LARGEST_EXACT_SIDE: usize = 8;
+const MAX_EXACT_SIDE: usize = 8;
 
 /// Which null distribution gives the p-value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,9 +54,7 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: PValueMethod) -> MannWhitney {
     }
     let ties = tie_term(&pooled);
     let wanted = match method {
-        PValueMethod::Auto if n1.min(n2) <= LARGEST_EXACT_SIDE && ties == 0.0 => {
-            PValueMethod::Exact
-        }
+        PValueMethod::Auto if n1.min(n2) <= MAX_EXACT_SIDE && ties == 0.0 => PValueMethod::Exact,
         PValueMethod::Auto => PValueMethod::Asymptotic,
         chosen => chosen,
     };
@@ -81,9 +79,9 @@ pub fn mann_whitney(x: &[f64], y: &[f64], method: PValueMethod) -> MannWhitney {
 
 /// The smallest two-sided p-value that groups of these sizes can reach without ties: 2 / C(n, n1).
 pub fn smallest_p(n1: usize, n2: usize) -> f64 {
-    let (few, many) = (n1.min(n2), n1.max(n2));
-    let share = |k: usize| k as f64 / (many + k) as f64;
-    (1..=few).map(share).product::<f64>().min(0.5) * 2.0
+    let (smaller, larger) = (n1.min(n2), n1.max(n2));
+    let factor = |k: usize| k as f64 / (larger + k) as f64;
+    (1..=smaller).map(factor).product::<f64>().min(0.5) * 2.0
 }
 
 /// Normal approximation with continuity correction; the variance loses the tie term
@@ -103,9 +101,9 @@ fn asymptotic_p(u1: f64, n1: usize, n2: usize, ties: f64) -> f64 {
 // Exact null distributions of the statistic, with and without ties, unless there are too many
 // arrangements to count.
 
-/// Maximum number of additions for counting; beyond it the normal approximation is accurate to more
-/// digits than a p-value shows.
-const LARGEST_WORK: usize = 200_000_000;
+/// Maximum number of additions for counting; for larger groups, the normal approximation is
+/// accurate to more digits than a p-value shows.
+const MAX_ADDITIONS: usize = 200_000_000;
 
 /// Two-sided p-value of `u1` under the distribution without ties: twice the tail, at most 1.
 ///
@@ -130,11 +128,11 @@ pub(crate) fn lower_tail_quantile(probability: f64, n1: usize, n2: usize) -> Opt
 pub(crate) fn lower_tails(last: usize, n1: usize, n2: usize) -> Option<Vec<f64>> {
     let total = count_arrangements(n1, n2)? as f64;
     let counts = lower_counts(last, n1, n2)?;
-    let cumulated = counts.iter().scan(0u128, |sum, count| {
+    let cumulative = counts.iter().scan(0u128, |sum, count| {
         *sum += count;
         Some(*sum as f64 / total)
     });
-    Some(cumulated.collect())
+    Some(cumulative.collect())
 }
 
 /// Number of arrangements with U = 0, 1, ... `last`: coefficients of the Gaussian binomial
@@ -145,7 +143,7 @@ pub(crate) fn lower_tails(last: usize, n1: usize, n2: usize) -> Option<Vec<f64>>
 fn lower_counts(last: usize, n1: usize, n2: usize) -> Option<Vec<u128>> {
     count_arrangements(n1, n2)?;
     let (small, large) = (n1.min(n2), n1.max(n2));
-    if small.checked_mul(last + 1)? > LARGEST_WORK {
+    if small.checked_mul(last + 1)? > MAX_ADDITIONS {
         return None;
     }
     let mut counts = vec![0u128; last + 1];
@@ -184,7 +182,7 @@ fn two_sided_with_ties(ranks: &[f64], n1: usize, rank_sum: f64) -> Option<f64> {
     };
     let doubled: Vec<usize> = ranks.iter().map(|rank| (2.0 * rank) as usize).collect();
     let widest = widest_sum(&doubled, size);
-    if ranks.len().checked_mul(size)?.checked_mul(widest)? > LARGEST_WORK {
+    if ranks.len().checked_mul(size)?.checked_mul(widest)? > MAX_ADDITIONS {
         return None;
     }
     let counts = picks_by_sum(&doubled, size, widest);
@@ -232,10 +230,10 @@ fn picks_by_sum(doubled: &[usize], size: usize, widest: usize) -> Vec<f64> {
     let width = widest + 1;
     let mut counts = vec![0.0; (size + 1) * width];
     counts[0] = 1.0;
-    for (seen, &rank) in doubled.iter().enumerate() {
-        for picked in (1..=size.min(seen + 1)).rev() {
-            let (fewer, these) = counts[(picked - 1) * width..].split_at_mut(width);
-            for (count, &from) in these[..width].iter_mut().skip(rank).zip(fewer.iter()) {
+    for (index, &rank) in doubled.iter().enumerate() {
+        for picked in (1..=size.min(index + 1)).rev() {
+            let (fewer, current) = counts[(picked - 1) * width..].split_at_mut(width);
+            for (count, &from) in current[..width].iter_mut().skip(rank).zip(fewer.iter()) {
                 *count += from;
             }
         }

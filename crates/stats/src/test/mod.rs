@@ -27,16 +27,16 @@ pub use welch_anova::{WelchAnova, welch_anova};
 pub fn fisher_exact(happened: [u32; 2], all: [u32; 2]) -> f64 {
     assert!(happened[0] <= all[0] && happened[1] <= all[1]);
     let in_all = happened[0] + happened[1];
-    let (fewest, most) = (in_all.saturating_sub(all[1]), in_all.min(all[0]));
+    let (smallest, largest) = (in_all.saturating_sub(all[1]), in_all.min(all[0]));
     // Logarithms of the hypergeometric probabilities up to a common constant, by their ratios.
     let mut logs = vec![0.0];
-    for count in fewest..most {
-        let [one, other] = [all[0] - count, in_all - count].map(f64::from);
-        let rest = f64::from(all[1] + count + 1 - in_all);
+    for count in smallest..largest {
+        let [first, second] = [all[0] - count, in_all - count].map(f64::from);
+        let divisor = f64::from(all[1] + count + 1 - in_all);
         let last = logs[logs.len() - 1];
-        logs.push(last + (one * other / (f64::from(count + 1) * rest)).ln());
+        logs.push(last + (first * second / (f64::from(count + 1) * divisor)).ln());
     }
-    let observed = logs[(happened[0] - fewest) as usize];
+    let observed = logs[(happened[0] - smallest) as usize];
     let highest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weight = |log: &f64| (log - highest).exp();
     // Tables of equal probability may differ by rounding; same tolerance as in R and scipy.
@@ -89,9 +89,9 @@ fn runs_of_equals<'a>(
     order
         .chunk_by(|&a, &b| values[a] == values[b])
         .map(move |tied| {
-            let place = first;
+            let start = first;
             first += tied.len();
-            (place, tied)
+            (start, tied)
         })
 }
 

@@ -3,7 +3,7 @@
 //! Decides whether the sides differ, by how large a ratio, and which ratios the data do not rule
 //! out. Which member of a pair is the candidate was drawn at random, so that under equal sides
 //! every log ratio has either sign with the same probability: the null distribution follows from
-//! the randomisation and assumes nothing about the noise. Independent of when to stop measuring.
+//! the randomisation and assumes nothing about the noise. Does not decide when to stop measuring.
 //! Start at [`signed_rank`].
 
 use crate::distribution::normal;
@@ -12,7 +12,7 @@ use crate::test::TailProbabilities;
 use std::fmt;
 
 /// Maximum number of pairs for the exact distribution: 200 take 4 million additions.
-const MOST_EXACT: usize = 200;
+const MAX_EXACT_PAIRS: usize = 200;
 
 /// Logarithms this close count as equal: they differ only by rounding of a shift or a unit.
 const TIE: f64 = 1e-13;
@@ -109,12 +109,12 @@ impl SignedRank {
             (Some(before), Some(after)) => 0.5 * (steps[before] + after),
         };
         let gaps: Vec<usize> = (0..=steps.len()).collect();
-        let first =
+        let first_accepted =
             gaps.partition_point(|&g| tail_probabilities(&self.differences, gap(g)).upper <= level);
-        let beyond =
+        let first_above =
             gaps.partition_point(|&g| tail_probabilities(&self.differences, gap(g)).lower > level);
-        let low = first.checked_sub(1).map(|before| steps[before]);
-        let high = (beyond <= steps.len()).then(|| steps[beyond.max(1) - 1]);
+        let low = first_accepted.checked_sub(1).map(|before| steps[before]);
+        let high = (first_above <= steps.len()).then(|| steps[first_above.max(1) - 1]);
         Interval {
             low: low.map_or(0.0, f64::exp),
             high: high.map_or(f64::INFINITY, f64::exp),
@@ -129,13 +129,13 @@ impl SignedRank {
 
 /// Means of all pairs of values, each also with itself, ascending.
 fn walsh_averages(values: &[f64]) -> Vec<f64> {
-    let of_first = |(at, first): (usize, &f64)| {
+    let with_first = |(at, first): (usize, &f64)| {
         let first = *first;
         values[at..]
             .iter()
             .map(move |second| 0.5 * (first + second))
     };
-    let mut averages: Vec<f64> = values.iter().enumerate().flat_map(of_first).collect();
+    let mut averages: Vec<f64> = values.iter().enumerate().flat_map(with_first).collect();
     averages.sort_unstable_by(f64::total_cmp);
     averages
 }
@@ -146,7 +146,7 @@ fn tail_probabilities(differences: &[f64], theta: f64) -> TailProbabilities {
     let observed = ranks.iter().filter(|(_, is_positive)| *is_positive);
     let observed: usize = observed.map(|(rank, _)| rank).sum();
     let ranks: Vec<usize> = ranks.iter().map(|(rank, _)| *rank).collect();
-    if ranks.len() > MOST_EXACT {
+    if ranks.len() > MAX_EXACT_PAIRS {
         return approximate_tails(&ranks, observed);
     }
     let distribution = rank_sum_distribution(&ranks);
@@ -178,8 +178,8 @@ fn rank_sum_distribution(ranks: &[usize]) -> Vec<f64> {
     for &rank in ranks {
         largest += rank;
         for sum in (0..=largest).rev() {
-            let with = if sum >= rank { sums[sum - rank] } else { 0.0 };
-            sums[sum] = 0.5 * (sums[sum] + with);
+            let including = if sum >= rank { sums[sum - rank] } else { 0.0 };
+            sums[sum] = 0.5 * (sums[sum] + including);
         }
     }
     sums

@@ -51,12 +51,12 @@ pub fn welch_anova(groups: &[&[f64]]) -> Result<WelchAnova, WelchError> {
     let weight = |squared_error: f64| smallest / squared_error;
     let total: f64 = summaries.iter().map(|&(_, e, _)| weight(e)).sum();
     let shares = || summaries.iter().map(|&(_, e, _)| weight(e) / total);
-    let centre: f64 = (summaries.iter().zip(shares()))
+    let center: f64 = (summaries.iter().zip(shares()))
         .map(|(&(mean, _, _), share)| share * mean)
         .sum();
     let k = groups.len() as f64;
     let scatter: f64 = (summaries.iter())
-        .map(|&(mean, squared_error, _)| (mean - centre).powi(2) / squared_error)
+        .map(|&(mean, squared_error, _)| (mean - center).powi(2) / squared_error)
         .sum();
     let lost = (summaries.iter().zip(shares()))
         .map(|(&(_, _, freedom), share)| (1.0 - share).powi(2) / freedom)

@@ -1,7 +1,7 @@
 //! Correction for dependence between adjacent points.
 //!
 //! Estimates how much the variance of a level's mean exceeds that of independent points.
-//! Independent of how evidence is computed. Uses the smaller of two estimates of the correlation:
+//! Uses the smaller of two estimates of the correlation:
 //! many steps bias the estimate from differences, and undetected steps bias the estimate from
 //! residuals. Start at [`variance_inflation`].
 
@@ -12,33 +12,34 @@ use crate::describe::{NORMAL_CONSISTENCY, mean, median};
 const WINDOW: usize = 256;
 /// Differences and residuals are clipped at this many robust deviations.
 const CLIP: f64 = 2.5;
-/// Largest correlation corrected for; beyond it, steps and noise are indistinguishable.
-const LARGEST: f64 = 0.8;
+/// Maximum correlation that is corrected for: above it, steps and noise are indistinguishable.
+const MAX_CORRELATION: f64 = 0.8;
 /// Estimates are shrunk by n / (n + 20).
 const SHRINK: f64 = 20.0;
 /// Minimum points of a machine for the estimate from differences.
-const FEWEST_POINTS: usize = 12;
+const MIN_POINTS: usize = 12;
 /// Minimum points of a level for the estimate from residuals.
-const FEWEST_OF_LEVEL: usize = 4;
+const MIN_LEVEL_POINTS: usize = 4;
 /// Minimum pairs of differences for an estimate.
-const FEWEST_PAIRS: usize = 10;
+const MIN_PAIRS: usize = 10;
 /// Minimum residuals for an estimate.
-const FEWEST_RESIDUALS: usize = 16;
+const MIN_RESIDUALS: usize = 16;
 
 /// The factor by which dependence multiplies the variance of a level's mean: (1 + phi) / (1 - phi),
 /// where phi is the correlation of adjacent points within the last 256 points before `end`.
 /// `borders` are the changes so far, including the one in question.
 pub(super) fn variance_inflation(series: &TrendSeries, borders: &[usize], end: usize) -> f64 {
-    let phi = of_differences(series, end).min(of_residuals(series, borders, end));
+    let phi =
+        correlation_of_differences(series, end).min(correlation_of_residuals(series, borders, end));
     (1.0 + phi) / (1.0 - phi)
 }
 
-/// Estimate from clipped differences, which steps hardly affect: 1 + 2 sum d d' / sum d^2 (idea:
-/// Tecuapetla-Gomez and Munk, Scandinavian Journal of Statistics 44, 2017).
-fn of_differences(series: &TrendSeries, end: usize) -> f64 {
+/// Estimates the correlation from clipped differences, which steps hardly affect: 1 + 2 sum d d' /
+/// sum d^2 (idea: Tecuapetla-Gomez and Munk, Scandinavian Journal of Statistics 44, 2017).
+fn correlation_of_differences(series: &TrendSeries, end: usize) -> f64 {
     let (mut products, mut squares, mut pairs) = (0.0, 0.0, 0);
     for values in series.each_machine(end.saturating_sub(WINDOW)..end) {
-        if values.len() < FEWEST_POINTS {
+        if values.len() < MIN_POINTS {
             continue;
         }
         let differences: Vec<f64> = values.windows(2).map(|pair| pair[1] - pair[0]).collect();
@@ -51,45 +52,52 @@ fn of_differences(series: &TrendSeries, end: usize) -> f64 {
         }
         pairs += clipped.len() - 1;
     }
-    if pairs < FEWEST_PAIRS {
+    if pairs < MIN_PAIRS {
         return 0.0;
     }
     shrink_estimate(1.0 + 2.0 * products / squares, pairs)
 }
 
-/// Estimate from residuals about the median of each level and machine, corrected for Kendall's bias
-/// (Biometrika 41, 1954).
-fn of_residuals(series: &TrendSeries, borders: &[usize], end: usize) -> f64 {
+/// Estimates the correlation from residuals about the median of each level and machine, corrected
+/// for Kendall's bias (Biometrika 41, 1954).
+fn correlation_of_residuals(series: &TrendSeries, borders: &[usize], end: usize) -> f64 {
     let start = end.saturating_sub(WINDOW);
-    let inside = borders.iter().copied().filter(|&at| start < at && at < end);
-    let ends: Vec<usize> = [start].into_iter().chain(inside).chain([end]).collect();
+    let inner_borders = borders
+        .iter()
+        .copied()
+        .filter(|&border| start < border && border < end);
+    let ends: Vec<usize> = [start]
+        .into_iter()
+        .chain(inner_borders)
+        .chain([end])
+        .collect();
     let mut groups = Vec::new();
     for level in ends.windows(2) {
         let machines = series.each_machine(level[0]..level[1]);
-        groups.extend(machines.filter(|values| values.len() >= FEWEST_OF_LEVEL));
+        groups.extend(machines.filter(|values| values.len() >= MIN_LEVEL_POINTS));
     }
     for group in &mut groups {
-        let centre = median(group);
-        group.iter_mut().for_each(|value| *value -= centre);
+        let center = median(group);
+        group.iter_mut().for_each(|value| *value -= center);
     }
     let residuals = groups.concat();
-    let Some(clipped) = clip_outliers(&residuals).filter(|_| residuals.len() >= FEWEST_RESIDUALS)
+    let Some(clipped) = clip_outliers(&residuals).filter(|_| residuals.len() >= MIN_RESIDUALS)
     else {
         return 0.0;
     };
-    let (mut products, mut squares, mut rest) = (0.0, 0.0, clipped.as_slice());
+    let (mut products, mut squares, mut remainder) = (0.0, 0.0, clipped.as_slice());
     for group in &groups {
-        let (values, after) = rest.split_at(group.len());
-        let centre = mean(values);
+        let (values, next) = remainder.split_at(group.len());
+        let center = mean(values);
         products += values
             .windows(2)
-            .map(|pair| (pair[0] - centre) * (pair[1] - centre))
+            .map(|pair| (pair[0] - center) * (pair[1] - center))
             .sum::<f64>();
         squares += values
             .iter()
-            .map(|value| (value - centre).powi(2))
+            .map(|value| (value - center).powi(2))
             .sum::<f64>();
-        rest = after;
+        remainder = next;
     }
     let (phi, count) = (products / squares, residuals.len());
     shrink_estimate(
@@ -112,7 +120,7 @@ fn clip_outliers(values: &[f64]) -> Option<Vec<f64>> {
 
 fn shrink_estimate(phi: f64, count: usize) -> f64 {
     let count = count as f64;
-    (phi * count / (count + SHRINK)).clamp(0.0, LARGEST)
+    (phi * count / (count + SHRINK)).clamp(0.0, MAX_CORRELATION)
 }
 
 #[cfg(test)]

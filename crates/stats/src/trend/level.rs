@@ -55,10 +55,10 @@ pub fn weighted_level(
         .map(|point| weight(point) * point.log)
         .sum::<f64>()
         / weights;
-    let half = normal::upper_quantile(0.5 * (1.0 - confidence)) / weights.sqrt();
+    let half_width = normal::upper_quantile(0.5 * (1.0 - confidence)) / weights.sqrt();
     let interval = Interval {
-        low: estimate - half,
-        high: estimate + half,
+        low: estimate - half_width,
+        high: estimate + half_width,
     };
     Some(ShiftEstimate { estimate, interval })
 }
@@ -76,13 +76,16 @@ const FAR_DEVIATIONS: f64 = 4.0;
 pub fn first_beyond(series: &TrendSeries) -> Option<f64> {
     let (&machine, earlier) = series.machines().split_last()?;
     let newest = series.logs()[earlier.len()];
-    let same = series
+    let same_machine = series
         .logs()
         .iter()
         .zip(earlier)
         .rev()
         .filter(|(_, other)| **other == machine);
-    let recent: Vec<f64> = same.take(RECENT_POINTS).map(|(&log, _)| log).collect();
+    let recent: Vec<f64> = same_machine
+        .take(RECENT_POINTS)
+        .map(|(&log, _)| log)
+        .collect();
     let is_beyond =
         recent.iter().all(|&log| log < newest) || recent.iter().all(|&log| log > newest);
     let distance = newest - median(&recent);

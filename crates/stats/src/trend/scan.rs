@@ -30,8 +30,8 @@ pub(super) struct RankScan {
     /// Rank of every point among its machine's points, minus their mean rank.
     deviations: Vec<f64>,
     /// Number of points of every machine, in total and left of the border.
-    all: Vec<f64>,
-    left: Vec<f64>,
+    totals: Vec<f64>,
+    left_counts: Vec<f64>,
 }
 
 impl RankScan {
@@ -60,12 +60,16 @@ impl RankScan {
         for k in 1..=count - MIN_SIDE {
             sum += self.deviations[k - 1];
             let (machine, l) = (machines[k - 1] as usize, count - k);
-            let (all, left) = (self.all[machine], self.left[machine]);
+            let (total, left) = (self.totals[machine], self.left_counts[machine]);
             // k l (k + l + 1) / 12 of this machine, after moving one more point to the left.
-            twelfths += (all + 1.0) * (all - 2.0 * left - 1.0);
-            self.left[machine] = left + 1.0;
+            twelfths += (total + 1.0) * (total - 2.0 * left - 1.0);
+            self.left_counts[machine] = left + 1.0;
             let at = start + k;
-            if k < MIN_SIDE || !allowed.contains(&at) || twelfths <= 0.0 || !series.may_part(at) {
+            if k < MIN_SIDE
+                || !allowed.contains(&at)
+                || twelfths <= 0.0
+                || !series.may_start_level(at)
+            {
                 continue;
             }
             let largest = best.map_or(0.0, |best| best.z);
@@ -93,7 +97,7 @@ impl RankScan {
         let numbered = points.zip(0u32..);
         self.order.clear();
         self.order
-            .extend(numbered.map(|((&machine, &log), place)| (machine, log, place)));
+            .extend(numbered.map(|((&machine, &log), index)| (machine, log, index)));
         if is_one_machine {
             self.order.sort_unstable_by(|a, b| a.1.total_cmp(&b.1));
         } else {
@@ -101,20 +105,20 @@ impl RankScan {
                 .sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.total_cmp(&b.1)));
         }
         self.deviations.resize(self.order.len(), 0.0);
-        for counts in [&mut self.all, &mut self.left] {
+        for counts in [&mut self.totals, &mut self.left_counts] {
             counts.clear();
             counts.resize(series.machine_count(), 0.0);
         }
         for machine in self.order.chunk_by(|a, b| a.0 == b.0) {
-            let centre = 0.5 * (machine.len() - 1) as f64;
-            self.all[machine[0].0 as usize] = machine.len() as f64;
-            let mut before = 0;
+            let center = 0.5 * (machine.len() - 1) as f64;
+            self.totals[machine[0].0 as usize] = machine.len() as f64;
+            let mut lower_count = 0;
             for tied in machine.chunk_by(|a, b| a.1 == b.1) {
-                let deviation = before as f64 + 0.5 * (tied.len() - 1) as f64 - centre;
-                for &(_, _, place) in tied {
-                    self.deviations[place as usize] = deviation;
+                let deviation = lower_count as f64 + 0.5 * (tied.len() - 1) as f64 - center;
+                for &(_, _, index) in tied {
+                    self.deviations[index as usize] = deviation;
                 }
-                before += tied.len();
+                lower_count += tied.len();
             }
         }
     }

@@ -53,9 +53,9 @@ pub struct TrendSeries {
     machines: Vec<u32>,
     positions: Vec<u32>,
     /// Index of each point among those given.
-    places: Vec<usize>,
+    given_indexes: Vec<usize>,
     /// The caller's machine numbers, indexed by the numbers used here, which count from 0.
-    known: Vec<u32>,
+    callers_machines: Vec<u32>,
 }
 
 impl TrendSeries {
@@ -66,12 +66,12 @@ impl TrendSeries {
     /// Fails if more than one value in ten is negative or not finite.
     pub fn new(points: &[MeasuredPoint]) -> Result<TrendSeries, TooManyNonPositive> {
         let mut series = TrendSeries::default();
-        for (place, point) in points.iter().enumerate() {
+        for (given_index, point) in points.iter().enumerate() {
             if point.value >= 0.0 && point.value.is_finite() {
                 series.logs.push(point.value.ln().max(LOG_OF_ZERO));
                 series.positions.push(point.position);
-                series.places.push(place);
-                let machine = series.number_of(point.machine);
+                series.given_indexes.push(given_index);
+                let machine = series.machine_number(point.machine);
                 series.machines.push(machine);
             }
         }
@@ -85,11 +85,14 @@ impl TrendSeries {
         Ok(series)
     }
 
-    fn number_of(&mut self, machine: u32) -> u32 {
-        let number = self.known.iter().position(|&other| other == machine);
+    fn machine_number(&mut self, machine: u32) -> u32 {
+        let number = self
+            .callers_machines
+            .iter()
+            .position(|&other| other == machine);
         number.unwrap_or_else(|| {
-            self.known.push(machine);
-            self.known.len() - 1
+            self.callers_machines.push(machine);
+            self.callers_machines.len() - 1
         }) as u32
     }
 
@@ -110,8 +113,8 @@ impl TrendSeries {
             logs: self.logs[..count].to_vec(),
             machines: self.machines[..count].to_vec(),
             positions: self.positions[..count].to_vec(),
-            places: self.places[..count].to_vec(),
-            known: self.known.clone(),
+            given_indexes: self.given_indexes[..count].to_vec(),
+            callers_machines: self.callers_machines.clone(),
         }
     }
 
@@ -136,23 +139,23 @@ impl TrendSeries {
     }
 
     pub(super) fn machine_count(&self) -> usize {
-        self.known.len()
+        self.callers_machines.len()
     }
 
     /// Index of a point among those given.
     pub(super) fn given_index(&self, index: usize) -> usize {
-        self.places[index]
+        self.given_indexes[index]
     }
 
     /// Whether a change may be placed before this point; never between points of one revision.
-    pub(super) fn may_part(&self, at: usize) -> bool {
-        self.positions[at - 1] != self.positions[at]
+    pub(super) fn may_start_level(&self, index: usize) -> bool {
+        self.positions[index - 1] != self.positions[index]
     }
 
     /// The logarithms of a stretch, machine by machine; empty for machines without a point in it.
     pub(super) fn each_machine(&self, stretch: Range<usize>) -> impl Iterator<Item = Vec<f64>> {
         let (logs, machines) = (&self.logs[stretch.clone()], &self.machines[stretch]);
-        (0..self.known.len() as u32).map(move |wanted| {
+        (0..self.callers_machines.len() as u32).map(move |wanted| {
             let points = logs.iter().zip(machines);
             points
                 .filter(|(_, machine)| **machine == wanted)

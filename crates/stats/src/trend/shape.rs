@@ -19,7 +19,7 @@ pub enum ChangeShape {
 }
 
 /// Levels with fewer points are not compared with a line.
-const FEWEST_OF_LEVEL: usize = 8;
+const MIN_LEVEL_POINTS: usize = 8;
 /// Residuals are clipped at this many robust deviations, so that no single point decides the shape.
 const CLIP: f64 = 3.0;
 
@@ -27,28 +27,28 @@ const CLIP: f64 = 3.0;
 /// unexplained than a step. Both are fitted with an offset for every machine.
 pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usize) -> ChangeShape {
     let sides = [levels.start..at, at..levels.end];
-    if sides.iter().any(|side| side.len() < FEWEST_OF_LEVEL) {
+    if sides.iter().any(|side| side.len() < MIN_LEVEL_POINTS) {
         return ChangeShape::Step;
     }
-    let (mut centres, mut sizes) = (Vec::new(), Vec::new());
+    let (mut centers, mut sizes) = (Vec::new(), Vec::new());
     for side in sides {
         let medians: Vec<f64> = series
             .each_machine(side.clone())
             .map(|values| median(&values))
             .collect();
         for index in side {
-            let centre = medians[series.machines()[index] as usize];
-            sizes.push((series.logs()[index] - centre).abs());
-            centres.push(centre);
+            let center = medians[series.machines()[index] as usize];
+            sizes.push((series.logs()[index] - center).abs());
+            centers.push(center);
         }
     }
     let limit = CLIP * NORMAL_CONSISTENCY * median(&sizes);
     if limit <= 0.0 {
         return ChangeShape::Step;
     }
-    let clipped = centres.iter().zip(&series.logs()[levels.clone()]);
+    let clipped = centers.iter().zip(&series.logs()[levels.clone()]);
     let clipped: Vec<f64> = clipped
-        .map(|(centre, log)| centre + (log - centre).clamp(-limit, limit))
+        .map(|(center, log)| center + (log - center).clamp(-limit, limit))
         .collect();
     let machines = &series.machines()[levels.clone()];
     let step: Vec<f64> = levels
@@ -56,7 +56,7 @@ pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usi
         .map(|index| f64::from(u8::from(index >= at)))
         .collect();
     let line: Vec<f64> = levels.clone().map(|index| index as f64).collect();
-    let (of_step, of_line) = (
+    let (step_residuals, line_residuals) = (
         residual_sum(&clipped, &step, machines),
         residual_sum(&clipped, &line, machines),
     );
@@ -64,8 +64,8 @@ pub(super) fn classify_shape(series: &TrendSeries, levels: Range<usize>, at: usi
         .each_machine(levels.clone())
         .filter(|values| !values.is_empty())
         .count();
-    let variance = of_step / (levels.len() - 1 - occupied) as f64;
-    if of_line + 2.0 * variance < of_step {
+    let variance = step_residuals / (levels.len() - 1 - occupied) as f64;
+    if line_residuals + 2.0 * variance < step_residuals {
         ChangeShape::Drift
     } else {
         ChangeShape::Step
@@ -87,8 +87,8 @@ fn without_offsets(values: &[f64], machines: &[u32]) -> Vec<f64> {
         groups[machine as usize].push(value);
     }
     let means: Vec<f64> = groups.iter().map(|group| mean(group)).collect();
-    let centred = values.iter().zip(machines);
-    centred
+    let paired = values.iter().zip(machines);
+    paired
         .map(|(value, &machine)| value - means[machine as usize])
         .collect()
 }
@@ -187,7 +187,10 @@ pub fn machine_swap(series: &TrendSeries) -> Option<usize> {
         if let Some(&reached) = machines.get(at - 1 + MAX_DISTANCE) {
             new[reached as usize] += 1;
         }
-        if at >= MIN_SIDE && series.may_part(at) && is_foreign(&old, &new) && is_foreign(&new, &old)
+        if at >= MIN_SIDE
+            && series.may_start_level(at)
+            && is_foreign(&old, &new)
+            && is_foreign(&new, &old)
         {
             swap = Some(at);
         }

@@ -1,8 +1,8 @@
 //! Sequential change detection along a series: after every point there is a look, and every look
 //! counts.
 //!
-//! Decides when a border is suspected, found or withdrawn, and its final place. Independent of how
-//! evidence is computed. The state is enough to continue when points are added, also in another
+//! Decides when a border is suspected, found or withdrawn, and its final place; `scan` computes
+//! the evidence. The state is enough to continue when points are added, also in another
 //! process; starting over gives the same result. Start at [`ChangeDetector::process_series`].
 
 use super::autocorrelation::variance_inflation;
@@ -165,23 +165,25 @@ impl ChangeDetector {
     /// Reviews the newest border, whose evidence changes with the points after it.
     fn review_newest(&mut self, series: &TrendSeries, scan: &mut RankScan) {
         let end = self.next;
-        let Some((last, earlier)) = self.borders.split_last() else {
+        let Some((newest, earlier)) = self.borders.split_last() else {
             return;
         };
-        let right = end - last.at;
-        let is_due = right <= LAST_REVIEW && right.is_multiple_of((right / DUE_FRACTION).max(1));
-        if last.found.is_some() || !is_due || end < self.front {
+        let points_after = end - newest.at;
+        let is_due = points_after <= LAST_REVIEW
+            && points_after.is_multiple_of((points_after / DUE_FRACTION).max(1));
+        if newest.found.is_some() || !is_due || end < self.front {
             return;
         }
         let level = earlier.last().map_or(0, |border| border.at);
-        let stretch = level.max(last.at.saturating_sub(MAX_DISTANCE))..end;
-        let Some(best) = scan.best_border(series, stretch, range_around(last.at, MAX_REVIEW_MOVE))
+        let stretch = level.max(newest.at.saturating_sub(MAX_DISTANCE))..end;
+        let Some(best) =
+            scan.best_border(series, stretch, range_around(newest.at, MAX_REVIEW_MOVE))
         else {
             return;
         };
         let z = best.z / self.dependence_cost(series, None);
         if z >= FINDING_LIMIT {
-            let (at, seen) = (best.at, last.seen);
+            let (at, seen) = (best.at, newest.seen);
             self.borders.pop();
             self.borders.push(LevelBorder {
                 at,
@@ -189,18 +191,18 @@ impl ChangeDetector {
                 found: Some(end),
                 z,
             });
-        } else if z < WITHDRAWAL_LIMIT && right >= FIRST_WITHDRAWAL {
+        } else if z < WITHDRAWAL_LIMIT && points_after >= FIRST_WITHDRAWAL {
             self.borders.pop();
         }
     }
 
-    /// The divisor of the evidence, given the borders so far and `also`.
-    fn dependence_cost(&self, series: &TrendSeries, also: Option<usize>) -> f64 {
+    /// The divisor of the evidence, given the borders so far and `candidate`.
+    fn dependence_cost(&self, series: &TrendSeries, candidate: Option<usize>) -> f64 {
         let borders: Vec<usize> = self
             .borders
             .iter()
             .map(|border| border.at)
-            .chain(also)
+            .chain(candidate)
             .collect();
         variance_inflation(series, &borders, self.next.min(series.len())).sqrt()
     }
@@ -223,36 +225,36 @@ impl ChangeDetector {
             return None;
         }
         let sizes = series.each_machine(newest).flat_map(|values| {
-            let centre = median(&values);
-            values.into_iter().map(move |value| (value - centre).abs())
+            let center = median(&values);
+            values.into_iter().map(move |value| (value - center).abs())
         });
         let scatter = NORMAL_CONSISTENCY * median(&sizes.collect::<Vec<f64>>());
-        let wanted =
+        let required =
             (SUSPICION_LIMIT - normal::quantile(1.0 - POWER)) * self.dependence_cost(series, None);
         let runs = EFFICIENCY * before * after / (before + after);
-        Some((wanted * scatter / runs.sqrt()).exp()).filter(|ratio| ratio.is_finite())
+        Some((required * scatter / runs.sqrt()).exp()).filter(|ratio| ratio.is_finite())
     }
 
     /// The changes in all points seen, each at its final place, with shape and size.
     pub fn describe_changes(&mut self, series: &TrendSeries) -> Vec<DetectedChange> {
-        let places = self.place_borders(series);
+        let positions = self.place_borders(series);
         let ends: Vec<usize> = [0]
             .into_iter()
-            .chain(places)
+            .chain(positions)
             .chain([series.len()])
             .collect();
         let looks = &mut self.known.looks;
         looks.start_pass();
-        let described = ends.windows(3).zip(&self.borders);
-        described
+        let borders = ends.windows(3).zip(&self.borders);
+        borders
             .map(|(ends, border)| {
                 let at = ends[1];
-                let near =
+                let neighborhood =
                     ends[0].max(at.saturating_sub(MAX_DISTANCE))..ends[2].min(at + MAX_DISTANCE);
-                let (shape, size) = looks.get_or_compute(near.clone(), at, || {
+                let (shape, size) = looks.get_or_compute(neighborhood.clone(), at, || {
                     (
-                        classify_shape(series, near.clone(), at),
-                        estimate_size(series, near, at),
+                        classify_shape(series, neighborhood.clone(), at),
+                        estimate_size(series, neighborhood, at),
                     )
                 });
                 DetectedChange {
@@ -273,21 +275,21 @@ impl ChangeDetector {
     /// Moves each border to the largest evidence between its neighbors, twice, since neighbors move
     /// as well.
     fn place_borders(&mut self, series: &TrendSeries) -> Vec<usize> {
-        let mut places: Vec<usize> = self.borders.iter().map(|border| border.at).collect();
+        let mut positions: Vec<usize> = self.borders.iter().map(|border| border.at).collect();
         let mut scan = RankScan::default();
-        let known = &mut self.known.places;
-        known.start_pass();
-        for index in (0..places.len()).chain(0..places.len()) {
-            let at = places[index];
-            let level = if index > 0 { places[index - 1] } else { 0 };
-            let end = places.get(index + 1).copied().unwrap_or(series.len());
+        let cache = &mut self.known.places;
+        cache.start_pass();
+        for index in (0..positions.len()).chain(0..positions.len()) {
+            let at = positions[index];
+            let level = if index > 0 { positions[index - 1] } else { 0 };
+            let end = positions.get(index + 1).copied().unwrap_or(series.len());
             let stretch = level.max(at.saturating_sub(MAX_DISTANCE))..end.min(at + MAX_DISTANCE);
-            places[index] = known.get_or_compute(stretch.clone(), at, || {
+            positions[index] = cache.get_or_compute(stretch.clone(), at, || {
                 let best = scan.best_border(series, stretch, range_around(at, MAX_PLACING_MOVE));
                 best.map_or(at, |best| best.at)
             });
         }
-        places
+        positions
     }
 }
 

@@ -8,9 +8,10 @@
 use crate::document::{CaseGallery, CaseView, Document, ReportBlock};
 use crate::figure::format_number;
 
-/// Most cases shown unfolded; beyond it, a server puts their charts on separate pages.
+/// Maximum number of cases shown unfolded; the charts of more cases are put on separate pages by a
+/// server.
 pub(super) const MAX_UNFOLDED_CASES: usize = 60;
-/// Cases with charts per page.
+/// Number of cases with charts per page.
 const CASES_PER_PAGE: usize = 50;
 
 /// The location of the charts of many cases.
@@ -21,7 +22,7 @@ pub enum ChartsLocation {
     Here,
     /// On separate pages, at this address followed by the number of a part.
     Apart(String),
-    /// This is such a page; the number of cases before its first one.
+    /// This is one of the separate pages; the number of cases before its first one.
     From(usize),
 }
 
@@ -54,14 +55,14 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
         return None;
     }
     let first = (number - 1) * CASES_PER_PAGE;
-    let mut before = 0;
+    let mut preceding = 0;
     let mut shown = Vec::new();
     for gallery in galleries(document) {
-        let skipped = first.saturating_sub(before).min(gallery.cases.len());
+        let skipped = first.saturating_sub(preceding).min(gallery.cases.len());
         let end = (first + CASES_PER_PAGE)
-            .saturating_sub(before)
+            .saturating_sub(preceding)
             .min(gallery.cases.len());
-        before += gallery.cases.len();
+        preceding += gallery.cases.len();
         if skipped < end {
             shown.push(CaseGallery {
                 kind: gallery.kind,
@@ -69,11 +70,11 @@ pub fn part_of_charts(document: &Document, number: usize) -> Option<PartOfCharts
             });
         }
     }
-    let title = part_title(number, before);
+    let title = part_title(number, preceding);
     let mut document = Document::new(document.report);
     document.push(ReportBlock::Heading {
         level: 1,
-        text: format!("{title} of {}", format_number(before as f64, 0)),
+        text: format!("{title} of {}", format_number(preceding as f64, 0)),
     });
     document.extend(shown.into_iter().map(ReportBlock::Gallery));
     Some(PartOfCharts {
@@ -89,7 +90,7 @@ fn part_title(number: usize, cases: usize) -> String {
         (number - 1) * CASES_PER_PAGE + 1,
         (number * CASES_PER_PAGE).min(cases),
     );
-    let [from, to] = [first, last].map(|place| format_number(place as f64, 0));
+    let [from, to] = [first, last].map(|index| format_number(index as f64, 0));
     if first == last {
         return format!("case {from}");
     }
@@ -130,12 +131,12 @@ pub(super) fn has_separate_charts(charts: &ChartsLocation, gallery: &CaseGallery
 pub(super) fn chart_address(
     charts: &ChartsLocation,
     gallery: &CaseGallery,
-    at: usize,
+    index: usize,
 ) -> Option<String> {
     let ChartsLocation::Apart(address) = charts else {
         return None;
     };
-    is_divided(gallery).then(|| format!("{address}{}", at / CASES_PER_PAGE + 1))
+    is_divided(gallery).then(|| format!("{address}{}", index / CASES_PER_PAGE + 1))
 }
 
 /// The number of cases before the first one of the page.

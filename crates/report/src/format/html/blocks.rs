@@ -52,7 +52,7 @@ fn add_block(block: &ReportBlock, top: bool, writer: &mut HtmlWriter) {
         ReportBlock::Note(_) | ReportBlock::Warning(_) | ReportBlock::Chart(_) => {}
         ReportBlock::List(items) => write_list(items.iter().map(String::as_str), writer),
         ReportBlock::Table(table) => table::add_table(table, top, writer),
-        ReportBlock::Facts(known) => write_facts(known, writer),
+        ReportBlock::Facts(facts) => write_facts(facts, writer),
         ReportBlock::Gallery(gallery) => add_gallery(gallery, writer),
         ReportBlock::Verbatim { label, text } => write_verbatim(label, text, writer),
         ReportBlock::Command { label, line } => write_command(label, line, writer),
@@ -140,14 +140,14 @@ fn write_charts(blocks: &[&ReportBlock], writer: &mut HtmlWriter) {
         [only] => write_chart(only, CHART_PX, writer),
         _ => {
             writer.push_raw("<div class=\"charts\">\n");
-            for each in others {
-                write_chart(each, NARROW_CHART_PX, writer);
+            for chart in others {
+                write_chart(chart, NARROW_CHART_PX, writer);
             }
             writer.push_raw("</div>\n");
         }
     }
-    for each in wide {
-        write_chart(each, WIDE_PX, writer);
+    for chart in wide {
+        write_chart(chart, WIDE_PX, writer);
     }
 }
 

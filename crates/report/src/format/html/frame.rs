@@ -1,7 +1,8 @@
 //! The frame of a document on a server's page: navigation, filters, links, and the addresses of its
 //! style and script.
 //!
-//! Plain data, escaped when written. Independent of which pages exist. Start with [`ServedFrame`].
+//! Plain data, escaped when written; the server decides which pages exist. Start with
+//! [`ServedFrame`].
 
 use super::apart::ChartsLocation;
 use super::writer::escape_html;
@@ -215,13 +216,13 @@ fn account_markup(account: &LoginState) -> String {
 }
 
 fn link_markup(link: &PageLink) -> String {
-    let here = if link.is_here {
+    let current_attribute = if link.is_here {
         " aria-current=\"page\""
     } else {
         ""
     };
     format!(
-        "<a href=\"{}\"{here}>{}</a>",
+        "<a href=\"{}\"{current_attribute}>{}</a>",
         escape_html(&link.href),
         escape_html(&link.text)
     )
@@ -291,14 +292,18 @@ fn filters_form(form: &PageForm) -> String {
     write_fields(&mut out, form);
     out.push_str("</form>\n");
     if !form.set.is_empty() {
-        let set = form.set.iter().map(|link| {
+        let active_filters = form.set.iter().map(|link| {
             format!(
                 "<li><a href=\"{}\">{} <span aria-label=\"remove\">×</span></a></li>",
                 escape_html(&link.href),
                 escape_html(&link.text)
             )
         });
-        let _ = writeln!(out, "<ul class=\"set\">{}</ul>", set.collect::<String>());
+        let _ = writeln!(
+            out,
+            "<ul class=\"set\">{}</ul>",
+            active_filters.collect::<String>()
+        );
     }
     out + "</details>\n"
 }
@@ -318,8 +323,8 @@ fn field_control(field: &FormField) -> String {
         );
     }
     let mut out = format!("<select name=\"{name}\">");
-    for (known, words) in &field.options {
-        let selected = if *known == field.value {
+    for (option_value, label) in &field.options {
+        let selected = if *option_value == field.value {
             " selected"
         } else {
             ""
@@ -327,8 +332,8 @@ fn field_control(field: &FormField) -> String {
         let _ = write!(
             out,
             "<option value=\"{}\"{selected}>{}</option>",
-            escape_html(known),
-            escape_html(words)
+            escape_html(option_value),
+            escape_html(label)
         );
     }
     out + "</select>"

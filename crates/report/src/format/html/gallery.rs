@@ -20,8 +20,8 @@ const MAX_CHARTS_BYTES: usize = 6 << 20;
 /// stays legible on a phone.
 const CASE_PX: u32 = 420;
 /// A trend chart needs the full width, so it is drawn twice: for wide and for narrow screens.
-const COURSE_PX: u32 = 1040;
-const NARROW_COURSE_PX: u32 = 360;
+const TREND_PX: u32 = 1040;
+const NARROW_TREND_PX: u32 = 360;
 /// Size of a sparkline in the list.
 const SPARK_PX: (u32, u32) = (240, 34);
 
@@ -52,8 +52,8 @@ fn gallery_title(kind: GalleryKind) -> &'static str {
 /// Draws the cases of `document`, most urgent first, until the room is used up. Must run before the
 /// tables, whose rows link to these drawings.
 pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
-    let all = cases_of(galleries(document));
-    let cases: Vec<&CaseView> = all.iter().map(|(_, case)| *case).collect();
+    let cases_with_gallery = cases_of(galleries(document));
+    let cases: Vec<&CaseView> = cases_with_gallery.iter().map(|(_, case)| *case).collect();
     let first = cases_before(&writer.charts);
     writer.parts = list_parts(&writer.charts, document);
     // Programs read the other formats of a served page.
@@ -63,12 +63,12 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
     };
     let mut budget = MAX_CHARTS_BYTES;
     let mut is_full = false;
-    for at in sort_by_urgency(&cases) {
-        let (gallery, case) = all[at];
-        let number = first + at;
+    for index in sort_by_urgency(&cases) {
+        let (gallery, case) = cases_with_gallery[index];
+        let number = first + index;
         let anchor = format!("case-{number}");
-        if let Some(address) = chart_address(&writer.charts, gallery, at) {
-            writer.expect_elsewhere(&case.id, format!("{address}#{anchor}"));
+        if let Some(address) = chart_address(&writer.charts, gallery, index) {
+            writer.link_case(&case.id, format!("{address}#{anchor}"));
             continue;
         }
         if is_full {
@@ -76,12 +76,12 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
         }
         let charts = case.charts.iter().enumerate();
         let drawing: String = charts
-            .map(|(chart, each)| draw_case(&each.picture, &format!("{number}-{chart}"), detail))
+            .map(|(index, chart)| draw_case(&chart.picture, &format!("{number}-{index}"), detail))
             .collect();
         match budget.checked_sub(drawing.len()) {
-            Some(left) => {
-                budget = left;
-                writer.expect_case(&case.id, anchor, drawing);
+            Some(remaining) => {
+                budget = remaining;
+                writer.add_case_drawing(&case.id, anchor, drawing);
             }
             None => is_full = true,
         }
@@ -91,19 +91,19 @@ pub fn prepare_gallery(document: &Document, writer: &mut HtmlWriter) {
 /// Draws the charts of a case; `detail` applies to the points of a trend chart on wide screens.
 fn draw_case(picture: &Picture, number: &str, detail: TrendDetail) -> String {
     let id = format!("c{number}");
-    let Picture::Trend(course) = picture else {
+    let Picture::Trend(trend) = picture else {
         return picture.svg_on_page(CASE_PX, &id);
     };
-    let saying = |detail| {
+    let with_detail = |detail| {
         Picture::Trend(TrendChart {
             detail,
-            ..course.clone()
+            ..trend.clone()
         })
     };
     format!(
         "<figure class=\"wide\">\n{}</figure>\n<figure class=\"narrow\">\n{}</figure>\n",
-        saying(detail).svg_below_heading(COURSE_PX, &id),
-        saying(TrendDetail::Nothing).svg_below_heading(NARROW_COURSE_PX, &format!("n{number}"))
+        with_detail(detail).svg_below_heading(TREND_PX, &id),
+        with_detail(TrendDetail::Nothing).svg_below_heading(NARROW_TREND_PX, &format!("n{number}"))
     )
 }
 
@@ -128,7 +128,7 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
     if *kind == GalleryKind::Courses {
         order = sort_by_urgency(&order)
             .into_iter()
-            .map(|at| &cases[at])
+            .map(|index| &cases[index])
             .collect();
         write_sparklines(&order, writer);
     }
@@ -138,7 +138,7 @@ pub fn add_gallery(gallery: &CaseGallery, writer: &mut HtmlWriter) {
         writer.push_raw("</section>\n");
         return;
     }
-    note_left_out(*kind, &order, writer);
+    note_omitted(*kind, &order, writer);
     let folded = cases.len() > MAX_UNFOLDED_CASES;
     let class = match (kind, folded) {
         (GalleryKind::Courses, _) => "cases courses",
@@ -168,18 +168,18 @@ fn write_parts(writer: &mut HtmlWriter) {
     writer.push_raw("</ul>\n");
 }
 
-fn note_left_out(kind: GalleryKind, cases: &[&CaseView], writer: &mut HtmlWriter) {
+fn note_omitted(kind: GalleryKind, cases: &[&CaseView], writer: &mut HtmlWriter) {
     let is_drawn = |case: &&&CaseView| writer.link(&case.id).is_some();
-    let left_out = cases.len() - cases.iter().filter(is_drawn).count();
-    if left_out > 0 {
-        let first = match kind {
+    let omitted = cases.len() - cases.iter().filter(is_drawn).count();
+    if omitted > 0 {
+        let omitted_first = match kind {
             GalleryKind::Runs => "cases that are the same, then unclear ones",
             GalleryKind::Courses => "series without a change, then series with suspicions only",
         };
         let text = format!(
-            "{} of {} are left out to keep this page small, starting with {first}. Their values \
-             are in the raw data.",
-            format_count(left_out, "chart", "charts"),
+            "{} of {} are left out to keep this page small, starting with {omitted_first}. Their \
+             values are in the raw data.",
+            format_count(omitted, "chart", "charts"),
             cases.len()
         );
         writer.push_element("p", "left-out", &text);
@@ -199,7 +199,7 @@ fn write_sparklines(cases: &[&CaseView], writer: &mut HtmlWriter) {
             None => name,
         };
         let spark = case.charts.iter().find_map(|chart| match &chart.picture {
-            Picture::Trend(course) => course.render_sparkline(SPARK_PX.0, SPARK_PX.1),
+            Picture::Trend(trend) => trend.render_sparkline(SPARK_PX.0, SPARK_PX.1),
             _ => None,
         });
         writer.push_raw(&format!(
@@ -223,16 +223,16 @@ fn case_emphasis(case: &CaseView) -> TextEmphasis {
 fn answers_markup(case: &CaseView) -> String {
     let mut answers = String::new();
     for answer in &case.answers {
-        let about = match case.answers.len() {
+        let subject = match case.answers.len() {
             1 => "",
             _ => &*answer.about,
         };
-        let about = match about {
+        let subject = match subject {
             "" => String::new(),
-            about => format!("<span class=\"about\">{}:</span> ", escape_html(about)),
+            subject => format!("<span class=\"about\">{}:</span> ", escape_html(subject)),
         };
         answers.push_str(&format!(
-            "<span class=\"answer {}\">{about}{}</span>",
+            "<span class=\"answer {}\">{subject}{}</span>",
             emphasis_class(answer.emphasis),
             escape_html(&answer.text)
         ));

@@ -113,10 +113,10 @@ pub fn render_page(document: &Document, frame: PageFrame<'_>) -> io::Result<Stri
 struct TopOfPage {
     /// The title of the page.
     title: String,
-    /// The rest of the headline, in smaller type.
-    rest: String,
-    /// If there are several headlines: each with the part that it is about.
-    several: Vec<(String, String)>,
+    /// The remainder of the headline, in smaller type.
+    remainder: String,
+    /// The headlines if there are several, each with the part of the document that it is about.
+    answers: Vec<(String, String)>,
     /// Whether the title is the document's only headline.
     is_headline: bool,
     /// The subject of the only table, if that is the title.
@@ -137,18 +137,18 @@ impl TopOfPage {
             });
             return TopOfPage {
                 title: question.clone(),
-                rest: String::new(),
-                several: answers.collect(),
+                remainder: String::new(),
+                answers: answers.collect(),
                 is_headline: false,
                 subject: None,
             };
         }
         if let [(_, only)] = &headlines[..] {
-            let (title, rest) = split_sentence(only);
+            let (title, remainder) = split_sentence(only);
             return TopOfPage {
                 title: capitalize_own_words(title),
-                rest: rest.to_owned(),
-                several: Vec::new(),
+                remainder: remainder.to_owned(),
+                answers: Vec::new(),
                 is_headline: true,
                 subject: None,
             };
@@ -156,8 +156,8 @@ impl TopOfPage {
         let subject = caption_subject(document).filter(|_| headlines.is_empty());
         TopOfPage {
             title: capitalize_own_words(subject.unwrap_or(document.report)),
-            rest: String::new(),
-            several: headlines,
+            remainder: String::new(),
+            answers: headlines,
             is_headline: false,
             subject: subject
                 .filter(|_| is_of_one_table(document))
@@ -203,17 +203,19 @@ fn caption_subject(document: &Document) -> Option<&str> {
 /// Splits off the first sentence, without its full stop.
 fn split_sentence(text: &str) -> (&str, &str) {
     match text.split_once(". ") {
-        Some((first, rest)) => (first, rest),
+        Some((first, remainder)) => (first, remainder),
         None => (text.strip_suffix('.').unwrap_or(text), ""),
     }
 }
 
 fn capitalize_own_words(text: &str) -> String {
-    let mut letters = text.chars();
-    match letters.next() {
+    let mut characters = text.chars();
+    match characters.next() {
         // Names of variants and files keep their case; only our own words are capitalized.
-        Some(first) if text.starts_with("it is ") => first.to_uppercase().chain(letters).collect(),
-        Some(first) if !text.contains(' ') => first.to_uppercase().chain(letters).collect(),
+        Some(first) if text.starts_with("it is ") => {
+            first.to_uppercase().chain(characters).collect()
+        }
+        Some(first) if !text.contains(' ') => first.to_uppercase().chain(characters).collect(),
         _ => text.to_owned(),
     }
 }
@@ -247,21 +249,21 @@ fn write_masthead(
     };
     let title = escape_html(&answer.title);
     let mut out = format!("<header class=\"masthead\">\n{kind}<h1>{title}</h1>\n");
-    if !answer.rest.is_empty() {
+    if !answer.remainder.is_empty() {
         out.push_str(&format!(
             "<p class=\"lede\">{}</p>\n",
-            escape_html(&answer.rest)
+            escape_html(&answer.remainder)
         ));
     }
-    let answers = |(part, text): &(String, String)| {
+    let answer_item = |(part, text): &(String, String)| {
         let part = match part.as_str() {
             "" => String::new(),
             part => format!("<b>{}:</b> ", escape_html(part)),
         };
         format!("<li>{part}{}</li>\n", escape_html(text))
     };
-    if !answer.several.is_empty() {
-        let answers: String = answer.several.iter().map(answers).collect();
+    if !answer.answers.is_empty() {
+        let answers: String = answer.answers.iter().map(answer_item).collect();
         out.push_str(&format!("<ul class=\"answers\">\n{answers}</ul>\n"));
     }
     if let PageFrame::Served(served) = frame {

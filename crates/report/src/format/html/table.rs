@@ -10,13 +10,14 @@ use speedwell_plot::{ForestChart, ForestRow, ForestStrips};
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
-/// Most rows of a table; each takes about 2 kB with its drawing.
+/// Maximum number of rows of a table; each takes about 2 kB with its drawing.
 const MAX_ROWS: usize = 4_000;
 /// Width of the drawings in a column, in CSS pixels.
 const DRAWING_PX: u32 = 190;
-/// Longest heading kept whole; longer ones (a file path, for example) may break anywhere.
+/// Maximum length of a heading that stays in one piece; longer ones (a file path, for example) may
+/// break anywhere.
 const MAX_UNBROKEN_HEADER: usize = 24;
-/// Longest table without a scroll area of its own with a sticky header.
+/// Maximum number of rows of a table without its own scroll area and sticky header.
 const MAX_UNSCROLLED_ROWS: usize = 60;
 
 /// Renders a table with its captions and footnotes.
@@ -42,27 +43,30 @@ struct TableView<'t> {
     facet: Option<usize>,
     /// The column of drawings, and its drawings in row order.
     drawn: Option<(usize, ForestStrips)>,
-    /// Numbers, among all rows with cells, of the rows that fit.
-    kept: HashSet<usize>,
+    /// Numbers, among all rows with cells, of the rows that are shown.
+    shown_rows: HashSet<usize>,
     /// The number of rows with cells.
     rows: usize,
 }
 
 impl<'t> TableView<'t> {
     fn new(table: &'t ReportTable, shown: Vec<usize>, id: &str, is_served: bool) -> TableView<'t> {
-        let position = |wanted: fn(&crate::table::ReportColumn) -> bool| {
-            shown.iter().copied().find(|&at| wanted(&table.columns[at]))
+        let find_column = |is_wanted: fn(&crate::table::ReportColumn) -> bool| {
+            shown
+                .iter()
+                .copied()
+                .find(|&column| is_wanted(&table.columns[column]))
         };
-        let facet = position(|column| column.facet);
+        let facet = find_column(|column| column.facet);
         let emphases = table.row_emphases();
-        let drawn = position(|column| column.kind == ColumnKind::Drawn)
-            .and_then(|at| Some((at, draw_strips(table, at, id, is_served)?)));
+        let drawn = find_column(|column| column.kind == ColumnKind::Drawn)
+            .and_then(|column| Some((column, draw_strips(table, column, id, is_served)?)));
         TableView {
             table,
             is_served,
             facet,
             drawn,
-            kept: pick_most_severe(&emphases, MAX_ROWS).into_iter().collect(),
+            shown_rows: pick_most_severe(&emphases, MAX_ROWS).into_iter().collect(),
             rows: emphases.len(),
             shown,
         }
@@ -70,8 +74,13 @@ impl<'t> TableView<'t> {
 }
 
 /// Draws the drawings of a column on a common axis.
-fn draw_strips(table: &ReportTable, at: usize, id: &str, is_served: bool) -> Option<ForestStrips> {
-    let row = |cells: &Vec<ReportCell>| match cells[at].drawn() {
+fn draw_strips(
+    table: &ReportTable,
+    column: usize,
+    id: &str,
+    is_served: bool,
+) -> Option<ForestStrips> {
+    let row = |cells: &Vec<ReportCell>| match cells[column].drawn() {
         Some(drawn) => drawn.clone(),
         None => ForestRow {
             label: String::new(),
@@ -165,10 +174,10 @@ fn write_table(view: &TableView<'_>, id: &str, top: bool, writer: &mut HtmlWrite
 }
 
 fn capitalize_word(word: &str) -> String {
-    let mut letters = word.chars();
-    letters
+    let mut characters = word.chars();
+    characters
         .next()
-        .map(|first| first.to_uppercase().chain(letters).collect())
+        .map(|first| first.to_uppercase().chain(characters).collect())
         .unwrap_or_default()
 }
 
@@ -181,7 +190,7 @@ fn write_tally(view: &TableView<'_>, writer: &mut HtmlWriter) {
         let Some(value) = cell.value.as_ref().and_then(Datum::as_str) else {
             continue;
         };
-        match values.iter_mut().find(|(known, ..)| *known == value) {
+        match values.iter_mut().find(|(other, ..)| *other == value) {
             Some((.., number)) => *number += 1,
             None => values.push((value, cell, 1)),
         }
@@ -209,8 +218,8 @@ fn write_tally(view: &TableView<'_>, writer: &mut HtmlWriter) {
 
 fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
     let mut out = String::from("<thead><tr>");
-    for &at in &view.shown {
-        let column = &view.table.columns[at];
+    for &column_index in &view.shown {
+        let column = &view.table.columns[column_index];
         let class = kind_class(column.kind);
         let key = escape_html(column.key);
         // A column without a visible heading has one for screen readers.
@@ -220,7 +229,7 @@ fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
             escape_html(&column.header)
         };
         let _ = match &view.drawn {
-            Some((drawn, strips)) if *drawn == at => write!(
+            Some((drawn, strips)) if *drawn == column_index => write!(
                 out,
                 "<th scope=\"col\" class=\"{class}\"><span class=\"unseen\">{text}, drawn</span>{}</th>",
                 strips.axis
@@ -233,7 +242,7 @@ fn write_header(view: &TableView<'_>, writer: &mut HtmlWriter) {
                 };
                 let title = match explain_column(column.key) {
                     "" => String::new(),
-                    words => format!(" title=\"{}\"", escape_html(words)),
+                    explanation => format!(" title=\"{}\"", escape_html(explanation)),
                 };
                 write!(
                     out,
@@ -274,8 +283,8 @@ fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
     writer.push_raw("<tbody>\n");
     let mut group = "";
     let mut number = 0;
-    let mut rest = view.table.rows.iter().peekable();
-    while let Some(row) = rest.next() {
+    let mut rows = view.table.rows.iter().peekable();
+    while let Some(row) = rows.next() {
         match row {
             ReportRow::Group(name) => {
                 group = &name.full;
@@ -296,11 +305,11 @@ fn write_rows(view: &TableView<'_>, writer: &mut HtmlWriter) {
             ReportRow::Cells(cells) => {
                 let mut remarks = Vec::new();
                 while let Some(ReportRow::Remark(text)) =
-                    rest.next_if(|next| matches!(next, ReportRow::Remark(_)))
+                    rows.next_if(|next| matches!(next, ReportRow::Remark(_)))
                 {
                     remarks.push(text.as_str());
                 }
-                if view.kept.contains(&number) {
+                if view.shown_rows.contains(&number) {
                     let markup = HtmlRow {
                         view,
                         cells,
@@ -336,8 +345,11 @@ struct HtmlRow<'l> {
 impl HtmlRow<'_> {
     fn row_markup(&self, writer: &HtmlWriter) -> String {
         let mut out = String::from("<tr class=\"row\">");
-        for (number, &at) in self.view.shown.iter().enumerate() {
-            let (column, cell) = (&self.view.table.columns[at], &self.cells[at]);
+        for (number, &column_index) in self.view.shown.iter().enumerate() {
+            let (column, cell) = (
+                &self.view.table.columns[column_index],
+                &self.cells[column_index],
+            );
             let first = number == 0;
             let (tag, scope) = if first {
                 ("th", " scope=\"row\"")
@@ -351,7 +363,7 @@ impl HtmlRow<'_> {
                 class.trim_end(),
                 escape_html(&column.header),
                 sort_value(cell, self.view.is_served),
-                self.cell_content(at, first, writer)
+                self.cell_content(column_index, first, writer)
             );
             if first {
                 for remark in &self.remarks {
@@ -410,7 +422,7 @@ fn unbroken_options(text: &str) -> String {
         return text.to_owned();
     }
     let word = |word: &str| match word.trim_start_matches('-').chars().next() {
-        Some(letter) if word.starts_with('-') && letter.is_alphabetic() => {
+        Some(character) if word.starts_with('-') && character.is_alphabetic() => {
             format!("<span class=\"option\">{word}</span>")
         }
         _ => word.to_owned(),
@@ -439,11 +451,11 @@ fn round_to_seven(value: f64) -> f64 {
 }
 
 fn write_footnotes(view: &TableView<'_>, writer: &mut HtmlWriter) {
-    let left_out = view.rows - view.kept.len();
-    if left_out > 0 {
+    let omitted_count = view.rows - view.shown_rows.len();
+    if omitted_count > 0 {
         let text = format!(
             "{} of {} are left out to keep this page small; -o report.csv has all of them.",
-            format_count(left_out, "row", "rows"),
+            format_count(omitted_count, "row", "rows"),
             view.rows
         );
         writer.push_element("p", "left-out", &text);

@@ -32,13 +32,13 @@ pub struct HtmlWriter {
 
 impl HtmlWriter {
     /// Reserves an anchor for a case, to which its rows link, and keeps its drawing.
-    pub fn expect_case(&mut self, case: &str, anchor: String, drawing: String) {
-        self.expect_elsewhere(case, format!("#{anchor}"));
+    pub fn add_case_drawing(&mut self, case: &str, anchor: String, drawing: String) {
+        self.link_case(case, format!("#{anchor}"));
         self.drawings.insert(case.to_owned(), (anchor, drawing));
     }
 
     /// Links the rows of a case to another page.
-    pub fn expect_elsewhere(&mut self, case: &str, href: String) {
+    pub fn link_case(&mut self, case: &str, href: String) {
         self.links.insert(case.to_owned(), href);
     }
 
@@ -53,7 +53,7 @@ impl HtmlWriter {
         self.links.get(case).map(String::as_str)
     }
 
-    /// Takes the anchor and the drawing of a case out, to show it.
+    /// Removes and returns the anchor and the drawing of a case.
     pub fn take_drawing(&mut self, case: &str) -> Option<(String, String)> {
         self.drawings.remove(case)
     }
@@ -97,17 +97,17 @@ pub fn emphasis_class(emphasis: TextEmphasis) -> &'static str {
 /// tab and line feed, DEL, C1: "HTML Living Standard", section 13.2.3.5) become U+FFFD.
 pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
+    for character in text.chars() {
+        match character {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            '\t' | '\n' => out.push(letter),
-            _ if letter.is_control() => out.push('\u{fffd}'),
+            '\t' | '\n' => out.push(character),
+            _ if character.is_control() => out.push('\u{fffd}'),
             // Direction overrides would disguise the text.
-            _ if is_bidi_control(letter) => out.extend(letter.escape_unicode()),
+            _ if is_bidi_control(character) => out.extend(character.escape_unicode()),
             other => out.push(other),
         }
     }
@@ -118,12 +118,12 @@ pub fn escape_html(text: &str) -> String {
 /// means the same; without it nothing can end the element or start a comment.
 pub fn escape_json(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
-    for letter in json.chars() {
-        match letter {
+    for character in json.chars() {
+        match character {
             '<' => out.push_str("\\u003c"),
             // The same text, without bidirectional effects on the page source.
-            _ if is_bidi_control(letter) => {
-                let _ = write!(out, "\\u{:04x}", u32::from(letter));
+            _ if is_bidi_control(character) => {
+                let _ = write!(out, "\\u{:04x}", u32::from(character));
             }
             other => out.push(other),
         }

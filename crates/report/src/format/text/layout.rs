@@ -15,17 +15,18 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 const COLUMN_GAP: usize = 2;
 /// Columns up to this order are more important than full names.
 const MAX_IMPORTANT_ORDER: u8 = 2;
-/// Narrowest a name is shortened to; below it, the table becomes too wide instead.
+/// Minimum width to which a name is shortened; if that does not suffice, the table becomes too
+/// wide.
 const MIN_NAME_WIDTH: usize = 8;
 /// Indent of rows below a heading.
 const GROUP_INDENT: usize = 2;
 
-/// A column on the screen: its position in the table and its width.
+/// A column on the screen: its index in the table and its width.
 type PlacedColumn = (usize, usize);
 
-/// Appends `table` to `out`, at most `room` columns wide if possible.
-pub fn write_table(table: &ReportTable, room: Option<usize>, color: bool, out: &mut String) {
-    let page = TablePage::fit_columns(table, room.unwrap_or(usize::MAX), color);
+/// Appends `table` to `out`, at most `max_width` terminal columns wide if possible.
+pub fn write_table(table: &ReportTable, max_width: Option<usize>, color: bool, out: &mut String) {
+    let page = TablePage::fit_columns(table, max_width.unwrap_or(usize::MAX), color);
     if page.layout.is_empty() {
         return;
     }
@@ -38,12 +39,12 @@ pub fn write_table(table: &ReportTable, room: Option<usize>, color: bool, out: &
             ReportRow::Remark(text) => page.write_remark(text, indent + GROUP_INDENT, out),
         }
     }
-    page.write_left_out(out);
+    page.write_omitted(out);
 }
 
 struct TablePage<'a> {
     table: &'a ReportTable,
-    room: usize,
+    max_width: usize,
     /// Indexes of the columns for people.
     people: Vec<usize>,
     layout: Vec<PlacedColumn>,
@@ -53,21 +54,25 @@ struct TablePage<'a> {
 }
 
 impl<'a> TablePage<'a> {
-    /// Chooses the columns that fit into `room`.
-    fn fit_columns(table: &'a ReportTable, room: usize, color: bool) -> TablePage<'a> {
+    /// Chooses the columns that fit into `max_width`.
+    fn fit_columns(table: &'a ReportTable, max_width: usize, color: bool) -> TablePage<'a> {
         let mut page = TablePage {
             table,
-            room,
+            max_width,
             people: table.for_people(),
             layout: Vec::new(),
             short: false,
             color,
         };
         page.layout = page.columns_up_to(MAX_IMPORTANT_ORDER);
-        page.short = page.total_width() > room;
+        page.short = page.total_width() > max_width;
         page.layout = page.columns_up_to(0);
-        let excess = page.total_width().saturating_sub(room);
-        if let Some((_, width)) = page.layout.iter_mut().find(|(at, _)| is_name(table, *at)) {
+        let excess = page.total_width().saturating_sub(max_width);
+        if let Some((_, width)) = page
+            .layout
+            .iter_mut()
+            .find(|(index, _)| is_name(table, *index))
+        {
             *width = (*width)
                 .saturating_sub(excess)
                 .max(MIN_NAME_WIDTH.min(*width));
@@ -79,28 +84,30 @@ impl<'a> TablePage<'a> {
     /// The columns of order `expendable` or lower; order 0 is required.
     fn columns_up_to(&self, expendable: u8) -> Vec<PlacedColumn> {
         let shown = self.people.iter().copied();
-        let taken = shown.filter(|&at| self.table.columns[at].expendable <= expendable);
-        taken.map(|at| (at, self.natural_width(at))).collect()
+        let included = shown.filter(|&index| self.table.columns[index].expendable <= expendable);
+        included
+            .map(|index| (index, self.natural_width(index)))
+            .collect()
     }
 
     /// Adds the other columns, most important first, while there is room.
     fn add_expendable(&mut self) {
         let columns = &self.table.columns;
         let mut others = self.people.clone();
-        others.retain(|&at| columns[at].expendable > 0);
-        others.sort_by_key(|&at| columns[at].expendable);
-        for at in others {
-            let width = self.natural_width(at);
-            if self.total_width() + COLUMN_GAP + width <= self.room {
-                let place = self.layout.partition_point(|&(other, _)| other < at);
-                self.layout.insert(place, (at, width));
+        others.retain(|&index| columns[index].expendable > 0);
+        others.sort_by_key(|&index| columns[index].expendable);
+        for index in others {
+            let width = self.natural_width(index);
+            if self.total_width() + COLUMN_GAP + width <= self.max_width {
+                let position = self.layout.partition_point(|&(other, _)| other < index);
+                self.layout.insert(position, (index, width));
             }
         }
     }
 
     /// The width of a column if nothing is shortened.
-    fn natural_width(&self, at: usize) -> usize {
-        let mut widest = display_width(&self.table.columns[at].header);
+    fn natural_width(&self, index: usize) -> usize {
+        let mut widest = display_width(&self.table.columns[index].header);
         let mut indent = 0;
         for row in &self.table.rows {
             match row {
@@ -111,11 +118,11 @@ impl<'a> TablePage<'a> {
                         GROUP_INDENT
                     }
                 }
-                ReportRow::Cells(cells) if self.is_first(at) => {
-                    widest = widest.max(indent + display_width(&self.shown_text(&cells[at])));
+                ReportRow::Cells(cells) if self.is_first(index) => {
+                    widest = widest.max(indent + display_width(&self.shown_text(&cells[index])));
                 }
                 ReportRow::Cells(cells) => {
-                    widest = widest.max(display_width(&self.shown_text(&cells[at])))
+                    widest = widest.max(display_width(&self.shown_text(&cells[index])))
                 }
                 ReportRow::Remark(_) => {}
             }
@@ -123,8 +130,8 @@ impl<'a> TablePage<'a> {
         widest
     }
 
-    fn is_first(&self, at: usize) -> bool {
-        self.people.first() == Some(&at)
+    fn is_first(&self, index: usize) -> bool {
+        self.people.first() == Some(&index)
     }
 
     /// A name, kept on one line whatever it contains.
@@ -145,7 +152,7 @@ impl<'a> TablePage<'a> {
         let columns = self
             .layout
             .iter()
-            .map(|&(at, width)| fit_header(&self.table.columns[at], width));
+            .map(|&(index, width)| fit_header(&self.table.columns[index], width));
         let line = columns.collect::<Vec<_>>().join(&" ".repeat(COLUMN_GAP));
         if line.trim().is_empty() {
             return;
@@ -160,47 +167,58 @@ impl<'a> TablePage<'a> {
         if name.is_empty() {
             return 0;
         }
-        self.write_line(&shorten_text(&name, self.room), TextEmphasis::Strong, out);
+        self.write_line(
+            &shorten_text(&name, self.max_width),
+            TextEmphasis::Strong,
+            out,
+        );
         GROUP_INDENT
     }
 
     fn write_cells(&self, cells: &[ReportCell], indent: usize, out: &mut String) {
         let mut line = String::new();
-        let mut owed = 0;
-        for (position, &(at, room)) in self.layout.iter().enumerate() {
+        let mut pending_spaces = 0;
+        for (position, &(index, width)) in self.layout.iter().enumerate() {
             let indent = if position == 0 { indent } else { 0 };
-            let mut text = self.shown_text(&cells[at]).into_owned();
-            if is_name(self.table, at) {
-                text = shorten_text(&text, room.saturating_sub(indent));
+            let mut text = self.shown_text(&cells[index]).into_owned();
+            if is_name(self.table, index) {
+                text = shorten_text(&text, width.saturating_sub(indent));
             }
             let text = " ".repeat(indent) + &text;
-            let free = room.saturating_sub(display_width(&text));
-            let to_the_right = self.table.columns[at].kind == ColumnKind::Figure;
-            let (before, after) = if to_the_right { (free, 0) } else { (0, free) };
-            line.push_str(&" ".repeat(owed + before));
-            line.push_str(&paint_text(&text, cells[at].emphasis, self.color));
-            owed = after + COLUMN_GAP;
+            let padding = width.saturating_sub(display_width(&text));
+            let is_right_aligned = self.table.columns[index].kind == ColumnKind::Figure;
+            let (before, after) = if is_right_aligned {
+                (padding, 0)
+            } else {
+                (0, padding)
+            };
+            line.push_str(&" ".repeat(pending_spaces + before));
+            line.push_str(&paint_text(&text, cells[index].emphasis, self.color));
+            pending_spaces = after + COLUMN_GAP;
         }
         out.push_str(line.trim_end());
         out.push('\n');
     }
 
     fn write_remark(&self, text: &str, margin: usize, out: &mut String) {
-        let room = self.room.min(self.total_width().max(80));
-        for line in wrap_text(text, room.saturating_sub(margin)) {
+        let width = self.max_width.min(self.total_width().max(80));
+        for line in wrap_text(text, width.saturating_sub(margin)) {
             out.push_str(&" ".repeat(margin));
             self.write_line(&line, TextEmphasis::Muted, out);
         }
     }
 
-    fn write_left_out(&self, out: &mut String) {
-        let shown = |at: &usize| self.layout.iter().any(|(known, _)| known == at);
-        let missing = self.people.iter().copied().filter(|at| !shown(at));
+    fn write_omitted(&self, out: &mut String) {
+        let shown = |index: &usize| self.layout.iter().any(|(shown, _)| shown == index);
+        let missing = self.people.iter().copied().filter(|index| !shown(index));
         let names: Vec<_> = missing
-            .map(|at| self.table.columns[at].header.as_str())
+            .map(|index| self.table.columns[index].header.as_str())
             .collect();
         if !names.is_empty() {
-            for line in wrap_text(&format!("(no room for: {})", names.join(", ")), self.room) {
+            for line in wrap_text(
+                &format!("(no room for: {})", names.join(", ")),
+                self.max_width,
+            ) {
                 self.write_line(&line, TextEmphasis::Muted, out);
             }
         }
@@ -212,17 +230,17 @@ impl<'a> TablePage<'a> {
     }
 }
 
-fn is_name(table: &ReportTable, at: usize) -> bool {
-    table.columns[at].kind == ColumnKind::Label
+fn is_name(table: &ReportTable, index: usize) -> bool {
+    table.columns[index].kind == ColumnKind::Label
 }
 
-fn fit_header(column: &ReportColumn, room: usize) -> String {
-    let text = shorten_text(&column.header, room);
-    let free = " ".repeat(room.saturating_sub(display_width(&text)));
+fn fit_header(column: &ReportColumn, width: usize) -> String {
+    let text = shorten_text(&column.header, width);
+    let padding = " ".repeat(width.saturating_sub(display_width(&text)));
     if column.kind == ColumnKind::Figure {
-        free + &text
+        padding + &text
     } else {
-        text + &free
+        text + &padding
     }
 }
 
@@ -231,20 +249,20 @@ pub fn display_width(text: &str) -> usize {
     UnicodeWidthStr::width(text)
 }
 
-/// Wraps `text` at spaces into lines of at most `room` columns. A longer word gets a line of its
-/// own, unbroken: ids and paths must stay copyable. Line breaks in the text are kept.
-pub fn wrap_text(text: &str, room: usize) -> Vec<String> {
+/// Wraps `text` at spaces into lines of at most `max_width` columns. A longer word gets a line of
+/// its own, unbroken: ids and paths must stay copyable. Line breaks in the text are kept.
+pub fn wrap_text(text: &str, max_width: usize) -> Vec<String> {
     text.lines()
-        .flat_map(|line| wrap_line(line, room))
+        .flat_map(|line| wrap_line(line, max_width))
         .collect()
 }
 
-fn wrap_line(line: &str, room: usize) -> Vec<String> {
+fn wrap_line(line: &str, max_width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in split_words(line) {
         let last = lines.len() - 1;
         let used = display_width(&lines[last]);
-        if used > 0 && used + 1 + display_width(&word) > room {
+        if used > 0 && used + 1 + display_width(&word) > max_width {
             lines.push(word);
         } else {
             if used > 0 {
@@ -258,13 +276,13 @@ fn wrap_line(line: &str, room: usize) -> Vec<String> {
 
 /// Splits a line into words. A figure counts as one word: `2 %`, `[+6.9, +9.6]`.
 fn split_words(line: &str) -> Vec<String> {
-    /// No interval is longer; a bracket left open for longer does not start one.
-    const LONGEST_FIGURE: usize = 24;
+    /// Maximum length of an interval; a bracket that stays open for longer does not start one.
+    const MAX_FIGURE_LENGTH: usize = 24;
     let mut words: Vec<String> = Vec::new();
     for word in line.split(' ') {
         match words.last_mut() {
             Some(last)
-                if last.len() < LONGEST_FIGURE
+                if last.len() < MAX_FIGURE_LENGTH
                     && (has_open_bracket(last) || word.starts_with('%')) =>
             {
                 last.push(' ');
@@ -280,29 +298,29 @@ fn has_open_bracket(word: &str) -> bool {
     word.starts_with('[') && !word.contains(']')
 }
 
-/// Shortens `text` to `room` columns by an ellipsis in the middle. Keeps more of the end than of
-/// the start, because neighbors usually differ at the end.
-pub fn shorten_text(text: &str, room: usize) -> String {
-    if display_width(text) <= room {
+/// Shortens `text` to `max_width` columns by putting an ellipsis in its middle. Keeps more of the
+/// end than of the start, because neighbors usually differ at the end.
+pub fn shorten_text(text: &str, max_width: usize) -> String {
+    if display_width(text) <= max_width {
         return text.to_owned();
     }
-    let kept = room.saturating_sub(1);
-    let front = kept * 2 / 5;
+    let remaining = max_width.saturating_sub(1);
+    let front = remaining * 2 / 5;
     let head = take_columns(text.chars(), front);
-    let tail: String = take_columns(text.chars().rev(), kept - display_width(&head))
+    let tail: String = take_columns(text.chars().rev(), remaining - display_width(&head))
         .chars()
         .rev()
         .collect();
     format!("{head}…{tail}")
 }
 
-/// The longest prefix of `characters` that fits into `room` columns.
-fn take_columns(characters: impl Iterator<Item = char>, room: usize) -> String {
+/// The longest prefix of `characters` that fits into `max_width` columns.
+fn take_columns(characters: impl Iterator<Item = char>, max_width: usize) -> String {
     let mut used = 0;
     characters
         .take_while(|character| {
             used += UnicodeWidthChar::width(*character).unwrap_or(0);
-            used <= room
+            used <= max_width
         })
         .collect()
 }
@@ -332,31 +350,31 @@ pub fn escape_controls(text: &str) -> Cow<'_, str> {
 
 /// Like [`escape_controls`], but also shows line feeds: for names, which take one line each.
 pub fn escape_line(text: &str) -> Cow<'_, str> {
-    escape_where(text, |letter| is_control(letter) || letter == '\n')
+    escape_where(text, |character| is_control(character) || character == '\n')
 }
 
-fn escape_where(text: &str, is_shown: fn(char) -> bool) -> Cow<'_, str> {
-    if !text.contains(is_shown) {
+fn escape_where(text: &str, is_escaped: fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(is_escaped) {
         return Cow::Borrowed(text);
     }
-    let mut shown = String::with_capacity(text.len() + 8);
-    for letter in text.chars() {
-        match letter {
-            _ if !is_shown(letter) => shown.push(letter),
-            '\0'..='\u{ff}' => shown.push_str(&format!("\\x{:02x}", u32::from(letter))),
-            _ => shown.push_str(&letter.escape_unicode().to_string()),
+    let mut escaped = String::with_capacity(text.len() + 8);
+    for character in text.chars() {
+        match character {
+            _ if !is_escaped(character) => escaped.push(character),
+            '\0'..='\u{ff}' => escaped.push_str(&format!("\\x{:02x}", u32::from(character))),
+            _ => escaped.push_str(&character.escape_unicode().to_string()),
         }
     }
-    Cow::Owned(shown)
+    Cow::Owned(escaped)
 }
 
-fn is_control(letter: char) -> bool {
-    is_bidi_control(letter) || letter.is_control() && letter != '\n' && letter != '\t'
+fn is_control(character: char) -> bool {
+    is_bidi_control(character) || character.is_control() && character != '\n' && character != '\t'
 }
 
-/// Whether a character changes the text direction, or breaks lines where other programs do not.
-pub fn is_bidi_control(letter: char) -> bool {
-    matches!(letter, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+/// Whether a character changes the direction of text, or breaks lines only in some programs.
+pub fn is_bidi_control(character: char) -> bool {
+    matches!(character, '\u{2028}' | '\u{2029}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 #[cfg(test)]

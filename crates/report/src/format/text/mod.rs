@@ -12,7 +12,7 @@ use crate::format::text::layout::{paint_text, wrap_text};
 use crate::table::{ReportTable, TextEmphasis, superscript_number};
 use std::io::{self, Write};
 
-/// Widest running text, however wide the screen: long lines are hard to follow.
+/// Maximum width of running text, however wide the screen: long lines are hard to follow.
 const READING_WIDTH: usize = 100;
 
 /// Plain text.
@@ -124,9 +124,9 @@ impl TextFormat {
         out: &mut String,
     ) {
         let lead_width = layout::display_width(lead);
-        let room = self.reading_width().saturating_sub(indent + lead_width);
+        let width = self.reading_width().saturating_sub(indent + lead_width);
         let margin = " ".repeat(indent);
-        for (index, line) in wrap_text(text, room).iter().enumerate() {
+        for (index, line) in wrap_text(text, width).iter().enumerate() {
             let lead = if index == 0 {
                 lead.to_owned()
             } else {
@@ -169,9 +169,9 @@ impl TextFormat {
             .max()
             .unwrap_or(0);
         for (name, value) in facts {
-            let free = " ".repeat(widest + 2 - layout::display_width(name));
+            let padding = " ".repeat(widest + 2 - layout::display_width(name));
             self.write_sentences(
-                &format!("{name}{free}"),
+                &format!("{name}{padding}"),
                 value,
                 indent,
                 TextEmphasis::None,
@@ -188,8 +188,8 @@ impl TextFormat {
         }
         let room = self.reading_width().min(72).saturating_sub(indent);
         let title = format!("── {label} ");
-        let rest = room.saturating_sub(layout::display_width(&title));
-        out.push_str(&format!("{margin}{title}{}\n", "─".repeat(rest)));
+        let rule_width = room.saturating_sub(layout::display_width(&title));
+        out.push_str(&format!("{margin}{title}{}\n", "─".repeat(rule_width)));
         for line in text.trim_end().lines() {
             out.push_str(&format!("{margin}{}\n", escape_controls(line)));
         }

@@ -102,8 +102,8 @@ struct BlockMember {
 
 impl RankedBlocks {
     pub(crate) fn new(observations: &[BlockObservation]) -> Result<RankedBlocks, StratifiedError> {
-        let not_positive = |o: &BlockObservation| !(o.value.is_finite() && o.value > 0.0);
-        if let Some(index) = observations.iter().position(not_positive) {
+        let is_invalid = |o: &BlockObservation| !(o.value.is_finite() && o.value > 0.0);
+        if let Some(index) = observations.iter().position(is_invalid) {
             return Err(StratifiedError::NotPositive { index });
         }
         let mut in_order: Vec<&BlockObservation> = observations.iter().collect();
@@ -159,15 +159,15 @@ impl RankedBlocks {
 
     /// Returns the blocks at `picks`; a block picked twice counts as two.
     pub(crate) fn resample_blocks(&self, picks: &[usize]) -> RankedBlocks {
-        let mut places = vec![Vec::new(); self.sizes.len()];
-        for (place, &pick) in picks.iter().enumerate() {
-            places[pick].push(place);
+        let mut copy_blocks = vec![Vec::new(); self.sizes.len()];
+        for (copy_block, &pick) in picks.iter().enumerate() {
+            copy_blocks[pick].push(copy_block);
         }
         // Copies follow their original, so the sides stay sorted.
         let copies = |side: &[BlockMember]| {
             let copies_of = |member: &BlockMember| {
                 let log = member.log;
-                places[member.block]
+                copy_blocks[member.block]
                     .iter()
                     .map(move |&block| BlockMember { log, block })
             };
@@ -218,7 +218,8 @@ impl RankedBlocks {
         }
     }
 
-    /// The candidate's rank sum minus its mean, over its standard deviation; 0 when no arrangement changes the sum.
+    /// The candidate's rank sum minus its mean, divided by its standard deviation; 0 when no
+    /// arrangement changes the sum.
     pub(crate) fn z_score(&self, theta: f64) -> f64 {
         let (excess, variance) = self.excess_and_variance(theta);
         if variance > 0.0 {

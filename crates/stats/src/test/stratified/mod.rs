@@ -15,8 +15,8 @@ pub use permutation::TailProbabilities;
 use crate::interval::Interval;
 use permutation::{is_affordable, tail_probabilities};
 
-/// Fewest runs per side for which to claim a p-value: with blocks of two and two, 8 runs per side
-/// reach p = 2/1296; fewer cannot pass the limits of an early look.
+/// Minimum number of runs per side for which a p-value is claimed: in blocks of two runs of each
+/// side, 8 runs per side reach p = 2/1296; fewer cannot pass the limits of an early look.
 pub const MINIMUM_PER_SIDE: usize = 8;
 
 /// Result of the stratified permutation rank test, from which ratio and intervals are computed.
@@ -27,8 +27,8 @@ pub struct StratifiedRank {
     /// Two-sided p-value: twice the smaller of the two tails, at most 1.
     pub p: f64,
     /// Whether the permutation distribution was computed exactly, rather than by its normal
-    /// approximation with a continuity correction. Blocks of two and two are exact up to 64 runs
-    /// per side and beyond.
+    /// approximation with a continuity correction. With blocks of two runs of each side it is
+    /// exact up to at least 64 runs per side.
     pub is_exact: bool,
     blocks: RankedBlocks,
 }
@@ -36,7 +36,7 @@ pub struct StratifiedRank {
 /// Tests whether the two sides differ.
 ///
 /// Blocks may have any number of values of either side; those with one side only are left out, as
-/// they say nothing about the difference. With blocks of two and two this is the test simulated in
+/// they say nothing about the difference. With blocks of two runs of each side this is the test in
 /// `crates/stats/benches/simulate.md`. The idea is van Elteren's (Bulletin ISI 37, 1960), with
 /// ranks over all blocks instead of within each.
 ///
@@ -107,11 +107,11 @@ impl StratifiedRank {
 // that are not rejected form one interval, which contains zero exactly when the test of zero does
 // not reject.
 
-/// First bracket of theta: ratios from 0.55 to 1.82, beyond which a change needs no fine search.
+/// Initial bracket of theta: ratios from 0.55 to 1.82, beyond which a change needs no fine search.
 /// Centered at zero, so that an interval agrees with the test of zero.
 const INITIAL_BRACKET: f64 = 0.6;
 
-/// Widest bracket, a ratio of e^77: a z that has not crossed the limit by then never will.
+/// Maximum bracket, a ratio of e^77: a z that has not crossed the limit by then never will.
 const MAX_BRACKET: f64 = 77.0;
 
 /// Width at which the search stops: a millionth of the finest measurable change.
@@ -126,7 +126,8 @@ impl RankedBlocks {
         estimate_shift(self, FINE_RESOLUTION)
     }
 
-    /// Like [`RankedBlocks::log_ratio`], to six decimals in half the time, for resampling.
+    /// Like [`RankedBlocks::log_ratio`], but to six decimals only, in half the time, for
+    /// resampling.
     pub(crate) fn rough_log_ratio(&self) -> f64 {
         estimate_shift(self, COARSE_RESOLUTION)
     }
@@ -170,7 +171,7 @@ impl ShiftSteps {
         let mut steps: Vec<f64> = blocks.differences().collect();
         steps.sort_unstable_by(f64::total_cmp);
         // Merge differences that are equal up to rounding.
-        steps.dedup_by(|next, kept| *next - *kept <= FINE_RESOLUTION);
+        steps.dedup_by(|next, previous| *next - *previous <= FINE_RESOLUTION);
         ShiftSteps(steps)
     }
 

@@ -2,15 +2,14 @@
 //!
 //! Computes the distribution of the candidate's rank sum over all assignments of the labels:
 //! exactly, by convolving the distributions of the blocks, or by the normal approximation where
-//! exactly, by convolving the distributions of the blocks, or by the normal approximation where
-//! that would cost too much. Independent of logarithms and of how shifts are searched. Start at
-//! [`tail_probabilities`].
+//! that would cost too much. Knows nothing about how the caller chooses the shift `theta`. Start
+//! at [`tail_probabilities`].
 
 use super::blocks::{BlockSide, BlockSize, RankedBlocks};
 use crate::distribution::normal;
 
-/// Maximum number of additions for the exact distribution, for the widest possible ranks: 64 runs
-/// per side in blocks of two and two need 3 million.
+/// Maximum number of additions for the exact distribution, for the widest possible ranks. 64 runs
+/// per side, in blocks of two candidate and two baseline runs, take 3 million.
 const MAX_EXACT_WORK: f64 = 4e6;
 
 /// The observed rank sum and its null distribution.
@@ -25,9 +24,11 @@ pub(super) struct PermutationDistribution {
 /// Probabilities of arrangements at least as extreme as the observed one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct TailProbabilities {
-    /// Of a rank sum at most the observed one: small when the candidate is below the baseline.
+    /// Probability of a rank sum at most the observed one; small when the candidate is below the
+    /// baseline.
     pub lower: f64,
-    /// Of a rank sum at least the observed one: small when the candidate is above the baseline.
+    /// Probability of a rank sum at least the observed one; small when the candidate is above the
+    /// baseline.
     pub upper: f64,
 }
 
@@ -41,8 +42,8 @@ impl TailProbabilities {
 /// Ranks of one block, doubled so that mid-ranks are integers.
 #[derive(Default, Clone)]
 struct BlockRanks {
-    all: Vec<usize>,
-    candidate: usize,
+    doubled: Vec<usize>,
+    candidate_sum: usize,
 }
 
 /// Tails with `theta` subtracted from the candidate's logarithms.
@@ -55,8 +56,8 @@ pub(super) fn tail_probabilities(blocks: &RankedBlocks, theta: f64) -> TailProba
     }
 }
 
-/// The largest probability not above `alpha` with which the two-sided p-value is at most `alpha`;
-/// `alpha` itself if the normal approximation is used.
+/// The actual size of the two-sided test at the nominal level `alpha`; `alpha` itself if the normal
+/// approximation is used.
 pub(super) fn attained_level(blocks: &RankedBlocks, alpha: f64) -> f64 {
     if !is_affordable(blocks) {
         return alpha;
@@ -70,16 +71,16 @@ pub(super) fn attained_level(blocks: &RankedBlocks, alpha: f64) -> f64 {
 fn ranks_on_lattice(blocks: &RankedBlocks, theta: f64) -> (Vec<BlockRanks>, usize) {
     let mut ranks = vec![BlockRanks::default(); blocks.sizes().len()];
     blocks.visit_ranks(theta, |block, side, doubled| {
-        ranks[block].all.push(doubled);
+        ranks[block].doubled.push(doubled);
         if side == BlockSide::Candidate {
-            ranks[block].candidate += doubled;
+            ranks[block].candidate_sum += doubled;
         }
     });
-    // Members come by rank, so the first is the smallest, and the order is independent of the
-    // labels.
+    // Values are visited in ascending order of rank, so the first is the smallest, and the order
+    // does not depend on the labels.
     let differences = ranks
         .iter()
-        .flat_map(|ranks| ranks.all.iter().map(|rank| rank - ranks.all[0]));
+        .flat_map(|ranks| ranks.doubled.iter().map(|rank| rank - ranks.doubled[0]));
     let step = differences.fold(0, greatest_common_divisor);
     (ranks, step)
 }
@@ -130,14 +131,18 @@ impl PermutationDistribution {
     }
 
     fn push(&mut self, ranks: &BlockRanks, step: usize, candidates: usize) {
-        let smallest = ranks.all[0];
-        let places: Vec<usize> = ranks.all.iter().map(|r| (r - smallest) / step).collect();
-        let mut sums = sums_of_choices(&places, candidates);
-        let least = sums[0].0;
+        let smallest = ranks.doubled[0];
+        let offsets: Vec<usize> = ranks
+            .doubled
+            .iter()
+            .map(|r| (r - smallest) / step)
+            .collect();
+        let mut sums = sums_of_choices(&offsets, candidates);
+        let smallest_sum = sums[0].0;
         for sum in &mut sums {
-            sum.0 -= least;
+            sum.0 -= smallest_sum;
         }
-        self.observed += (ranks.candidate - candidates * smallest) / step - least;
+        self.observed += (ranks.candidate_sum - candidates * smallest) / step - smallest_sum;
         self.blocks.push(sums);
     }
 
@@ -170,11 +175,11 @@ impl PermutationDistribution {
         let limit = 0.5 * alpha * (1.0 + 1e-9);
         let sums = self.rank_sum_distribution();
         let tail = |sums: &mut dyn Iterator<Item = f64>| {
-            let cumulated = sums.scan(0.0, |sum, probability| {
+            let cumulative = sums.scan(0.0, |sum, probability| {
                 *sum += probability;
                 Some(*sum)
             });
-            cumulated
+            cumulative
                 .take_while(|&sum| sum <= limit)
                 .last()
                 .unwrap_or(0.0)
@@ -183,7 +188,7 @@ impl PermutationDistribution {
     }
 }
 
-/// The sums of every choice of `count` of `values` with their probabilities, ascending.
+/// The possible sums of `count` of the `values` with their probabilities, ascending.
 ///
 /// Adds values one by one, keeping the frequency of each sum for each number of chosen values.
 fn sums_of_choices(values: &[usize], count: usize) -> Vec<(usize, f64)> {
@@ -195,8 +200,8 @@ fn sums_of_choices(values: &[usize], count: usize) -> Vec<(usize, f64)> {
         }
     }
     let mut wanted = sums.swap_remove(count);
-    let all: f64 = wanted.iter().map(|term| term.1).sum();
-    wanted.iter_mut().for_each(|term| term.1 /= all);
+    let total: f64 = wanted.iter().map(|term| term.1).sum();
+    wanted.iter_mut().for_each(|term| term.1 /= total);
     wanted
 }
 
