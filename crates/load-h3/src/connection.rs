@@ -1,5 +1,5 @@
-//! HTTP/3 connections over QUIC: the handle that the event loop holds, and the task that drives the
-//! connection from its socket to its end.
+//! HTTP/3 connections over QUIC: the handle that the event loop holds, and the task that opens the
+//! connection and drives it until it ends.
 //!
 //! The task reports when requests can be sent and why they no longer can. Start at
 //! [`H3Engine::connect`], [`H3Connection::send`], then `ConnectionTask::run`.
@@ -24,25 +24,26 @@ use tokio::task::yield_now;
 
 type Driver = client::Connection<h3_quinn::Connection, Bytes>;
 
-/// Turns that requests get after the end of a connection to read data that had already arrived.
-const DRAIN_TURNS: u32 = 64;
+/// How often the task yields after the connection ends, so that requests can read data that has
+/// already arrived.
+const MAX_DRAIN_YIELDS: u32 = 64;
 
 /// Handle of a connection. Dropping it abandons the connection.
 pub struct H3Connection {
     number: u64,
     sender: Option<RequestSender>,
-    presence: Arc<()>,
+    users: Arc<()>,
     _given_up: oneshot::Sender<()>,
 }
 
 impl H3Connection {
     /// Returns the handle and a receiver that resolves when the handle is dropped.
-    fn new(number: u64, presence: Arc<()>) -> (H3Connection, oneshot::Receiver<()>) {
+    fn new(number: u64, users: Arc<()>) -> (H3Connection, oneshot::Receiver<()>) {
         let (give_up, given_up) = oneshot::channel();
         let connection = H3Connection {
             number,
             sender: None,
-            presence,
+            users,
             _given_up: give_up,
         };
         (connection, given_up)
@@ -60,9 +61,9 @@ impl H3Connection {
             .is_some_and(ConnectionState::is_closing)
     }
 
-    /// Sends a request, whose events carry `key`. `keep_bytes`, if given, is how much of the
-    /// response body to keep, along with the header fields. Dropping the result cancels the
-    /// request. Returns `None` until the connection is established.
+    /// Sends a request, whose events carry `key`. `keep_bytes` limits how much of the response body
+    /// is kept; if given, the header fields are kept, too. Dropping the result cancels the request.
+    /// Returns `None` until the connection is established.
     pub fn send(
         &self,
         engine: &mut H3Engine,
@@ -71,7 +72,7 @@ impl H3Connection {
         keep_bytes: Option<usize>,
     ) -> Option<RequestHandle> {
         let sender = self.sender.clone()?;
-        let (in_flight, given_up) = RequestHandle::new();
+        let (handle, given_up) = RequestHandle::new();
         let exchange = RequestTask {
             sender,
             head: request.head(),
@@ -82,10 +83,10 @@ impl H3Connection {
             connection: self.number,
             key,
             given_up,
-            presence: self.presence.clone(),
+            users: self.users.clone(),
         };
         engine.queue_task(exchange.run());
-        Some(in_flight)
+        Some(handle)
     }
 }
 
@@ -93,19 +94,19 @@ impl H3Engine {
     /// Starts connecting, from the address `local` if given. The connection's events carry
     /// `number`.
     pub fn connect(&mut self, to: SocketAddr, local: Option<IpAddr>, number: u64) -> H3Connection {
-        let presence = Arc::new(());
-        let line = ConnectionTask {
+        let users = Arc::new(());
+        let task = ConnectionTask {
             to,
             local,
             name: self.name.clone(),
             config: self.config.clone(),
-            passed: self.passed.clone(),
+            traffic: self.traffic.clone(),
             events: self.events.clone(),
             number,
-            presence: presence.clone(),
+            users: users.clone(),
         };
-        let (connection, given_up) = H3Connection::new(number, presence);
-        self.queue_task(line.run(given_up));
+        let (connection, given_up) = H3Connection::new(number, users);
+        self.queue_task(task.run(given_up));
         connection
     }
 }
@@ -117,15 +118,16 @@ struct ConnectionTask {
     /// Server name for the handshake.
     name: String,
     config: ClientConfig,
-    passed: Arc<TrafficCounters>,
+    traffic: Arc<TrafficCounters>,
     events: Arc<EventQueue>,
     number: u64,
-    /// Held by the event loop, by this task and by every request in flight.
-    presence: Arc<()>,
+    /// Counts the users of the connection: the event loop, this task and every request in flight
+    /// hold a reference.
+    users: Arc<()>,
 }
 
-/// Holders of [`ConnectionTask::presence`] when no request is in flight.
-const IDLE_HOLDERS: usize = 2;
+/// Strong count of [`ConnectionTask::users`] when no request is in flight.
+const IDLE_USERS: usize = 2;
 
 /// An established connection.
 struct ConnectedParts {
@@ -138,35 +140,35 @@ struct ConnectedParts {
 impl ConnectionTask {
     /// Connects and drives the connection until it ends or the handle is dropped.
     async fn run(self, mut given_up: oneshot::Receiver<()>) {
-        let connected = match race_futures(self.connect(), &mut given_up).await {
-            RaceWinner::This(Ok(connected)) => connected,
-            RaceWinner::This(Err(error)) => {
+        let parts = match race_futures(self.connect(), &mut given_up).await {
+            RaceWinner::First(Ok(parts)) => parts,
+            RaceWinner::First(Err(error)) => {
                 return self.report_event(EventKind::NotEstablished(error));
             }
             // Dropping the pending attempt closes it.
-            RaceWinner::That(_) => return,
+            RaceWinner::Second(_) => return,
         };
         let ConnectedParts {
             connection,
             datagrams,
             driver,
             established,
-        } = connected;
+        } = parts;
         self.report_event(EventKind::Established(Box::new(established)));
         let end = self.wait_for_end(&connection, driver, &datagrams);
-        if let RaceWinner::This(ended) = race_futures(end, given_up).await {
+        if let RaceWinner::First(ended) = race_futures(end, given_up).await {
             self.drain_requests().await;
             self.report_event(EventKind::Ended(ended));
         }
         connection.close(code_to_varint(Code::H3_NO_ERROR), b"");
     }
 
-    fn report_event(&self, what: EventKind) {
-        self.events.push_event(self.number, what);
+    fn report_event(&self, kind: EventKind) {
+        self.events.push_event(self.number, kind);
     }
 
     async fn connect(&self) -> Result<ConnectedParts, H3ConnectError> {
-        let socket = QuicSocket::open(self.to, self.local, self.passed.clone());
+        let socket = QuicSocket::open(self.to, self.local, self.traffic.clone());
         let datagrams =
             Arc::new(socket.map_err(|error| H3ConnectError::from_socket_error(&error))?);
         let endpoint = Endpoint::new_with_abstract_socket(
@@ -180,11 +182,11 @@ impl ConnectionTask {
             .connect_with(self.config.clone(), self.to, &self.name)
             .map_err(|_| H3ConnectError::Handshake)?;
         let connection = match race_futures(datagrams.wait_for_failure(), connecting).await {
-            RaceWinner::This(error) => return Err(H3ConnectError::from_socket_error(&error)),
-            RaceWinner::That(Err(error)) => {
+            RaceWinner::First(error) => return Err(H3ConnectError::from_socket_error(&error)),
+            RaceWinner::Second(Err(error)) => {
                 return Err(H3ConnectError::from_handshake_error(&error));
             }
-            RaceWinner::That(Ok(connection)) => connection,
+            RaceWinner::Second(Ok(connection)) => connection,
         };
         let alpn = connection
             .handshake_data()
@@ -232,18 +234,18 @@ impl ConnectionTask {
         mut driver: Driver,
         datagrams: &QuicSocket,
     ) -> ConnectionEnd {
-        let mut is_reported = false;
+        let mut is_closing_reported = false;
         let driving = poll_fn(|context| {
             let polled = driver.poll_close(context);
-            if !is_reported && driver.is_closing() {
-                is_reported = true;
+            if !is_closing_reported && driver.is_closing() {
+                is_closing_reported = true;
                 self.report_event(EventKind::Closing);
             }
             polled
         });
         match race_futures(datagrams.wait_for_failure(), driving).await {
-            RaceWinner::This(_) => ConnectionEnd::Reset,
-            RaceWinner::That(_) => match connection.close_reason() {
+            RaceWinner::First(_) => ConnectionEnd::Reset,
+            RaceWinner::Second(_) => match connection.close_reason() {
                 Some(error) => ConnectionEnd::from_connection_error(&error),
                 None => ConnectionEnd::Protocol,
             },
@@ -252,8 +254,8 @@ impl ConnectionTask {
 
     /// Lets requests read data that arrived before the end.
     async fn drain_requests(&self) {
-        for _ in 0..DRAIN_TURNS {
-            if Arc::strong_count(&self.presence) <= IDLE_HOLDERS {
+        for _ in 0..MAX_DRAIN_YIELDS {
+            if Arc::strong_count(&self.users) <= IDLE_USERS {
                 return;
             }
             yield_now().await;

@@ -52,7 +52,7 @@ impl TrafficCounters {
 pub(crate) struct QuicSocket {
     socket: tokio::net::UdpSocket,
     state: UdpSocketState,
-    passed: Arc<TrafficCounters>,
+    traffic: Arc<TrafficCounters>,
     /// The last fatal error (errno) from the operating system; 0 for none.
     error: AtomicI32,
     failed: Notify,
@@ -63,20 +63,20 @@ impl QuicSocket {
     pub fn open(
         to: SocketAddr,
         local: Option<IpAddr>,
-        passed: Arc<TrafficCounters>,
+        traffic: Arc<TrafficCounters>,
     ) -> io::Result<QuicSocket> {
         let any: IpAddr = match to {
             SocketAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
             SocketAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
         };
         // socket, bind, connect, registration with the poller, options, and the final close.
-        passed.calls.fetch_add(6, Ordering::Relaxed);
+        traffic.calls.fetch_add(6, Ordering::Relaxed);
         let socket = UdpSocket::bind(SocketAddr::new(local.unwrap_or(any), 0))?;
         socket.connect(to)?;
         Ok(QuicSocket {
             state: UdpSocketState::new((&socket).into())?,
             socket: tokio::net::UdpSocket::from_std(set_nonblocking(socket)?)?,
-            passed,
+            traffic,
             error: AtomicI32::new(0),
             failed: Notify::new(),
         })
@@ -89,8 +89,8 @@ impl QuicSocket {
             if error != 0 {
                 return io::Error::from_raw_os_error(error);
             }
-            let noticed = race_futures(self.failed.notified(), self.socket.ready(Interest::ERROR));
-            if let RaceWinner::That(_) = noticed.await {
+            let failure = race_futures(self.failed.notified(), self.socket.ready(Interest::ERROR));
+            if let RaceWinner::Second(_) = failure.await {
                 self.take_error();
             }
         }
@@ -98,13 +98,13 @@ impl QuicSocket {
 
     /// Polls for an error: one that arrives without a packet wakes no reader.
     fn take_error(&self) {
-        self.passed.calls.fetch_add(1, Ordering::Relaxed);
+        self.traffic.calls.fetch_add(1, Ordering::Relaxed);
         if let Ok(Some(error)) = self.socket.take_error() {
             self.record_error(&error);
         }
         // Clears readiness until the operating system reports another error.
-        let nothing: io::Result<()> = Err(io::ErrorKind::WouldBlock.into());
-        let _ = self.socket.try_io(Interest::ERROR, || nothing);
+        let would_block: io::Result<()> = Err(io::ErrorKind::WouldBlock.into());
+        let _ = self.socket.try_io(Interest::ERROR, || would_block);
     }
 
     fn record_error(&self, error: &io::Error) {
@@ -138,14 +138,14 @@ impl AsyncUdpSocket for QuicSocket {
     }
 
     fn try_send(&self, transmit: &Transmit) -> io::Result<()> {
-        self.passed.calls.fetch_add(1, Ordering::Relaxed);
+        self.traffic.calls.fetch_add(1, Ordering::Relaxed);
         let sent = self.socket.try_io(Interest::WRITABLE, || {
             self.state.try_send((&self.socket).into(), transmit)
         });
         match sent {
             Ok(()) => {
                 let bytes = transmit.contents.len() as u64;
-                self.passed.sent.fetch_add(bytes, Ordering::Relaxed);
+                self.traffic.sent.fetch_add(bytes, Ordering::Relaxed);
                 Ok(())
             }
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(error),
@@ -165,14 +165,14 @@ impl AsyncUdpSocket for QuicSocket {
     ) -> Poll<io::Result<usize>> {
         loop {
             ready!(self.socket.poll_recv_ready(context))?;
-            self.passed.calls.fetch_add(1, Ordering::Relaxed);
+            self.traffic.calls.fetch_add(1, Ordering::Relaxed);
             let received = self.socket.try_io(Interest::READABLE, || {
                 self.state.recv((&self.socket).into(), buffers, meta)
             });
             match received {
                 Ok(count) => {
-                    let bytes: usize = meta[..count].iter().map(|one| one.len).sum();
-                    self.passed
+                    let bytes: usize = meta[..count].iter().map(|packet| packet.len).sum();
+                    self.traffic
                         .received
                         .fetch_add(bytes as u64, Ordering::Relaxed);
                     return Poll::Ready(Ok(count));
@@ -237,22 +237,22 @@ impl UdpPoller for WritePoller {
 
 /// Which of two futures completed first.
 pub(crate) enum RaceWinner<A, B> {
-    This(A),
-    That(B),
+    First(A),
+    Second(B),
 }
 
-/// Polls both futures, returns the result of the first to complete and drops the other. `this` wins
-/// a tie.
+/// Polls both futures, returns the result of the one that completes first and drops the other.
+/// `first` wins a tie.
 pub(crate) async fn race_futures<A, B>(
-    this: impl Future<Output = A>,
-    that: impl Future<Output = B>,
+    first: impl Future<Output = A>,
+    second: impl Future<Output = B>,
 ) -> RaceWinner<A, B> {
-    let (mut this, mut that) = (pin!(this), pin!(that));
+    let (mut first, mut second) = (pin!(first), pin!(second));
     poll_fn(|context| {
-        if let Poll::Ready(this) = this.as_mut().poll(context) {
-            return Poll::Ready(RaceWinner::This(this));
+        if let Poll::Ready(first) = first.as_mut().poll(context) {
+            return Poll::Ready(RaceWinner::First(first));
         }
-        that.as_mut().poll(context).map(RaceWinner::That)
+        second.as_mut().poll(context).map(RaceWinner::Second)
     })
     .await
 }

@@ -38,10 +38,10 @@ pub struct H3Engine {
     tasks: Vec<BoxedTask>,
     alarm: WakeAlarm,
     pub(crate) events: Arc<EventQueue>,
-    pub(crate) passed: Arc<TrafficCounters>,
+    pub(crate) traffic: Arc<TrafficCounters>,
     pub(crate) config: ClientConfig,
     pub(crate) name: String,
-    /// Last, so that it is dropped after everything that needs it.
+    /// The last field, so that the runtime is dropped after everything that needs it.
     runtime: Runtime,
 }
 
@@ -76,7 +76,7 @@ impl H3Engine {
             tasks: Vec::new(),
             alarm,
             events: Arc::default(),
-            passed: Arc::default(),
+            traffic: Arc::default(),
             config,
             name: server_name,
             runtime,
@@ -88,9 +88,9 @@ impl H3Engine {
         self.tasks.push(Box::pin(task));
     }
 
-    /// Runs tasks and collects events in `happened`. With `may_block`, runs until there is an event
-    /// or the alarm becomes readable; otherwise for one turn.
-    pub fn run_until_event(&mut self, may_block: bool, happened: &mut Vec<H3Event>) {
+    /// Runs tasks and replaces the contents of `events_out` with their events. With `may_block`,
+    /// runs until there is an event or the alarm becomes readable; otherwise for one turn.
+    pub fn run_until_event(&mut self, may_block: bool, events_out: &mut Vec<H3Event>) {
         let H3Engine {
             tasks,
             alarm,
@@ -112,12 +112,12 @@ impl H3Engine {
             })
             .await;
         });
-        events.drain_into(happened);
+        events.drain_into(events_out);
     }
 
     /// Returns the socket traffic since the last call.
     pub fn take_traffic(&self) -> SocketTraffic {
-        self.passed.take()
+        self.traffic.take()
     }
 
     /// Notifies the servers after this many connections were dropped; they would otherwise keep
@@ -146,8 +146,8 @@ impl WakeAlarm {
         Ok(WakeAlarm { descriptor })
     }
 
-    /// Ready once the alarm has fired, or if it cannot be read: the event loop checks its clock
-    /// anyway.
+    /// Becomes ready once the alarm has fired, or if the alarm cannot be read: the event loop checks
+    /// its clock anyway.
     fn poll(&self, context: &mut Context) -> Poll<()> {
         loop {
             let mut guard = match self.descriptor.poll_read_ready(context) {

@@ -16,7 +16,7 @@ pub struct H3Event {
     /// Time of the event.
     pub at: Instant,
     /// Kind of event.
-    pub what: EventKind,
+    pub kind: EventKind,
 }
 
 /// Kinds of connection events.
@@ -96,7 +96,7 @@ pub struct KeptResponse {
 /// Queue of events from the tasks to the event loop.
 #[derive(Default)]
 pub(crate) struct EventQueue {
-    inside: Mutex<QueueState>,
+    state: Mutex<QueueState>,
 }
 
 #[derive(Default)]
@@ -109,20 +109,20 @@ impl EventQueue {
     /// Tasks and event loop share one thread, so the lock is never contended. A panic while it was
     /// held leaves the list consistent.
     fn lock(&self) -> MutexGuard<'_, QueueState> {
-        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Adds an event with the current time.
-    pub fn push_event(&self, connection: u64, what: EventKind) {
+    pub fn push_event(&self, connection: u64, kind: EventKind) {
         let at = Instant::now();
-        let mut inside = self.lock();
-        inside.events.push(H3Event {
+        let mut state = self.lock();
+        state.events.push(H3Event {
             connection,
             at,
-            what,
+            kind,
         });
-        let waker = inside.waker.take();
-        drop(inside);
+        let waker = state.waker.take();
+        drop(state);
         if let Some(waker) = waker {
             waker.wake();
         }
@@ -132,21 +132,21 @@ impl EventQueue {
         self.lock().events.is_empty()
     }
 
-    /// Ready once there are events.
+    /// Becomes ready once there are events.
     pub fn poll(&self, context: &mut Context) -> Poll<()> {
-        let mut inside = self.lock();
-        if !inside.events.is_empty() {
+        let mut state = self.lock();
+        if !state.events.is_empty() {
             return Poll::Ready(());
         }
-        inside.waker = Some(context.waker().clone());
+        state.waker = Some(context.waker().clone());
         Poll::Pending
     }
 
     /// Moves all events into `list` and keeps its buffer for the next ones.
     pub fn drain_into(&self, list: &mut Vec<H3Event>) {
-        let mut inside = self.lock();
-        inside.waker = None;
+        let mut state = self.lock();
+        state.waker = None;
         list.clear();
-        std::mem::swap(&mut inside.events, list);
+        std::mem::swap(&mut state.events, list);
     }
 }

@@ -31,8 +31,8 @@ impl RequestHandle {
     /// Returns the handle and a receiver that resolves when the handle is dropped.
     pub(crate) fn new() -> (RequestHandle, oneshot::Receiver<()>) {
         let (give_up, given_up) = oneshot::channel();
-        let in_flight = RequestHandle { _given_up: give_up };
-        (in_flight, given_up)
+        let handle = RequestHandle { _given_up: give_up };
+        (handle, given_up)
     }
 }
 
@@ -49,8 +49,8 @@ pub(crate) struct RequestTask {
     pub key: StreamKey,
     /// Resolves when the request is cancelled.
     pub given_up: oneshot::Receiver<()>,
-    /// Tells the connection's task that it is still in use.
-    pub presence: Arc<()>,
+    /// Tells the connection's task that the connection is still in use.
+    pub users: Arc<()>,
 }
 
 impl RequestTask {
@@ -62,34 +62,39 @@ impl RequestTask {
         };
         let opening = open_stream(&mut self.sender, self.head, report);
         let stream = match race_futures(opening, &mut self.given_up).await {
-            RaceWinner::This(Ok(stream)) => stream,
-            RaceWinner::This(Err(error)) => {
+            RaceWinner::First(Ok(stream)) => stream,
+            RaceWinner::First(Err(error)) => {
                 let failure = match error {
                     StreamError::HeaderTooBig { .. } => RequestFailure::HeadTooLarge,
                     error => RequestFailure::from_stream_error(error),
                 };
                 return report(StreamEvent::Failed(failure));
             }
-            RaceWinner::That(_) => return,
+            RaceWinner::Second(_) => return,
         };
-        let (mut up, mut down) = stream.split();
+        let (mut send_half, mut receive_half) = stream.split();
         let mut is_sent = false;
         let response = {
-            let sending = send_body(&mut up, self.body);
-            let receiving = receive_response(&mut down, self.expects_body, self.keep_bytes, report);
+            let sending = send_body(&mut send_half, self.body);
+            let receiving = receive_response(
+                &mut receive_half,
+                self.expects_body,
+                self.keep_bytes,
+                report,
+            );
             let both = receive_while_sending(sending, &mut is_sent, receiving);
             race_futures(both, &mut self.given_up).await
         };
         // Without a reset, dropping the stream would look like the end of the request.
-        if !is_sent || matches!(response, RaceWinner::That(_)) {
-            up.stop_stream(Code::H3_REQUEST_CANCELLED);
+        if !is_sent || matches!(response, RaceWinner::Second(_)) {
+            send_half.stop_stream(Code::H3_REQUEST_CANCELLED);
         }
         match response {
-            RaceWinner::This(Ok(response)) => report(StreamEvent::Response(Box::new(response))),
-            RaceWinner::This(Err(failure)) => report(StreamEvent::Failed(failure)),
-            RaceWinner::That(_) => {}
+            RaceWinner::First(Ok(response)) => report(StreamEvent::Response(Box::new(response))),
+            RaceWinner::First(Err(failure)) => report(StreamEvent::Failed(failure)),
+            RaceWinner::Second(_) => {}
         }
-        drop(self.presence);
+        drop(self.users);
     }
 }
 
@@ -100,27 +105,27 @@ async fn open_stream(
     report: impl Fn(StreamEvent),
 ) -> Result<BidiRequestStream, StreamError> {
     let mut opening = pin!(sender.send_request(head));
-    let mut waits = false;
+    let mut is_waiting = false;
     let opened = poll_fn(|context| {
         let polled = opening.as_mut().poll(context);
-        if polled.is_pending() && !waits {
-            waits = true;
+        if polled.is_pending() && !is_waiting {
+            is_waiting = true;
             report(StreamEvent::Waits);
         }
         polled
     })
     .await;
-    if waits && opened.is_ok() {
+    if is_waiting && opened.is_ok() {
         report(StreamEvent::Opened);
     }
     opened
 }
 
-async fn send_body(up: &mut SendHalf, body: Bytes) -> Result<(), StreamError> {
+async fn send_body(send_half: &mut SendHalf, body: Bytes) -> Result<(), StreamError> {
     if !body.is_empty() {
-        up.send_data(body).await?;
+        send_half.send_data(body).await?;
     }
-    up.finish().await
+    send_half.finish().await
 }
 
 /// Receives while sending, since a server may respond before it has read the whole body. A failure
@@ -131,10 +136,10 @@ async fn receive_while_sending<T>(
     receiving: impl Future<Output = T>,
 ) -> T {
     let (mut sending, mut receiving) = (pin!(sending), pin!(receiving));
-    let mut is_over = false;
+    let mut is_send_done = false;
     poll_fn(|context| {
-        if !is_over && let Poll::Ready(sent) = sending.as_mut().poll(context) {
-            is_over = true;
+        if !is_send_done && let Poll::Ready(sent) = sending.as_mut().poll(context) {
+            is_send_done = true;
             *is_sent = sent.is_ok();
         }
         receiving.as_mut().poll(context)
@@ -143,14 +148,14 @@ async fn receive_while_sending<T>(
 }
 
 async fn receive_response(
-    down: &mut ReceiveHalf,
+    receive_half: &mut ReceiveHalf,
     expects_body: bool,
     keep_bytes: Option<usize>,
     report: impl Fn(StreamEvent),
 ) -> Result<H3Response, RequestFailure> {
     let mut response = H3Response::default();
     let head = loop {
-        let head = down
+        let head = receive_half
             .recv_response()
             .await
             .map_err(RequestFailure::from_stream_error)?;
@@ -172,7 +177,7 @@ async fn receive_response(
         fields: head.into_parts().0.headers,
         body: Vec::new(),
     });
-    while let Some(mut data) = down
+    while let Some(mut data) = receive_half
         .recv_data()
         .await
         .map_err(RequestFailure::from_stream_error)?
@@ -188,7 +193,8 @@ async fn receive_response(
             data.advance(bytes);
         }
     }
-    down.recv_trailers()
+    receive_half
+        .recv_trailers()
         .await
         .map_err(RequestFailure::from_stream_error)?;
     response.kept = kept;

@@ -69,7 +69,7 @@ pub enum RequestFailure {
     /// The server violated HTTP/3.
     Protocol,
     /// The connection was lost, which has its own event.
-    WithConnection,
+    ConnectionLost,
 }
 
 impl H3ConnectError {
@@ -160,7 +160,7 @@ impl RequestFailure {
             }
             StreamError::HeaderTooBig { .. } => RequestFailure::Fields,
             StreamError::RemoteClosing => RequestFailure::GoAway,
-            StreamError::ConnectionError(_) => RequestFailure::WithConnection,
+            StreamError::ConnectionError(_) => RequestFailure::ConnectionLost,
             _ => RequestFailure::Protocol,
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! The protocols are implemented by `quinn` and `h3`. Their tasks run in a runtime owned by an
 //! [`H3Engine`], and only during [`H3Engine::run_until_event`], which replaces waiting for sockets
-//! and yields [`H3Event`]s. The crate is independent of the content, time and purpose of requests,
-//! and counts only traffic. Start at [`H3Engine`], then [`H3Connection::send`].
+//! and yields [`H3Event`]s. The crate knows neither the content nor the time nor the purpose of
+//! requests, and counts only traffic. Start at [`H3Engine`], then [`H3Connection::send`].
 
 mod connection;
 mod datagrams;

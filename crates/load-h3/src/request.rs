@@ -1,4 +1,4 @@
-//! A request, converted once to the form that `h3` takes and sent any number of times.
+//! A request, converted once to the types that `h3` takes and sent any number of times.
 
 use bytes::Bytes;
 use http::header::{CONTENT_LENGTH, HeaderName};

@@ -396,8 +396,8 @@ impl ResponseStats {
         self.doubtful_framing += u64::from(is_doubtful);
     }
 
-    /// Adds the responses of another thread or period. If their first body has another length than
-    /// ours, at least the responses with that length count as different.
+    /// Adds the responses of another thread or period. If their first body differs in length from
+    /// the first body here, at least the responses with that length count as different.
     pub fn merge(&mut self, other: &ResponseStats) {
         match (self.first_body_bytes, other.first_body_bytes) {
             (_, None) => {}

@@ -41,9 +41,9 @@ pub struct AssetTable {
 
 #[derive(Debug)]
 struct AssetFile {
-    kind: &'static str,
+    content_type: &'static str,
     bytes: Bytes,
-    packed: Option<Bytes>,
+    gzipped: Option<Bytes>,
 }
 
 impl AssetTable {
@@ -57,9 +57,9 @@ impl AssetTable {
         for (name, bytes) in files {
             let path = format!("{folder}{}", hashed_name(name, bytes));
             let file = AssetFile {
-                kind: content_type(name),
+                content_type: content_type(name),
                 bytes: Bytes::from_static(bytes),
-                packed: compress_bytes(bytes),
+                gzipped: compress_bytes(bytes),
             };
             paths.insert(name, path.clone());
             table.insert(path, file);
@@ -79,30 +79,30 @@ impl AssetTable {
     /// Returns a router that serves the files below the folder.
     pub fn router(&self) -> Router {
         let assets = self.clone();
-        let answer = get(move |uri: Uri, headers: HeaderMap| async move {
+        let handler = get(move |uri: Uri, headers: HeaderMap| async move {
             assets.serve_file(&uri, &headers)
         });
-        Router::new().route(&format!("{}{{*path}}", self.folder), answer)
+        Router::new().route(&format!("{}{{*path}}", self.folder), handler)
     }
 
-    fn serve_file(&self, uri: &Uri, asked: &HeaderMap) -> Response {
+    fn serve_file(&self, uri: &Uri, request_headers: &HeaderMap) -> Response {
         let Some(file) = self.files.get(uri.path()) else {
             return StatusCode::NOT_FOUND.into_response();
         };
-        let (bytes, is_packed) = match &file.packed {
-            Some(packed) if accepts_gzip(asked) => (packed, true),
+        let (bytes, is_gzipped) = match &file.gzipped {
+            Some(gzipped) if accepts_gzip(request_headers) => (gzipped, true),
             _ => (&file.bytes, false),
         };
         let mut response = Response::new(Body::from(bytes.clone()));
         let headers = response.headers_mut();
         let mut set = |name, value| headers.insert(name, HeaderValue::from_static(value));
-        set(CONTENT_TYPE, file.kind);
+        set(CONTENT_TYPE, file.content_type);
         set(CACHE_CONTROL, "public, max-age=31536000, immutable");
         set(ACCEPT_RANGES, "none");
-        if file.packed.is_some() {
+        if file.gzipped.is_some() {
             set(VARY, "accept-encoding");
         }
-        if is_packed {
+        if is_gzipped {
             set(CONTENT_ENCODING, "gzip");
         }
         response
@@ -117,13 +117,13 @@ fn hashed_name(name: &str, bytes: &[u8]) -> String {
         .map(|byte| format!("{byte:02x}"))
         .collect();
     match name.rsplit_once('.') {
-        Some((stem, end)) => format!("{stem}.{hex}.{end}"),
+        Some((stem, extension)) => format!("{stem}.{hex}.{extension}"),
         None => format!("{name}.{hex}"),
     }
 }
 
 fn content_type(name: &str) -> &'static str {
-    match name.rsplit_once('.').map(|(_, end)| end) {
+    match name.rsplit_once('.').map(|(_, extension)| extension) {
         Some("css") => "text/css; charset=utf-8",
         Some("js") => "text/javascript; charset=utf-8",
         Some("svg") => "image/svg+xml",
@@ -141,8 +141,8 @@ fn content_type(name: &str) -> &'static str {
 fn compress_bytes(bytes: &[u8]) -> Option<Bytes> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(bytes).ok()?;
-    let packed = encoder.finish().ok()?;
-    (packed.len() < bytes.len()).then(|| packed.into())
+    let gzipped = encoder.finish().ok()?;
+    (gzipped.len() < bytes.len()).then(|| gzipped.into())
 }
 
 #[cfg(test)]
@@ -165,14 +165,14 @@ mod tests {
         let assets = AssetTable::new("/static", [("a.css", &b"x"[..]), ("b.css", &[b'x'; 2000])]);
         let gzip =
             HeaderMap::from_iter([("accept-encoding".parse().unwrap(), "gzip".parse().unwrap())]);
-        let is_packed = |name| {
+        let is_gzipped = |name| {
             let uri = assets.asset_path(name).unwrap().parse().unwrap();
             assets
                 .serve_file(&uri, &gzip)
                 .headers()
                 .contains_key(CONTENT_ENCODING)
         };
-        assert!(!is_packed("a.css"));
-        assert!(is_packed("b.css"));
+        assert!(!is_gzipped("a.css"));
+        assert!(is_gzipped("b.css"));
     }
 }

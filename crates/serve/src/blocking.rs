@@ -24,8 +24,8 @@ const RETRY_AFTER_S: u64 = 5;
 /// Timeouts for expensive requests.
 #[derive(Debug, Clone, Copy)]
 pub struct QueueTimeouts {
-    /// Time before the work starts. Applies twice to requests that wait for a share and for a
-    /// thread.
+    /// Maximum wait before the work starts. Applies to each of the two waits of a request that
+    /// needs a permit of [`crate::shares::ClientLimiter`] and then a thread.
     pub queued: Duration,
     /// Time while the work runs.
     pub running: Duration,
@@ -33,7 +33,7 @@ pub struct QueueTimeouts {
 
 type PoolJob = Box<dyn FnOnce() + Send>;
 
-/// Threads for blocking work. Clones share them; the threads end with the last clone.
+/// Threads for blocking work. All clones use the same threads, which end with the last clone.
 ///
 /// ```
 /// use speedwell_serve::blocking::{BlockingPool, QUEUE_LENGTH};
@@ -64,13 +64,13 @@ impl BlockingPool {
     /// # Errors
     /// Fails if the system cannot start more threads.
     pub fn new(name: &str, threads: usize, queue: usize) -> Result<BlockingPool, Error> {
-        let (queue, waiting) = sync_channel::<PoolJob>(queue);
-        let waiting = Arc::new(Mutex::new(waiting));
+        let (queue, jobs) = sync_channel::<PoolJob>(queue);
+        let jobs = Arc::new(Mutex::new(jobs));
         for _ in 0..threads.max(1) {
-            let waiting = Arc::clone(&waiting);
+            let jobs = Arc::clone(&jobs);
             let thread = std::thread::Builder::new().name(name.to_owned());
             thread
-                .spawn(move || run_jobs(&waiting))
+                .spawn(move || run_jobs(&jobs))
                 .map_err(Error::Threads)?;
         }
         Ok(BlockingPool { queue })
@@ -85,24 +85,24 @@ impl BlockingPool {
         &self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HttpError> {
-        let (done, result) = oneshot::channel();
+        let (sender, result) = oneshot::channel();
         let work: PoolJob = Box::new(move || {
-            if done.is_closed() {
+            if sender.is_closed() {
                 return;
             }
-            // Any state the work left behind is its own; the thread serves other work.
+            // Unwind safe: a panicking job leaves no state behind that other jobs use.
             if let Ok(value) = catch_unwind(AssertUnwindSafe(work)) {
-                drop(done.send(value));
+                drop(sender.send(value));
             }
         });
         match self.queue.try_send(work) {
             Ok(()) => result.await.map_err(|_| {
-                let what = "internal server error";
-                HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, what)
+                let message = "internal server error";
+                HttpError::new(StatusCode::INTERNAL_SERVER_ERROR, message)
             }),
             Err(TrySendError::Full(_) | TrySendError::Disconnected(_)) => {
-                let what = "too many concurrent requests";
-                Err(HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what).with_retry_after(1))
+                let message = "too many concurrent requests";
+                Err(HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(1))
             }
         }
     }
@@ -117,46 +117,46 @@ impl BlockingPool {
     /// As for [`BlockingPool::run`]; 503 if either timeout expires.
     pub async fn run_within<T: Send + 'static>(
         &self,
-        patience: QueueTimeouts,
+        timeouts: QueueTimeouts,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, HttpError> {
-        let (begins, begun) = oneshot::channel();
+        let (started_sender, started) = oneshot::channel();
         let running = self.run(move || {
             // The receiver is gone if the client has disconnected.
-            let _ = begins.send(());
+            let _ = started_sender.send(());
             work()
         });
-        let too_long = async {
-            match timeout(patience.queued, begun).await {
+        let timed_out = async {
+            match timeout(timeouts.queued, started).await {
                 Ok(Ok(())) => {
-                    tokio::time::sleep(patience.running).await;
-                    let what = format!(
+                    tokio::time::sleep(timeouts.running).await;
+                    let message = format!(
                         "the request takes longer than {} s",
-                        patience.running.as_secs()
+                        timeouts.running.as_secs()
                     );
-                    let refusal = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what);
-                    let refusal =
-                        refusal.with_hint("the computation continues; retry to get its result");
-                    refusal.with_retry_after(RETRY_AFTER_S)
+                    let error = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message);
+                    let error =
+                        error.with_hint("the computation continues; retry to get its result");
+                    error.with_retry_after(RETRY_AFTER_S)
                 }
                 // The work was rejected: `running` returns the error.
                 Ok(Err(_)) => std::future::pending().await,
-                Err(_) => queue_timeout_error("earlier requests", patience),
+                Err(_) => queue_timeout_error("earlier requests", timeouts),
             }
         };
         tokio::select! {
             biased;
-            done = running => done,
-            refusal = too_long => Err(refusal),
+            result = running => result,
+            error = timed_out => Err(error),
         }
     }
 }
 
-/// Returns the error for work that earlier requests of `whose` kept from starting in time.
-pub(crate) fn queue_timeout_error(whose: &str, patience: QueueTimeouts) -> HttpError {
-    let seconds = patience.queued.as_secs();
-    let what = format!("the request waited longer than {seconds} s for {whose}");
-    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what).with_retry_after(RETRY_AFTER_S)
+/// Returns the error for work that did not start in time; `whose` names the requests it waited for.
+pub(crate) fn queue_timeout_error(whose: &str, timeouts: QueueTimeouts) -> HttpError {
+    let seconds = timeouts.queued.as_secs();
+    let message = format!("the request waited longer than {seconds} s for {whose}");
+    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(RETRY_AFTER_S)
 }
 
 /// Lowers the priority of the calling thread, for background work. Per thread on Linux (nice(2)).
@@ -165,12 +165,9 @@ pub fn lower_priority() {
     let _ = rustix::process::nice(10);
 }
 
-fn run_jobs(waiting: &Mutex<Receiver<PoolJob>>) {
+fn run_jobs(jobs: &Mutex<Receiver<PoolJob>>) {
     loop {
-        let next = waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .recv();
+        let next = jobs.lock().unwrap_or_else(PoisonError::into_inner).recv();
         match next {
             Ok(work) => work(),
             Err(_) => return,

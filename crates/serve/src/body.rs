@@ -60,21 +60,21 @@ pub(crate) fn body_too_large(limit: u64) -> HttpError {
 /// Body with a size limit and a minimum rate.
 pub(crate) struct LimitedBody<B> {
     body: B,
-    fault: BodyErrorSlot,
+    error_slot: BodyErrorSlot,
     received: u64,
     limit: u64,
     grace: Duration,
     bytes_per_s: u64,
-    /// Time spent waiting for the client, without the current wait.
+    /// Time spent waiting for the client, excluding the current wait.
     waited: Duration,
     waiting: Option<(Instant, Pin<Box<Sleep>>)>,
 }
 
 impl<B> LimitedBody<B> {
-    pub(crate) fn new(body: B, limits: &ServerLimits, fault: BodyErrorSlot) -> LimitedBody<B> {
+    pub(crate) fn new(body: B, limits: &ServerLimits, error_slot: BodyErrorSlot) -> LimitedBody<B> {
         LimitedBody {
             body,
-            fault,
+            error_slot,
             received: 0,
             limit: limits.body_bytes,
             grace: limits.body_grace,
@@ -85,31 +85,31 @@ impl<B> LimitedBody<B> {
     }
 
     fn count_bytes(&mut self, bytes: &Bytes) -> Result<(), RejectedBody> {
-        if let Some((since, _)) = self.waiting.take() {
-            self.waited += since.elapsed();
+        if let Some((started, _)) = self.waiting.take() {
+            self.waited += started.elapsed();
         }
         self.received += bytes.len() as u64;
         if self.received > self.limit {
-            return Err(self.fault.reject_body(body_too_large(self.limit)));
+            return Err(self.error_slot.reject_body(body_too_large(self.limit)));
         }
         Ok(())
     }
 
-    /// Ready when the client has been waited for longer than the bytes it has sent allow.
+    /// Becomes ready when the client has taken longer than the bytes sent so far allow.
     fn poll_timeout(&mut self, cx: &mut Context<'_>) -> Poll<RejectedBody> {
-        let for_rate = Duration::from_millis(self.received * 1000 / self.bytes_per_s);
-        let left = (self.grace + for_rate).saturating_sub(self.waited);
+        let allowed_by_rate = Duration::from_millis(self.received * 1000 / self.bytes_per_s);
+        let remaining = (self.grace + allowed_by_rate).saturating_sub(self.waited);
         let (_, timer) = self.waiting.get_or_insert_with(|| {
             let now = Instant::now();
-            (now, Box::pin(sleep_until(now + left)))
+            (now, Box::pin(sleep_until(now + remaining)))
         });
         timer.as_mut().poll(cx).map(|()| {
-            let what = format!(
+            let message = format!(
                 "the request body arrives at less than {} bytes per second",
                 self.bytes_per_s
             );
-            self.fault
-                .reject_body(HttpError::new(StatusCode::REQUEST_TIMEOUT, what))
+            self.error_slot
+                .reject_body(HttpError::new(StatusCode::REQUEST_TIMEOUT, message))
         })
     }
 }
@@ -125,15 +125,15 @@ impl<B: Body<Data = Bytes> + Unpin> Body for LimitedBody<B> {
         let body = &mut *self;
         match Pin::new(&mut body.body).poll_frame(cx) {
             Poll::Ready(Some(Ok(frame))) => {
-                let arrived = frame
+                let counted = frame
                     .data_ref()
                     .map_or(Ok(()), |bytes| body.count_bytes(bytes));
-                Poll::Ready(Some(arrived.map(|()| frame)))
+                Poll::Ready(Some(counted.map(|()| frame)))
             }
             Poll::Ready(Some(Err(_))) => {
-                let what = "the request body ended early";
-                let refusal = HttpError::new(StatusCode::BAD_REQUEST, what);
-                Poll::Ready(Some(Err(body.fault.reject_body(refusal))))
+                let message = "the request body ended early";
+                let refusal = HttpError::new(StatusCode::BAD_REQUEST, message);
+                Poll::Ready(Some(Err(body.error_slot.reject_body(refusal))))
             }
             Poll::Ready(None) => Poll::Ready(None),
             Poll::Pending => body.poll_timeout(cx).map(|refused| Some(Err(refused))),

@@ -76,11 +76,11 @@ const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto")
 pub(crate) fn identify_client(
     hosts: &AllowedHosts,
     proxy: Option<TrustedProxy>,
-    arrival: &ConnectionInfo,
+    info: &ConnectionInfo,
     uri: &Uri,
     headers: &mut HeaderMap,
 ) -> Option<ClientInfo> {
-    let forwarded = if arrival.is_from_proxy(proxy) {
+    let forwarded = if info.is_from_proxy(proxy) {
         ForwardedFields::read(headers)
     } else {
         ForwardedFields::default()
@@ -89,26 +89,27 @@ pub(crate) fn identify_client(
         headers.remove(name);
     }
     headers.remove("x-real-ip");
-    let secure = forwarded.secure.unwrap_or(arrival.tls);
-    let site = |authority: &str| hosts.match_site(authority, arrival.listener, secure);
-    let named = match forwarded.host {
+    let secure = forwarded.secure.unwrap_or(info.tls);
+    let site = |authority: &str| hosts.match_site(authority, info.listener, secure);
+    let host = match forwarded.host {
         Some(host) => host,
         None => single_value(headers, &HOST)?,
     };
-    let site_named = site(&named)?;
-    // An absolute-form target overrides the Host field (RFC 9112, 3.2.2); both must be ours.
+    let site_origin = site(&host)?;
+    // An absolute-form target overrides the Host field (RFC 9112, 3.2.2); both must name this
+    // server.
     if let Some(authority) = uri.authority()
-        && site(authority.as_str()).as_ref() != Some(&site_named)
+        && site(authority.as_str()).as_ref() != Some(&site_origin)
     {
         return None;
     }
     Some(ClientInfo {
         address: forwarded
             .address
-            .or(arrival.peer)
+            .or(info.peer)
             .map(|address| address.to_canonical()),
-        secure: site_named.secure,
-        origin: site_named.origin(),
+        secure: site_origin.secure,
+        origin: site_origin.origin(),
         login: Arc::default(),
     })
 }
@@ -158,7 +159,7 @@ fn single_value(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn arrival() -> ConnectionInfo {
+    fn info() -> ConnectionInfo {
         ConnectionInfo {
             listener: ListenerOrigin::Tcp("127.0.0.1:7600".parse().unwrap()),
             peer: Some("127.0.0.1".parse().unwrap()),
@@ -178,13 +179,7 @@ mod tests {
         let named = |name: &str| {
             let mut headers = fields(&[("host", name)]);
             let target = "/".parse().unwrap();
-            identify_client(
-                &AllowedHosts::local(),
-                None,
-                &arrival(),
-                &target,
-                &mut headers,
-            )
+            identify_client(&AllowedHosts::local(), None, &info(), &target, &mut headers)
         };
         for name in [
             "127.0.0.1:7600",
@@ -233,13 +228,8 @@ mod tests {
                 ("x-forwarded-host", "perf.example"),
                 ("x-forwarded-proto", "https"),
             ]);
-            let found = identify_client(
-                &hosts,
-                proxy,
-                &arrival(),
-                &"/".parse().unwrap(),
-                &mut headers,
-            );
+            let found =
+                identify_client(&hosts, proxy, &info(), &"/".parse().unwrap(), &mut headers);
             assert_eq!(headers.len(), 1, "no handler reads what proxies say");
             found.unwrap()
         };
@@ -264,14 +254,7 @@ mod tests {
         let ask = |target: &str| {
             let mut headers = fields(&[("host", "127.0.0.1:7600")]);
             let target = target.parse().unwrap();
-            identify_client(
-                &AllowedHosts::local(),
-                None,
-                &arrival(),
-                &target,
-                &mut headers,
-            )
-            .is_some()
+            identify_client(&AllowedHosts::local(), None, &info(), &target, &mut headers).is_some()
         };
         assert!(ask("http://127.0.0.1:7600/"));
         assert!(!ask("http://evil.example/"));

@@ -26,9 +26,9 @@ const GZIP_LEVEL: u32 = 2;
 const STEP_BYTES: usize = 32 << 10;
 
 /// Whether the client accepts gzip (RFC 9110, 12.5.3).
-pub(crate) fn accepts_gzip(asked: &HeaderMap) -> bool {
-    let mut any = false;
-    for value in asked.get_all(ACCEPT_ENCODING) {
+pub(crate) fn accepts_gzip(request_headers: &HeaderMap) -> bool {
+    let mut accepts_any = false;
+    for value in request_headers.get_all(ACCEPT_ENCODING) {
         for coding in value.to_str().unwrap_or_default().split(',') {
             let mut parts = coding.split(';').map(str::trim);
             let name = parts.next().unwrap_or_default();
@@ -41,14 +41,18 @@ pub(crate) fn accepts_gzip(asked: &HeaderMap) -> bool {
             if name.eq_ignore_ascii_case("gzip") {
                 return !refused;
             }
-            any |= name == "*" && !refused;
+            accepts_any |= name == "*" && !refused;
         }
     }
-    any
+    accepts_any
 }
 
 /// Compresses a response if it is worth it and the client accepts gzip.
-pub(crate) fn compress_response(response: Response, method: &Method, asked_gzip: bool) -> Response {
+pub(crate) fn compress_response(
+    response: Response,
+    method: &Method,
+    accepts_gzip: bool,
+) -> Response {
     if !is_compressible(&response) {
         return response;
     }
@@ -56,7 +60,7 @@ pub(crate) fn compress_response(response: Response, method: &Method, asked_gzip:
     parts
         .headers
         .append(VARY, HeaderValue::from_static("accept-encoding"));
-    if !asked_gzip || method == Method::HEAD {
+    if !accepts_gzip || method == Method::HEAD {
         return Response::from_parts(parts, body);
     }
     parts.headers.remove(CONTENT_LENGTH);
@@ -69,12 +73,12 @@ pub(crate) fn compress_response(response: Response, method: &Method, asked_gzip:
     {
         parts.headers.insert(ETAG, weak);
     }
-    let packed = GzipBody {
+    let body = GzipBody {
         body,
         encoder: Some(GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL))),
-        rest: Bytes::new(),
+        pending: Bytes::new(),
     };
-    Response::from_parts(parts, Body::new(packed))
+    Response::from_parts(parts, Body::new(body))
 }
 
 fn is_compressible(response: &Response) -> bool {
@@ -91,27 +95,27 @@ fn is_compressible(response: &Response) -> bool {
         && headers.get(CONTENT_TYPE).is_some_and(is_text)
 }
 
-fn is_text(kind: &HeaderValue) -> bool {
-    let value = kind.to_str().unwrap_or_default();
+fn is_text(content_type: &HeaderValue) -> bool {
+    let value = content_type.to_str().unwrap_or_default();
     let mime = value.split(';').next().unwrap_or_default().trim();
     let is_text = mime.starts_with("text/") && mime != "text/event-stream";
     is_text
         || ["json", "+xml", "javascript", "ndjson"]
             .iter()
-            .any(|end| mime.ends_with(end))
+            .any(|suffix| mime.ends_with(suffix))
 }
 
 struct GzipBody {
     body: Body,
     /// `None` once the end has been written.
     encoder: Option<GzEncoder<Vec<u8>>>,
-    rest: Bytes,
+    pending: Bytes,
 }
 
 impl GzipBody {
     fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, axum::Error>>> {
         while let Some(mut encoder) = self.encoder.take() {
-            if self.rest.is_empty() {
+            if self.pending.is_empty() {
                 let frame = match Pin::new(&mut self.body).poll_frame(cx) {
                     Poll::Ready(frame) => frame,
                     Poll::Pending => {
@@ -120,7 +124,7 @@ impl GzipBody {
                     }
                 };
                 match frame {
-                    Some(Ok(frame)) => self.rest = frame.into_data().unwrap_or_default(),
+                    Some(Ok(frame)) => self.pending = frame.into_data().unwrap_or_default(),
                     Some(Err(error)) => return Poll::Ready(Some(Err(error))),
                     None => {
                         return Poll::Ready(Some(
@@ -129,14 +133,14 @@ impl GzipBody {
                     }
                 }
             }
-            let piece = self.rest.split_to(self.rest.len().min(STEP_BYTES));
+            let piece = self.pending.split_to(self.pending.len().min(STEP_BYTES));
             if let Err(error) = encoder.write_all(&piece) {
                 return Poll::Ready(Some(Err(axum::Error::new(error))));
             }
-            let packed = std::mem::take(encoder.get_mut());
+            let compressed = std::mem::take(encoder.get_mut());
             self.encoder = Some(encoder);
-            if !packed.is_empty() {
-                return Poll::Ready(Some(Ok(packed.into())));
+            if !compressed.is_empty() {
+                return Poll::Ready(Some(Ok(compressed.into())));
             }
         }
         Poll::Ready(None)
@@ -151,8 +155,8 @@ impl hyper::body::Body for GzipBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        let packed = ready!(self.poll_chunk(cx));
-        Poll::Ready(packed.map(|packed| packed.map(Frame::data)))
+        let compressed = ready!(self.poll_chunk(cx));
+        Poll::Ready(compressed.map(|compressed| compressed.map(Frame::data)))
     }
 }
 

@@ -1,8 +1,8 @@
-//! One connection: the TLS handshake, then requests in sequence, each through the gate.
+//! One connection: the TLS handshake, then requests in sequence, each checked by the gate.
 //!
-//! HTTP/1.1 only: its request heads are bounded by time and size. HTTP/2 would add streams whose
-//! resets and settings need limits of their own, and the pages of this server would not gain from
-//! it.
+//! HTTP/1.1 only, with limits on the time and size of a request head. HTTP/2 would add streams,
+//! whose resets and settings need limits of their own, and would gain the pages of this server
+//! nothing.
 
 use crate::client::{ConnectionInfo, TrustedProxy};
 use crate::gate::RequestPipeline;
@@ -43,57 +43,57 @@ const TOO_MANY_CONNECTIONS_RESPONSE: &[u8] =
 pub(crate) async fn serve_tcp(
     socket: TcpStream,
     tls: Option<TlsAcceptor>,
-    arrival: ConnectionInfo,
+    info: ConnectionInfo,
     shared: Arc<ServerState>,
-    place: ConnectionPermit,
+    permit: ConnectionPermit,
 ) {
     // Otherwise the last packet of a response may wait for the client's delayed acknowledgment.
     let _ = socket.set_nodelay(true);
     listen::set_user_timeout(&socket, shared.limits.stalled_answer);
     let Some(tls) = tls else {
-        return serve_plain(socket, arrival, shared, place).await;
+        return serve_plain(socket, info, shared, permit).await;
     };
-    let line = LingeringSocket::new(socket, &shared.limits);
-    let handshake = tokio::time::timeout(shared.limits.head_timeout, tls.accept(line));
+    let socket = LingeringSocket::new(socket, &shared.limits);
+    let handshake = tokio::time::timeout(shared.limits.head_timeout, tls.accept(socket));
     tokio::select! {
         // A client whose handshake fails cannot receive a response.
-        agreed = handshake => if let Ok(Ok(line)) = agreed { serve_requests(line, arrival, shared, &place).await },
+        result = handshake => if let Ok(Ok(socket)) = result { serve_requests(socket, info, shared, &permit).await },
         () = shared.stopper.wait_until_stopped() => (),
-        () = place.wait_until_evicted() => (),
+        () = permit.wait_until_evicted() => (),
     }
 }
 
 /// Serves a connection without TLS.
 pub(crate) async fn serve_plain<S>(
     socket: S,
-    arrival: ConnectionInfo,
+    info: ConnectionInfo,
     shared: Arc<ServerState>,
-    place: ConnectionPermit,
+    permit: ConnectionPermit,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
     serve_requests(
         LingeringSocket::new(socket, &shared.limits),
-        arrival,
+        info,
         shared,
-        &place,
+        &permit,
     )
     .await;
 }
 
 async fn serve_requests<S>(
-    line: S,
-    arrival: ConnectionInfo,
+    socket: S,
+    info: ConnectionInfo,
     shared: Arc<ServerState>,
-    place: &ConnectionPermit,
+    permit: &ConnectionPermit,
 ) where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    let answering = Arc::clone(&shared);
+    let state = Arc::clone(&shared);
     let service = service_fn(move |request| {
-        place.mark_active();
-        let shared = Arc::clone(&answering);
-        async move { Ok::<_, Infallible>(answer_request(&shared, &arrival, request, place).await) }
+        permit.mark_active();
+        let shared = Arc::clone(&state);
+        async move { Ok::<_, Infallible>(answer_request(&shared, &info, request, permit).await) }
     });
     let mut connection = pin!(
         http1::Builder::new()
@@ -101,7 +101,7 @@ async fn serve_requests<S>(
             .header_read_timeout(shared.limits.head_timeout)
             // hyper requires at least 8 kB.
             .max_buf_size(shared.limits.head_bytes.max(8 << 10))
-            .serve_connection(TokioIo::new(line), service)
+            .serve_connection(TokioIo::new(socket), service)
     );
     // An error means that the client is gone or does not speak HTTP; hyper has responded if
     // possible.
@@ -109,7 +109,7 @@ async fn serve_requests<S>(
         _ = connection.as_mut() => return,
         () = shared.stopper.wait_until_stopped() => connection.as_mut().graceful_shutdown(),
         // Closed without a response, as after a timeout of the request head.
-        () = place.wait_until_evicted() => return,
+        () = permit.wait_until_evicted() => return,
     }
     let _ = connection.await;
 }
@@ -118,19 +118,19 @@ async fn serve_requests<S>(
 /// credentials.
 async fn answer_request(
     shared: &ServerState,
-    arrival: &ConnectionInfo,
+    info: &ConnectionInfo,
     request: Request<Incoming>,
-    place: &ConnectionPermit,
+    permit: &ConnectionPermit,
 ) -> Response {
     let headers = request.headers();
-    let brings_login = headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE);
-    let is_within = place.is_within_quota();
-    if !is_within && !brings_login {
-        return shared.gate.reject_request(arrival, request);
+    let has_credentials = headers.contains_key(AUTHORIZATION) || headers.contains_key(COOKIE);
+    let is_within = permit.is_within_quota();
+    if !is_within && !has_credentials {
+        return shared.gate.reject_request(info, request);
     }
-    let (mut response, has_login) = shared.gate.answer_request(arrival, request).await;
+    let (mut response, has_login) = shared.gate.answer_request(info, request).await;
     if has_login {
-        place.record_login();
+        permit.record_login();
     } else if !is_within {
         let fields = response.headers_mut();
         fields.insert(CONNECTION, HeaderValue::from_static("close"));
@@ -140,12 +140,12 @@ async fn answer_request(
 
 /// Answers a connection for which there is no slot, whatever it requests.
 pub(crate) async fn reject_connection(socket: TcpStream, limits: &ServerLimits) {
-    let mut line = LingeringSocket::new(socket, limits);
+    let mut socket = LingeringSocket::new(socket, limits);
     // The send buffer of a new socket takes these few bytes in one write.
-    if poll_fn(|cx| Pin::new(&mut line).poll_write(cx, TOO_MANY_CONNECTIONS_RESPONSE))
+    if poll_fn(|cx| Pin::new(&mut socket).poll_write(cx, TOO_MANY_CONNECTIONS_RESPONSE))
         .await
         .is_ok()
     {
-        let _ = poll_fn(|cx| Pin::new(&mut line).poll_shutdown(cx)).await;
+        let _ = poll_fn(|cx| Pin::new(&mut socket).poll_shutdown(cx)).await;
     }
 }

@@ -1,7 +1,7 @@
 //! Browser logins: a session cookie that scripts cannot read and other sites cannot send, the data
 //! kept for each login, and the one-time key printed at startup.
 //!
-//! The data stay on the server, not in the cookie, so ending a login takes effect immediately.
+//! The data is stored on the server, not in the cookie, so ending a login takes effect immediately.
 
 use crate::error::Error;
 use crate::token::{SecretDigest, SecretText};
@@ -43,7 +43,7 @@ pub struct LoginStore<T> {
 #[derive(Debug)]
 struct LoginEntry<T> {
     data: T,
-    ends: Instant,
+    expires_at: Instant,
 }
 
 impl<T: Clone> LoginStore<T> {
@@ -63,22 +63,22 @@ impl<T: Clone> LoginStore<T> {
     ///
     /// # Errors
     /// Fails if the system has no random bytes, or the name is not a valid cookie name.
-    pub fn start_login(&self, who: T, secure: bool, now: Instant) -> Result<HeaderValue, Error> {
+    pub fn start_login(&self, data: T, secure: bool, now: Instant) -> Result<HeaderValue, Error> {
         let secret = SecretText::random::<32>()?;
         let mut logins = self
             .by_digest
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        logins.retain(|_, login| login.ends > now);
+        logins.retain(|_, login| login.expires_at > now);
         if logins.len() >= MAX_LOGINS
-            && let Some(first) = logins.iter().min_by_key(|(_, login)| login.ends)
+            && let Some(oldest) = logins.iter().min_by_key(|(_, login)| login.expires_at)
         {
-            let first = *first.0;
-            logins.remove(&first);
+            let oldest = *oldest.0;
+            logins.remove(&oldest);
         }
         let login = LoginEntry {
-            data: who,
-            ends: now + self.lifetime,
+            data,
+            expires_at: now + self.lifetime,
         };
         logins.insert(*secret.digest().as_bytes(), login);
         self.set_cookie(secret.expose(), secure, self.lifetime.as_secs())
@@ -92,7 +92,7 @@ impl<T: Clone> LoginStore<T> {
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         let login = logins.get(digest.as_bytes())?;
-        (login.ends > now).then(|| login.data.clone())
+        (login.expires_at > now).then(|| login.data.clone())
     }
 
     /// Ends the login whose cookie was sent, and returns the `Set-Cookie` value that removes the
@@ -112,12 +112,12 @@ impl<T: Clone> LoginStore<T> {
     }
 
     /// Ends all logins that match the predicate, for example because their token was revoked.
-    pub fn end_matching(&self, ended: impl Fn(&T) -> bool) {
+    pub fn end_matching(&self, should_end: impl Fn(&T) -> bool) {
         let mut logins = self
             .by_digest
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        logins.retain(|_, login| !ended(&login.data));
+        logins.retain(|_, login| !should_end(&login.data));
     }
 
     /// Returns the cookie name. The prefix makes browsers insist on `Secure`, `Path=/` and no
@@ -127,13 +127,14 @@ impl<T: Clone> LoginStore<T> {
         format!("{prefix}{}", self.name)
     }
 
-    fn set_cookie(&self, value: &str, secure: bool, lasts_s: u64) -> Result<HeaderValue, Error> {
+    fn set_cookie(&self, value: &str, secure: bool, max_age_s: u64) -> Result<HeaderValue, Error> {
         let name = self.cookie_name(secure);
         let secure = if secure { "; Secure" } else { "" };
-        let text =
-            format!("{name}={value}; Path=/; Max-Age={lasts_s}; HttpOnly; SameSite=Strict{secure}");
+        let cookie = format!(
+            "{name}={value}; Path=/; Max-Age={max_age_s}; HttpOnly; SameSite=Strict{secure}"
+        );
         let mut value =
-            HeaderValue::try_from(text).map_err(|_| Error::CookieName(self.name.clone()))?;
+            HeaderValue::try_from(cookie).map_err(|_| Error::CookieName(self.name.clone()))?;
         value.set_sensitive(true);
         Ok(value)
     }
@@ -142,16 +143,19 @@ impl<T: Clone> LoginStore<T> {
     /// name.
     fn cookie_digest(&self, headers: &HeaderMap, secure: bool) -> Option<SecretDigest> {
         let name = self.cookie_name(secure);
-        let lines = headers
+        let headers_sent = headers
             .get_all(COOKIE)
             .iter()
-            .filter_map(|line| line.to_str().ok());
-        let pairs = lines
-            .flat_map(|line| line.split(';'))
+            .filter_map(|header| header.to_str().ok());
+        let pairs = headers_sent
+            .flat_map(|header| header.split(';'))
             .filter_map(|pair| pair.trim().split_once('='));
-        let mut ours = pairs.filter(|(sent, _)| *sent == name);
-        let (_, value) = ours.next()?;
-        ours.next().is_none().then(|| SecretDigest::of_text(value))
+        let mut matching = pairs.filter(|(pair_name, _)| *pair_name == name);
+        let (_, value) = matching.next()?;
+        matching
+            .next()
+            .is_none()
+            .then(|| SecretDigest::of_text(value))
     }
 }
 
@@ -182,12 +186,12 @@ impl LoginKey {
 
     /// Redeems the key; false if it is wrong or has been used before.
     pub fn redeem(&self, presented: &str) -> bool {
-        let is_it = SecretDigest::of_text(presented) == self.text.digest();
+        let is_match = SecretDigest::of_text(presented) == self.text.digest();
         let mut is_unused = self
             .is_unused
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        is_it && std::mem::take(&mut *is_unused)
+        is_match && std::mem::take(&mut *is_unused)
     }
 }
 

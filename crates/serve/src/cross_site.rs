@@ -2,8 +2,8 @@
 //! get a response only if the user followed a link.
 //!
 //! Browsers report the source of a request (`Sec-Fetch-Site`, Fetch Metadata; `Origin`, RFC 6454),
-//! and pages cannot forge it. Programs send neither, but they have no cookies that others could
-//! abuse.
+//! and pages cannot forge these fields. Other programs send neither, but they have no cookies that a
+//! page could abuse.
 
 use crate::client::ClientInfo;
 use crate::refusal::HttpError;
@@ -16,7 +16,7 @@ pub(crate) fn cross_site_error(
     headers: &HeaderMap,
     client: &ClientInfo,
 ) -> Option<HttpError> {
-    let from_here = match fetch_site(headers) {
+    let is_same_site = match fetch_site(headers) {
         FetchSite::Same => true,
         FetchSite::Other => false,
         FetchSite::Missing => match origin_header(headers) {
@@ -27,15 +27,15 @@ pub(crate) fn cross_site_error(
     };
     // A form on a page with `Referrer-Policy: no-referrer` has the origin null. `Sec-Fetch-Site`,
     // which pages cannot set, tells whether that page is ours.
-    let is_said_to_be_ours = matches!(fetch_site(headers), FetchSite::Same);
-    let origin_is_ours = origin_header(headers)
-        .is_none_or(|origin| origin == client.origin || (origin == "null" && is_said_to_be_ours));
-    let refused = if method.is_safe() {
-        !from_here && !is_navigation(headers)
+    let is_same_origin = matches!(fetch_site(headers), FetchSite::Same);
+    let has_own_origin = origin_header(headers)
+        .is_none_or(|origin| origin == client.origin || (origin == "null" && is_same_origin));
+    let is_rejected = if method.is_safe() {
+        !is_same_site && !is_navigation(headers)
     } else {
-        !from_here || !origin_is_ours
+        !is_same_site || !has_own_origin
     };
-    refused.then(|| {
+    is_rejected.then(|| {
         HttpError::new(
             StatusCode::FORBIDDEN,
             "the request was sent by a page of another site",
@@ -72,8 +72,9 @@ fn origin_header(headers: &HeaderMap) -> Option<&str> {
 /// Whether the user followed a link to a page, the only request that other sites may cause.
 /// Requests without `Sec-Fetch-Mode` that carry an `Origin` come from a script or a form.
 fn is_navigation(headers: &HeaderMap) -> bool {
-    let says = |name: &str, value: &str| headers.get(name).is_some_and(|said| said == value);
-    says("sec-fetch-mode", "navigate") && says("sec-fetch-dest", "document")
+    let has_value =
+        |name: &str, value: &str| headers.get(name).is_some_and(|actual| actual == value);
+    has_value("sec-fetch-mode", "navigate") && has_value("sec-fetch-dest", "document")
 }
 
 #[cfg(test)]

@@ -18,8 +18,8 @@ use ring::digest::{SHA256, digest};
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct EntityTag(String);
 
-/// Adds a tag to the response, and drops the body if the client already has it. Failures and
-/// streams, which have no length, are returned unchanged.
+/// Adds a tag to the response, and drops the body if the client already has it. Errors are returned
+/// unchanged, and so are streams, whose length is unknown.
 ///
 /// ```
 /// use axum::http::HeaderMap;
@@ -37,12 +37,12 @@ struct EntityTag(String);
 /// assert_eq!(with_etag(&asked, "another one".into_response()).await.status(), 200);
 /// # });
 /// ```
-pub async fn with_etag(asked: &HeaderMap, answer: Response) -> Response {
-    let has_length = answer.body().size_hint().exact().is_some();
-    if answer.status() != StatusCode::OK || !has_length || answer.headers().contains_key(ETAG) {
-        return answer;
+pub async fn with_etag(request_headers: &HeaderMap, response: Response) -> Response {
+    let has_length = response.body().size_hint().exact().is_some();
+    if response.status() != StatusCode::OK || !has_length || response.headers().contains_key(ETAG) {
+        return response;
     }
-    let (mut parts, body) = answer.into_parts();
+    let (mut parts, body) = response.into_parts();
     // The body is complete in memory, so this neither waits nor fails.
     let bytes = to_bytes(body, usize::MAX).await.unwrap_or_default();
     let tag = EntityTag::of_bytes(&bytes);
@@ -50,12 +50,12 @@ pub async fn with_etag(asked: &HeaderMap, answer: Response) -> Response {
     if let Ok(value) = HeaderValue::from_str(&tag.0) {
         parts.headers.insert(ETAG, value);
     }
-    if !tag.matches_request(asked) {
+    if !tag.matches_request(request_headers) {
         return Response::from_parts(parts, Body::from(bytes));
     }
     parts.status = StatusCode::NOT_MODIFIED;
-    for of_body in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_DISPOSITION] {
-        parts.headers.remove(of_body);
+    for body_header in [CONTENT_TYPE, CONTENT_LENGTH, CONTENT_DISPOSITION] {
+        parts.headers.remove(body_header);
     }
     Response::from_parts(parts, Body::empty())
 }
@@ -69,12 +69,12 @@ impl EntityTag {
     }
 
     /// Whether the client already has this response.
-    fn matches_request(&self, asked: &HeaderMap) -> bool {
+    fn matches_request(&self, request_headers: &HeaderMap) -> bool {
         let opaque = |tag: &str| tag.trim().trim_start_matches("W/").to_owned();
-        let own = opaque(&self.0);
-        asked.get_all(IF_NONE_MATCH).iter().any(|value| {
+        let own_tag = opaque(&self.0);
+        request_headers.get_all(IF_NONE_MATCH).iter().any(|value| {
             value.to_str().is_ok_and(|value| {
-                value.trim() == "*" || value.split(',').any(|tag| opaque(tag) == own)
+                value.trim() == "*" || value.split(',').any(|tag| opaque(tag) == own_tag)
             })
         })
     }
@@ -97,10 +97,10 @@ mod tests {
     #[test]
     fn a_client_may_name_several_answers_that_it_has() {
         let tag = EntityTag::of_bytes(b"a");
-        let own = tag.0.clone();
-        assert!(tag.matches_request(&if_none_match(&own)));
-        assert!(tag.matches_request(&if_none_match(own.trim_start_matches("W/"))));
-        assert!(tag.matches_request(&if_none_match(&format!("\"x\", {own}"))));
+        let own_tag = tag.0.clone();
+        assert!(tag.matches_request(&if_none_match(&own_tag)));
+        assert!(tag.matches_request(&if_none_match(own_tag.trim_start_matches("W/"))));
+        assert!(tag.matches_request(&if_none_match(&format!("\"x\", {own_tag}"))));
         assert!(tag.matches_request(&if_none_match("*")));
         assert!(!tag.matches_request(&if_none_match("\"x\"")));
         assert!(!tag.matches_request(&HeaderMap::new()));

@@ -69,10 +69,10 @@ impl FailureLimiter {
         let recent: Vec<&Instant> = recent.collect();
         match recent.first() {
             Some(first) if recent.len() >= self.per_minute => {
-                let left = FAILURE_WINDOW - now.saturating_duration_since(**first);
-                let what = "too many failed logins from this address";
-                Err(HttpError::new(StatusCode::TOO_MANY_REQUESTS, what)
-                    .with_retry_after(left.as_secs() + 1))
+                let remaining = FAILURE_WINDOW - now.saturating_duration_since(**first);
+                let message = "too many failed logins from this address";
+                Err(HttpError::new(StatusCode::TOO_MANY_REQUESTS, message)
+                    .with_retry_after(remaining.as_secs() + 1))
             }
             _ => Ok(()),
         }

@@ -63,67 +63,73 @@ impl RequestPipeline {
     /// Answers one request; also returns whether its client has authenticated.
     pub(crate) async fn answer_request(
         &self,
-        arrival: &ConnectionInfo,
+        info: &ConnectionInfo,
         request: Request<Incoming>,
     ) -> (Response, bool) {
         let (mut parts, body) = request.into_parts();
-        let mut entry = LogEntry::new(&parts.method, &parts.uri, arrival.peer);
+        let mut entry = LogEntry::new(&parts.method, &parts.uri, info.peer);
         let (uri, headers) = (&parts.uri, &mut parts.headers);
-        let client = identify_client(&self.hosts, self.proxy, arrival, uri, headers);
+        let client = identify_client(&self.hosts, self.proxy, info, uri, headers);
         let login = client.as_ref().map(|client| Arc::clone(&client.login));
         if let Some(client) = &client {
             entry.address = client.address;
         }
-        let is_past = arrival.bypasses_proxy(self.proxy) && uri.path() != HEALTH_PATH;
-        let asked = RequestMeta {
+        let is_bypass = info.bypasses_proxy(self.proxy) && uri.path() != HEALTH_PATH;
+        let request_meta = RequestMeta {
             headers: parts.headers.clone(),
             method: parts.method.clone(),
         };
-        let fault = BodyErrorSlot::default();
+        let error_slot = BodyErrorSlot::default();
         let has_body = !body.is_end_stream();
-        let admitted = if is_past {
+        let checked = if is_bypass {
             Err(bypassed_proxy_error())
         } else {
-            self.check_request(&mut parts, body, client, &fault)
+            self.check_request(&mut parts, body, client, &error_slot)
         };
-        let response = match admitted {
+        let response = match checked {
             Ok(body) => {
                 let response = self.route_request(Request::from_parts(parts, body)).await;
-                match (fault.refusal(), response.extensions().get::<HttpError>()) {
-                    (Some(refusal), _) => self.render_error(refusal, &asked.headers),
+                match (
+                    error_slot.refusal(),
+                    response.extensions().get::<HttpError>(),
+                ) {
+                    (Some(refusal), _) => self.render_error(refusal, &request_meta.headers),
                     (None, Some(refusal)) => {
-                        let rendered = self.render_error(refusal, &asked.headers);
+                        let rendered = self.render_error(refusal, &request_meta.headers);
                         merge_headers(response, rendered)
                     }
                     (None, None) => response,
                 }
             }
             Err(refusal) if has_body => {
-                self.render_error(&refusal.close_connection(), &asked.headers)
+                self.render_error(&refusal.close_connection(), &request_meta.headers)
             }
-            Err(refusal) => self.render_error(&refusal, &asked.headers),
+            Err(refusal) => self.render_error(&refusal, &request_meta.headers),
         };
         let has_login = login.is_some_and(|login| login.load(Ordering::Relaxed));
-        (self.finish_response(response, &asked, entry), has_login)
+        (
+            self.finish_response(response, &request_meta, entry),
+            has_login,
+        )
     }
 
     /// Rejects a request on a connection beyond the limit of its address.
     pub(crate) fn reject_request(
         &self,
-        arrival: &ConnectionInfo,
+        info: &ConnectionInfo,
         request: Request<Incoming>,
     ) -> Response {
         let (parts, _) = request.into_parts();
-        let entry = LogEntry::new(&parts.method, &parts.uri, arrival.peer);
-        let asked = RequestMeta {
+        let entry = LogEntry::new(&parts.method, &parts.uri, info.peer);
+        let request_meta = RequestMeta {
             headers: parts.headers,
             method: parts.method,
         };
         let refusal = HttpError::new(StatusCode::SERVICE_UNAVAILABLE, TOO_MANY_CONNECTIONS)
             .with_retry_after(1)
             .close_connection();
-        let response = self.render_error(&refusal, &asked.headers);
-        self.finish_response(response, &asked, entry)
+        let response = self.render_error(&refusal, &request_meta.headers);
+        self.finish_response(response, &request_meta, entry)
     }
 
     /// Returns the body as handlers read it, or the reason to reject the request.
@@ -132,7 +138,7 @@ impl RequestPipeline {
         parts: &mut axum::http::request::Parts,
         body: Incoming,
         client: Option<ClientInfo>,
-        fault: &BodyErrorSlot,
+        error_slot: &BodyErrorSlot,
     ) -> Result<Body, HttpError> {
         let client = client.ok_or_else(|| unknown_host_error(&parts.headers, &parts.uri))?;
         check_length(&parts.headers, self.limits.body_bytes)?;
@@ -140,10 +146,10 @@ impl RequestPipeline {
         {
             return Err(refusal);
         }
-        let is_packed = is_gzip(&parts.headers)?;
+        let is_gzipped = is_gzip(&parts.headers)?;
         parts.extensions.insert(client);
-        let limited = LimitedBody::new(body, &self.limits, fault.clone());
-        if !is_packed {
+        let limited = LimitedBody::new(body, &self.limits, error_slot.clone());
+        if !is_gzipped {
             return Ok(Body::new(limited));
         }
         parts.headers.remove(CONTENT_ENCODING);
@@ -151,7 +157,7 @@ impl RequestPipeline {
         Ok(Body::new(GunzipBody::new(
             limited,
             &self.limits,
-            fault.clone(),
+            error_slot.clone(),
         )))
     }
 
@@ -167,11 +173,11 @@ impl RequestPipeline {
         }
     }
 
-    fn render_error(&self, refusal: &HttpError, asked: &HeaderMap) -> Response {
+    fn render_error(&self, refusal: &HttpError, request_headers: &HeaderMap) -> Response {
         let Some(render) = &self.render else {
-            return refusal.to_response(asked);
+            return refusal.to_response(request_headers);
         };
-        let mut response = render(refusal, asked);
+        let mut response = render(refusal, request_headers);
         *response.status_mut() = refusal.status;
         refusal.set_headers(response.headers_mut());
         response
@@ -180,11 +186,12 @@ impl RequestPipeline {
     fn finish_response(
         &self,
         response: Response,
-        asked: &RequestMeta,
+        request_meta: &RequestMeta,
         mut entry: LogEntry,
     ) -> Response {
-        let takes_gzip = compression::accepts_gzip(&asked.headers);
-        let mut response = compression::compress_response(response, &asked.method, takes_gzip);
+        let takes_gzip = compression::accepts_gzip(&request_meta.headers);
+        let mut response =
+            compression::compress_response(response, &request_meta.method, takes_gzip);
         set_security_headers(response.headers_mut());
         entry.status = response.status();
         response.map(|body| LoggedBody::wrap_body(body, entry, &self.log))
@@ -193,13 +200,14 @@ impl RequestPipeline {
 
 /// Adds the other header fields that the handler has set to the rendered refusal.
 fn merge_headers(response: Response, mut rendered: Response) -> Response {
-    let own = rendered.headers().clone();
-    let is_more = |name: &HeaderName| *name != CONTENT_LENGTH && !own.contains_key(name);
+    let rendered_headers = rendered.headers().clone();
+    let is_missing =
+        |name: &HeaderName| *name != CONTENT_LENGTH && !rendered_headers.contains_key(name);
     let mut name = None;
     for (next, value) in response.into_parts().0.headers {
         // Further values of a field come without its name.
         name = next.or(name);
-        if let Some(name) = name.clone().filter(is_more) {
+        if let Some(name) = name.clone().filter(is_missing) {
             rendered.headers_mut().append(name, value);
         }
     }
@@ -220,16 +228,16 @@ fn bypassed_proxy_error() -> HttpError {
 }
 
 fn unknown_host_error(headers: &HeaderMap, uri: &Uri) -> HttpError {
-    let named = headers.get("host").and_then(|host| host.to_str().ok());
-    let named = uri
+    let host = headers.get("host").and_then(|host| host.to_str().ok());
+    let host = uri
         .authority()
         .map(|authority| authority.as_str())
-        .or(named)
+        .or(host)
         .unwrap_or_default();
-    let named: String = named.chars().take(100).collect();
+    let host: String = host.chars().take(100).collect();
     HttpError::new(
         StatusCode::MISDIRECTED_REQUEST,
-        format!("unknown host '{named}'"),
+        format!("unknown host '{host}'"),
     )
     .with_hint("use the address with which the server was started")
     .close_connection()
@@ -239,8 +247,8 @@ fn unknown_host_error(headers: &HeaderMap, uri: &Uri) -> HttpError {
 /// past proxies (RFC 9112, 11.2), so other ways of marking its end are rejected.
 fn check_length(headers: &HeaderMap, limit: u64) -> Result<(), HttpError> {
     if headers.contains_key(TRANSFER_ENCODING) {
-        let what = "the request body has no stated length";
-        return Err(HttpError::new(StatusCode::LENGTH_REQUIRED, what)
+        let message = "the request body has no stated length";
+        return Err(HttpError::new(StatusCode::LENGTH_REQUIRED, message)
             .with_hint("send Content-Length, not Transfer-Encoding")
             .close_connection());
     }
@@ -259,8 +267,8 @@ fn is_gzip(headers: &HeaderMap) -> Result<bool, HttpError> {
         (None | Some(b"identity"), None) => Ok(false),
         (Some(b"gzip"), None) => Ok(true),
         _ => {
-            let what = "the Content-Encoding of the request is not supported";
-            Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, what)
+            let message = "the Content-Encoding of the request is not supported";
+            Err(HttpError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
                 .with_hint("use gzip once, or no encoding"))
         }
     }

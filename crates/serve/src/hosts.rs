@@ -50,7 +50,7 @@ impl AllowedHosts {
     pub(crate) fn match_site(
         &self,
         authority: &str,
-        door: ListenerOrigin,
+        listener: ListenerOrigin,
         secure: bool,
     ) -> Option<SiteOrigin> {
         let (host, port) = split_authority(authority)?;
@@ -65,16 +65,16 @@ impl AllowedHosts {
             port: port.unwrap_or(default_port(secure)),
             host,
         };
-        let local = match door {
+        let local = match listener {
             ListenerOrigin::Unix => return site.is_loopback().then_some(site),
             ListenerOrigin::Tcp(local) => local,
         };
         let ip = local.ip().to_canonical();
-        let names_it = match site.address() {
+        let is_named = match site.address() {
             Some(named) => named == ip || (named.is_loopback() && ip.is_loopback()),
             None => site.host == "localhost" && ip.is_loopback(),
         };
-        (names_it && site.port == local.port()).then_some(site)
+        (is_named && site.port == local.port()).then_some(site)
     }
 }
 
@@ -91,8 +91,8 @@ impl SiteOrigin {
         let uri: Uri = url.strip_suffix('/').unwrap_or(url).parse().ok()?;
         let scheme = uri.scheme()?;
         let secure = *scheme == Scheme::HTTPS;
-        let bare = uri.path_and_query().is_none_or(|path| path.as_str() == "/");
-        if !(secure || *scheme == Scheme::HTTP) || !bare {
+        let has_no_path = uri.path_and_query().is_none_or(|path| path.as_str() == "/");
+        if !(secure || *scheme == Scheme::HTTP) || !has_no_path {
             return None;
         }
         let (host, port) = split_authority(uri.authority()?.as_str())?;
@@ -105,7 +105,7 @@ impl SiteOrigin {
 
     fn address(&self) -> Option<IpAddr> {
         match self.host.strip_prefix('[') {
-            Some(rest) => rest.strip_suffix(']')?.parse().ok().map(IpAddr::V6),
+            Some(bracketed) => bracketed.strip_suffix(']')?.parse().ok().map(IpAddr::V6),
             None => self.host.parse().ok().map(IpAddr::V4),
         }
     }
@@ -114,7 +114,7 @@ impl SiteOrigin {
         self.host == "localhost" || self.address().is_some_and(|address| address.is_loopback())
     }
 
-    /// Formats the origin like browsers in `Origin`: without the default port of the scheme.
+    /// Formats the origin as browsers do in `Origin`: without the default port of the scheme.
     pub(crate) fn origin(&self) -> String {
         let (scheme, host, port) = (scheme_name(self.secure), &self.host, self.port);
         if port == default_port(self.secure) {
@@ -146,11 +146,11 @@ fn split_authority(authority: &str) -> Option<(String, Option<u16>)> {
         Some(_) => return None,
         None => None,
     };
-    let named = host
+    let is_name = host
         .bytes()
         .all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
-    let literal = host.starts_with('[') && host.ends_with(']');
-    if host.is_empty() || !(named || literal) {
+    let is_ipv6 = host.starts_with('[') && host.ends_with(']');
+    if host.is_empty() || !(is_name || is_ipv6) {
         return None;
     }
     Some((host.to_ascii_lowercase(), port))
@@ -162,7 +162,7 @@ mod tests {
     use rand_xoshiro::Xoshiro256PlusPlus;
     use rand_xoshiro::rand_core::{RngCore, SeedableRng};
 
-    fn door() -> ListenerOrigin {
+    fn listener() -> ListenerOrigin {
         ListenerOrigin::Tcp("127.0.0.1:7600".parse().unwrap())
     }
 
@@ -198,7 +198,7 @@ mod tests {
             let text: String = (0..count)
                 .map(|_| parts[random.next_u32() as usize % parts.len()])
                 .collect();
-            if let Some(site) = AllowedHosts::local().match_site(&text, door(), false) {
+            if let Some(site) = AllowedHosts::local().match_site(&text, listener(), false) {
                 let known = ["127.0.0.1", "localhost", "[::1]"];
                 assert!(
                     known.contains(&site.host.as_str()) && site.port == 7600,
@@ -222,7 +222,7 @@ mod tests {
         let hosts = AllowedHosts::public("https://Perf.Example:8443/").unwrap();
         let site = |name| {
             hosts
-                .match_site(name, door(), false)
+                .match_site(name, listener(), false)
                 .map(|site| site.origin())
         };
         assert_eq!(

@@ -22,9 +22,9 @@ pub(crate) struct LingeringSocket<S> {
     stalled_answer: Duration,
     linger: Duration,
     /// Runs while a write is blocked.
-    stalled: Option<Pin<Box<Sleep>>>,
+    stall_timer: Option<Pin<Box<Sleep>>>,
     /// Runs from the end of writing.
-    closing: Option<Pin<Box<Sleep>>>,
+    linger_timer: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> LingeringSocket<S> {
@@ -33,8 +33,8 @@ impl<S> LingeringSocket<S> {
             socket,
             stalled_answer: limits.stalled_answer,
             linger: limits.linger,
-            stalled: None,
-            closing: None,
+            stall_timer: None,
+            linger_timer: None,
         }
     }
 
@@ -45,11 +45,13 @@ impl<S> LingeringSocket<S> {
         written: Poll<Result<T>>,
     ) -> Poll<Result<T>> {
         if written.is_ready() {
-            self.stalled = None;
+            self.stall_timer = None;
             return written;
         }
         let limit = self.stalled_answer;
-        let timer = self.stalled.get_or_insert_with(|| Box::pin(sleep(limit)));
+        let timer = self
+            .stall_timer
+            .get_or_insert_with(|| Box::pin(sleep(limit)));
         ready!(timer.as_mut().poll(cx));
         Poll::Ready(Err(Error::new(
             ErrorKind::TimedOut,
@@ -97,19 +99,21 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for LingeringSocket<S> {
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<()>> {
-        let line = &mut *self;
-        if line.closing.is_none() {
-            ready!(Pin::new(&mut line.socket).poll_shutdown(cx))?;
+        let this = &mut *self;
+        if this.linger_timer.is_none() {
+            ready!(Pin::new(&mut this.socket).poll_shutdown(cx))?;
         }
-        let limit = line.linger;
-        let timer = line.closing.get_or_insert_with(|| Box::pin(sleep(limit)));
+        let limit = this.linger;
+        let timer = this
+            .linger_timer
+            .get_or_insert_with(|| Box::pin(sleep(limit)));
         if timer.as_mut().poll(cx).is_ready() {
             return Poll::Ready(Ok(()));
         }
         let mut space = [0; 8 << 10];
         for _ in 0..MAX_READS_PER_POLL {
             let mut buffer = ReadBuf::new(&mut space);
-            match ready!(Pin::new(&mut line.socket).poll_read(cx, &mut buffer)) {
+            match ready!(Pin::new(&mut this.socket).poll_read(cx, &mut buffer)) {
                 Ok(()) if !buffer.filled().is_empty() => (),
                 // The client has closed its side too, or is gone.
                 Ok(()) | Err(_) => return Poll::Ready(Ok(())),

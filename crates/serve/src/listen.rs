@@ -55,8 +55,8 @@ pub struct ServerProtection {
 /// assert_eq!(exposure_error(&everywhere, ServerProtection { token: true, tls: true }), None);
 /// assert_eq!(exposure_error(&ListenAddress::Loopback { first: 0, last: 0 }, ServerProtection::default()), None);
 /// ```
-pub fn exposure_error(place: &ListenAddress, protection: ServerProtection) -> Option<String> {
-    let address = match place {
+pub fn exposure_error(address: &ListenAddress, protection: ServerProtection) -> Option<String> {
+    let address = match address {
         ListenAddress::Address(address) if !address.ip().to_canonical().is_loopback() => address,
         _ => return None,
     };
@@ -100,8 +100,8 @@ impl ListenSocket {
 }
 
 /// Opens the sockets for one address.
-pub(crate) fn open_sockets(place: &ListenAddress) -> Result<Vec<ListenSocket>, Error> {
-    match place {
+pub(crate) fn open_sockets(address: &ListenAddress) -> Result<Vec<ListenSocket>, Error> {
+    match address {
         ListenAddress::Loopback { first, last } => bind_loopback(*first, *last),
         ListenAddress::Address(address) => Ok(vec![
             bind_tcp(*address).map_err(|error| address_error(*address, error))?,
@@ -121,24 +121,24 @@ fn bind_tcp(address: SocketAddr) -> std::io::Result<ListenSocket> {
 }
 
 fn bind_loopback(first: u16, last: u16) -> Result<Vec<ListenSocket>, Error> {
-    let tries = if first == 0 {
+    let attempts = if first == 0 {
         PORT_ATTEMPTS
     } else {
         usize::from(last.saturating_sub(first)) + 1
     };
-    for (_, step) in (0..tries).zip(0..=u16::MAX) {
+    for (_, step) in (0..attempts).zip(0..=u16::MAX) {
         let port = if first == 0 { 0 } else { first + step };
-        let four = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
-        let listener = match TcpListener::bind(four) {
+        let ipv4 = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), port);
+        let listener = match TcpListener::bind(ipv4) {
             Ok(listener) => listener,
             Err(error) if error.kind() == ErrorKind::AddrInUse => continue,
-            Err(error) => return Err(address_error(four, error)),
+            Err(error) => return Err(address_error(ipv4, error)),
         };
-        let taken = listener.local_addr().map_err(Error::Socket)?;
+        let bound = listener.local_addr().map_err(Error::Socket)?;
         listener.set_nonblocking(true).map_err(Error::Socket)?;
-        let six = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), taken.port());
-        match bind_tcp(six) {
-            Ok(six) => return Ok(vec![ListenSocket::Tcp(listener), six]),
+        let ipv6 = SocketAddr::new(IpAddr::V6(Ipv6Addr::LOCALHOST), bound.port());
+        match bind_tcp(ipv6) {
+            Ok(ipv6) => return Ok(vec![ListenSocket::Tcp(listener), ipv6]),
             Err(error) if error.kind() == ErrorKind::AddrInUse => (),
             // A machine without IPv6.
             Err(_) => return Ok(vec![ListenSocket::Tcp(listener)]),
@@ -150,35 +150,35 @@ fn bind_loopback(first: u16, last: u16) -> Result<Vec<ListenSocket>, Error> {
 /// Binds a Unix socket. Its mode is set before it listens: no client can connect until then.
 fn bind_unix(path: &Path) -> Result<UnixListener, Error> {
     remove_stale_socket(path)?;
-    let refused = |error: std::io::Error| Error::Path(path.to_path_buf(), error);
-    let address = SocketAddrUnix::new(path).map_err(|error| refused(error.into()))?;
+    let path_error = |error: std::io::Error| Error::Path(path.to_path_buf(), error);
+    let address = SocketAddrUnix::new(path).map_err(|error| path_error(error.into()))?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
-        .map_err(|error| refused(error.into()))?;
-    bind(&socket, &address).map_err(|error| refused(error.into()))?;
-    std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(refused)?;
-    listen(&socket, BACKLOG).map_err(|error| refused(error.into()))?;
+        .map_err(|error| path_error(error.into()))?;
+    bind(&socket, &address).map_err(|error| path_error(error.into()))?;
+    std::fs::set_permissions(path, Permissions::from_mode(0o600)).map_err(path_error)?;
+    listen(&socket, BACKLOG).map_err(|error| path_error(error.into()))?;
     Ok(UnixListener::from(socket))
 }
 
 /// Removes the socket of a server that has ended; anything else is left alone and is an error.
 fn remove_stale_socket(path: &Path) -> Result<(), Error> {
-    let Ok(found) = std::fs::symlink_metadata(path) else {
+    let Ok(metadata) = std::fs::symlink_metadata(path) else {
         return Ok(());
     };
-    let refused = |error: std::io::Error| Error::Path(path.to_path_buf(), error);
-    let is_stale = found.file_type().is_socket()
+    let path_error = |error: std::io::Error| Error::Path(path.to_path_buf(), error);
+    let is_stale = metadata.file_type().is_socket()
         && UnixStream::connect(path)
             .is_err_and(|error| error.kind() == ErrorKind::ConnectionRefused);
     if !is_stale {
-        return Err(refused(ErrorKind::AddrInUse.into()));
+        return Err(path_error(ErrorKind::AddrInUse.into()));
     }
-    std::fs::remove_file(path).map_err(refused)
+    std::fs::remove_file(path).map_err(path_error)
 }
 
 /// Makes the kernel end a connection whose peer has vanished without closing it.
-pub(crate) fn set_user_timeout(socket: &tokio::net::TcpStream, after: std::time::Duration) {
-    let ms = u32::try_from(after.as_millis()).unwrap_or(u32::MAX);
+pub(crate) fn set_user_timeout(socket: &tokio::net::TcpStream, timeout: std::time::Duration) {
+    let ms = u32::try_from(timeout.as_millis()).unwrap_or(u32::MAX);
     // Not supported everywhere; elsewhere the kernel's longer default applies.
     let _ = set_tcp_user_timeout(socket, ms);
 }

@@ -23,19 +23,19 @@ const MAX_WAITING_LINES: usize = 1024;
 /// Destination of the request log.
 #[derive(Clone, Default)]
 pub struct RequestLog {
-    to: Option<Arc<LogWriter>>,
+    writer: Option<Arc<LogWriter>>,
     json: bool,
 }
 
 struct LogWriter {
     lines: SyncSender<String>,
-    lost: Arc<AtomicU64>,
+    dropped: Arc<AtomicU64>,
 }
 
 impl fmt::Debug for RequestLog {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Log")
-            .field("on", &self.to.is_some())
+            .field("on", &self.writer.is_some())
             .field("json", &self.json)
             .finish()
     }
@@ -55,22 +55,22 @@ impl RequestLog {
 
     /// Creates a log that passes lines to `write`, which runs on one thread.
     pub fn with_sink(write: impl Fn(&str) + Send + 'static) -> RequestLog {
-        let (lines, waiting) = sync_channel::<String>(MAX_WAITING_LINES);
-        let lost = Arc::new(AtomicU64::new(0));
-        let count = Arc::clone(&lost);
+        let (lines, receiver) = sync_channel::<String>(MAX_WAITING_LINES);
+        let dropped = Arc::new(AtomicU64::new(0));
+        let dropped_count = Arc::clone(&dropped);
         std::thread::spawn(move || {
-            for line in waiting {
+            for line in receiver {
                 write(&line);
-                match count.swap(0, Ordering::Relaxed) {
+                match dropped_count.swap(0, Ordering::Relaxed) {
                     0 => (),
-                    lost => write(&format!(
-                        "{lost} requests are missing from this log: it could not be written fast enough"
+                    dropped => write(&format!(
+                        "{dropped} requests are missing from this log: it could not be written fast enough"
                     )),
                 }
             }
         });
         RequestLog {
-            to: Some(Arc::new(LogWriter { lines, lost })),
+            writer: Some(Arc::new(LogWriter { lines, dropped })),
             json: false,
         }
     }
@@ -82,15 +82,15 @@ impl RequestLog {
         self
     }
 
-    fn write_entry(&self, entry: &LogEntry, bytes: u64, is_whole: bool) {
-        let Some(writer) = &self.to else { return };
+    fn write_entry(&self, entry: &LogEntry, bytes: u64, is_complete: bool) {
+        let Some(writer) = &self.writer else { return };
         let line = if self.json {
-            entry.json_line(bytes, is_whole)
+            entry.json_line(bytes, is_complete)
         } else {
-            entry.text_line(bytes, is_whole)
+            entry.text_line(bytes, is_complete)
         };
         if writer.lines.try_send(line).is_err() {
-            writer.lost.fetch_add(1, Ordering::Relaxed);
+            writer.dropped.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -127,7 +127,7 @@ impl LogEntry {
         (self.started.elapsed().as_secs_f64() * 1e4).round() / 10.0
     }
 
-    fn text_line(&self, bytes: u64, is_whole: bool) -> String {
+    fn text_line(&self, bytes: u64, is_complete: bool) -> String {
         let LogEntry {
             received_at,
             method,
@@ -135,12 +135,12 @@ impl LogEntry {
             status,
             ..
         } = self;
-        let (status, end) = (status.as_u16(), if is_whole { "" } else { ", cut off" });
+        let (status, suffix) = (status.as_u16(), if is_complete { "" } else { ", cut off" });
         let (address, ms) = (self.address(), self.elapsed_ms());
-        format!("{received_at:.3} {address} {method} {path} {status} {bytes} B {ms:.1} ms{end}")
+        format!("{received_at:.3} {address} {method} {path} {status} {bytes} B {ms:.1} ms{suffix}")
     }
 
-    fn json_line(&self, bytes: u64, is_whole: bool) -> String {
+    fn json_line(&self, bytes: u64, is_complete: bool) -> String {
         serde_json::json!({
             "time": format!("{:.3}", self.received_at),
             "address": self.address(),
@@ -149,7 +149,7 @@ impl LogEntry {
             "status": self.status.as_u16(),
             "bytes": bytes,
             "ms": self.elapsed_ms(),
-            "complete": is_whole,
+            "complete": is_complete,
         })
         .to_string()
     }
@@ -157,8 +157,8 @@ impl LogEntry {
 
 /// Makes a path safe to show: plain ASCII, cut where a token begins.
 fn redact_path(path: &str) -> String {
-    let (path, end) = match path.find(TOKEN_PREFIX) {
-        Some(at) => (&path[..at], "..."),
+    let (path, suffix) = match path.find(TOKEN_PREFIX) {
+        Some(index) => (&path[..index], "..."),
         None => (path, ""),
     };
     let mut text = String::with_capacity(path.len());
@@ -169,7 +169,7 @@ fn redact_path(path: &str) -> String {
             text.push_str(&format!("%{byte:02X}"));
         }
     }
-    text + end
+    text + suffix
 }
 
 /// Bytes handed to the connection at a time, and so the largest error of the logged byte count.
@@ -178,7 +178,7 @@ const STEP_BYTES: usize = 64 << 10;
 /// Response body that counts its bytes and logs its end.
 pub(crate) struct LoggedBody {
     body: Body,
-    rest: Bytes,
+    pending: Bytes,
     bytes: u64,
     is_complete: bool,
     entry: LogEntry,
@@ -187,15 +187,15 @@ pub(crate) struct LoggedBody {
 
 impl LoggedBody {
     pub(crate) fn wrap_body(body: Body, entry: LogEntry, log: &RequestLog) -> Body {
-        if log.to.is_none() {
+        if log.writer.is_none() {
             return body;
         }
-        let is_whole = body.is_end_stream();
+        let is_complete = body.is_end_stream();
         Body::new(LoggedBody {
             body,
-            rest: Bytes::new(),
+            pending: Bytes::new(),
             bytes: 0,
-            is_complete: is_whole,
+            is_complete,
             entry,
             log: log.clone(),
         })
@@ -219,10 +219,10 @@ impl hyper::body::Body for LoggedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        if self.rest.is_empty() {
+        if self.pending.is_empty() {
             match ready!(Pin::new(&mut self.body).poll_frame(cx)) {
                 Some(Ok(frame)) => match frame.into_data() {
-                    Ok(data) => self.rest = data,
+                    Ok(data) => self.pending = data,
                     Err(trailers) => return Poll::Ready(Some(Ok(trailers))),
                 },
                 Some(Err(error)) => return Poll::Ready(Some(Err(error))),
@@ -232,24 +232,24 @@ impl hyper::body::Body for LoggedBody {
                 }
             }
         }
-        let size = self.rest.len().min(STEP_BYTES);
-        let piece = self.rest.split_to(size);
+        let size = self.pending.len().min(STEP_BYTES);
+        let piece = self.pending.split_to(size);
         self.bytes += size as u64;
         self.is_complete = self.is_end_stream();
         Poll::Ready(Some(Ok(Frame::data(piece))))
     }
 
     fn is_end_stream(&self) -> bool {
-        self.rest.is_empty() && self.body.is_end_stream()
+        self.pending.is_empty() && self.body.is_end_stream()
     }
 
     fn size_hint(&self) -> SizeHint {
-        let (mut hint, rest) = (self.body.size_hint(), self.rest.len() as u64);
+        let (mut hint, pending) = (self.body.size_hint(), self.pending.len() as u64);
         // The upper bound first: it must not fall below the lower one.
         if let Some(upper) = hint.upper() {
-            hint.set_upper(upper + rest);
+            hint.set_upper(upper + pending);
         }
-        hint.set_lower(hint.lower() + rest);
+        hint.set_lower(hint.lower() + pending);
         hint
     }
 }

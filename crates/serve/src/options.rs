@@ -36,7 +36,7 @@ pub struct ServerOptions {
     pub render: Option<ErrorRenderer>,
 }
 
-/// Limits of a request, a connection and an address.
+/// Limits per request, per connection and per address.
 #[derive(Debug, Clone)]
 pub struct ServerLimits {
     /// Timeout for a request head and for a TLS handshake; also the idle timeout of a connection.
@@ -45,7 +45,7 @@ pub struct ServerLimits {
     pub head_bytes: usize,
     /// Maximum bytes of a body as sent; beyond: 413.
     pub body_bytes: u64,
-    /// Time that a body may be waited for before its rate counts.
+    /// How long the server waits for a body before it enforces the minimum rate.
     pub body_grace: Duration,
     /// Minimum average bytes per second of a body after the grace time; below: 408.
     pub body_bytes_per_s: u64,
@@ -71,7 +71,7 @@ pub struct ServerLimits {
 }
 
 impl ServerLimits {
-    /// Decompressed bytes from which the ratio counts: short runs of zeros are not an attack.
+    /// Decompressed size from which the ratio is enforced: short runs of zeros are not an attack.
     pub const MIN_BYTES_FOR_RATIO: u64 = 1 << 20;
 }
 

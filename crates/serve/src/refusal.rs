@@ -30,10 +30,10 @@ pub struct HttpError {
 
 impl HttpError {
     /// Creates a refusal without a hint that leaves the connection open.
-    pub fn new(status: StatusCode, what: impl Into<String>) -> HttpError {
+    pub fn new(status: StatusCode, message: impl Into<String>) -> HttpError {
         HttpError {
             status,
-            message: what.into(),
+            message: message.into(),
             hint: None,
             retry_after_s: None,
             closes_connection: false,
@@ -60,8 +60,8 @@ impl HttpError {
     }
 
     /// Builds the response to a client that sent these header fields.
-    pub fn to_response(&self, asked: &HeaderMap) -> Response {
-        let (kind, text) = if wants_json(asked) {
+    pub fn to_response(&self, request_headers: &HeaderMap) -> Response {
+        let (content_type, text) = if wants_json(request_headers) {
             ("application/problem+json", self.json_body())
         } else {
             ("text/plain; charset=utf-8", self.text_body())
@@ -69,7 +69,7 @@ impl HttpError {
         let mut response = Response::new(Body::from(text));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
         self.set_headers(headers);
         response
     }
@@ -108,12 +108,12 @@ impl IntoResponse for HttpError {
 }
 
 /// Whether the client accepts JSON and not HTML.
-fn wants_json(asked: &HeaderMap) -> bool {
-    let named = |what: &str| {
-        asked
+fn wants_json(request_headers: &HeaderMap) -> bool {
+    let accepts = |mime: &str| {
+        request_headers
             .get_all(ACCEPT)
             .iter()
-            .any(|value| value.to_str().is_ok_and(|value| value.contains(what)))
+            .any(|value| value.to_str().is_ok_and(|value| value.contains(mime)))
     };
-    (named("application/json") || named("application/problem+json")) && !named("text/html")
+    (accepts("application/json") || accepts("application/problem+json")) && !accepts("text/html")
 }

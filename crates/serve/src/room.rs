@@ -1,8 +1,8 @@
 //! Connection limits, in total and per address, and eviction when all slots are taken.
 //!
-//! A connection that has not sent a request yet can be evicted in favor of a new one, the longest
-//! silent first: browsers send their request immediately. A connection that is being answered, or
-//! has been, keeps its slot.
+//! A connection that has not sent a request yet can be evicted in favor of a new one, starting with
+//! the one that has been silent longest: browsers send their request immediately. A connection that
+//! has sent a request keeps its slot.
 //!
 //! Each address has two quotas: one for any connection, and one for clients that log in, because
 //! many people may share an address. [`ConnectionLimiter::acquire_slot`],
@@ -22,11 +22,11 @@ const MAX_REJECTIONS: usize = 64;
 
 /// Limits and current number of connections.
 pub(crate) struct ConnectionLimiter {
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     connections: u32,
     per_address: usize,
     logged_in: usize,
-    taken: Mutex<LimiterState>,
+    state: Mutex<LimiterState>,
     /// Permits for sending 503 to connections without a slot.
     pub(crate) rejections: Arc<Semaphore>,
 }
@@ -43,16 +43,16 @@ struct LimiterState {
 /// Number of connections of one address.
 #[derive(Default)]
 struct AddressCounts {
-    /// In the quota for any connection.
-    within: usize,
-    /// In the quota for logins: logged in, or expected to log in with the next request.
-    beyond: usize,
+    /// Connections in the quota for any connection.
+    general: usize,
+    /// Connections in the quota for logins: logged in, or expected to log in with the next request.
+    login: usize,
 }
 
 /// A connection's slot, released on drop.
 pub(crate) struct ConnectionPermit {
-    room: Arc<ConnectionLimiter>,
-    seat: Arc<ConnectionSlot>,
+    limiter: Arc<ConnectionLimiter>,
+    slot: Arc<ConnectionSlot>,
     number: u64,
 }
 
@@ -70,11 +70,11 @@ impl ConnectionLimiter {
     pub(crate) fn new(limits: &ServerLimits) -> ConnectionLimiter {
         let connections = limits.connections.clamp(1, Semaphore::MAX_PERMITS);
         ConnectionLimiter {
-            places: Arc::new(Semaphore::new(connections)),
+            slots: Arc::new(Semaphore::new(connections)),
             connections: u32::try_from(connections).unwrap_or(u32::MAX),
             per_address: limits.connections_per_address,
             logged_in: limits.connections_logged_in,
-            taken: Mutex::default(),
+            state: Mutex::default(),
             rejections: Arc::new(Semaphore::new(MAX_REJECTIONS)),
         }
     }
@@ -86,32 +86,32 @@ impl ConnectionLimiter {
         address: Option<IpAddr>,
     ) -> Option<ConnectionPermit> {
         let address = address.map(address_group);
-        let mut taken = lock(&self.taken);
-        let counts = address.and_then(|address| taken.by_address.get(&address));
-        let (within, beyond) = counts.map_or((0, 0), |counts| (counts.within, counts.beyond));
-        let is_within = within < self.per_address;
-        if address.is_some() && !is_within && beyond >= self.logged_in {
+        let mut state = lock(&self.state);
+        let counts = address.and_then(|address| state.by_address.get(&address));
+        let (general, login) = counts.map_or((0, 0), |counts| (counts.general, counts.login));
+        let is_within = general < self.per_address;
+        if address.is_some() && !is_within && login >= self.logged_in {
             return None;
         }
-        let free = Arc::clone(&self.places).try_acquire_owned().ok();
-        let permit = free.or_else(|| taken.evict_silent())?;
+        let free = Arc::clone(&self.slots).try_acquire_owned().ok();
+        let permit = free.or_else(|| state.evict_silent())?;
         if let Some(address) = address {
-            let counts = taken.by_address.entry(address).or_default();
+            let counts = state.by_address.entry(address).or_default();
             *counts.count_mut(is_within) += 1;
         }
-        let number = taken.next;
-        taken.next += 1;
-        let seat = Arc::new(ConnectionSlot {
+        let number = state.next;
+        state.next += 1;
+        let slot = Arc::new(ConnectionSlot {
             address,
             is_within: AtomicBool::new(is_within),
             permit: Mutex::new(Some(permit)),
             evicted: Notify::new(),
         });
-        taken.silent.insert(number, Arc::clone(&seat));
-        drop(taken);
+        state.silent.insert(number, Arc::clone(&slot));
+        drop(state);
         Some(ConnectionPermit {
-            room: Arc::clone(self),
-            seat,
+            limiter: Arc::clone(self),
+            slot,
             number,
         })
     }
@@ -119,16 +119,16 @@ impl ConnectionLimiter {
     /// Waits until all slots are free.
     pub(crate) async fn wait_until_empty(&self) {
         // The semaphore is never closed.
-        drop(self.places.acquire_many(self.connections).await);
+        drop(self.slots.acquire_many(self.connections).await);
     }
 }
 
 impl AddressCounts {
     fn count_mut(&mut self, is_within: bool) -> &mut usize {
         if is_within {
-            &mut self.within
+            &mut self.general
         } else {
-            &mut self.beyond
+            &mut self.login
         }
     }
 }
@@ -136,86 +136,89 @@ impl AddressCounts {
 impl LimiterState {
     /// Evicts the connection that has been silent longest and returns its permit.
     fn evict_silent(&mut self) -> Option<OwnedSemaphorePermit> {
-        let (_, seat) = self.silent.pop_first()?;
-        seat.evicted.notify_one();
-        let permit = lock(&seat.permit).take()?;
-        self.remove_slot(&seat);
+        let (_, slot) = self.silent.pop_first()?;
+        slot.evicted.notify_one();
+        let permit = lock(&slot.permit).take()?;
+        self.remove_slot(&slot);
         Some(permit)
     }
 
     /// Decrements the count of the slot's address.
-    fn remove_slot(&mut self, seat: &ConnectionSlot) {
-        let Some(address) = seat.address else { return };
+    fn remove_slot(&mut self, slot: &ConnectionSlot) {
+        let Some(address) = slot.address else { return };
         if let Some(counts) = self.by_address.get_mut(&address) {
-            *counts.count_mut(seat.is_within.load(Ordering::Relaxed)) -= 1;
-            if counts.within + counts.beyond == 0 {
+            *counts.count_mut(slot.is_within.load(Ordering::Relaxed)) -= 1;
+            if counts.general + counts.login == 0 {
                 self.by_address.remove(&address);
             }
         }
     }
 
     /// Moves a connection to the other quota of its address.
-    fn move_to_quota(&mut self, seat: &ConnectionSlot, is_within: bool) {
+    fn move_to_quota(&mut self, slot: &ConnectionSlot, is_within: bool) {
         // An evicted connection no longer counts.
-        if lock(&seat.permit).is_none() {
+        if lock(&slot.permit).is_none() {
             return;
         }
-        let Some(counts) = seat.address.and_then(|one| self.by_address.get_mut(&one)) else {
+        let Some(counts) = slot
+            .address
+            .and_then(|address| self.by_address.get_mut(&address))
+        else {
             return;
         };
         *counts.count_mut(!is_within) -= 1;
         *counts.count_mut(is_within) += 1;
-        seat.is_within.store(is_within, Ordering::Relaxed);
+        slot.is_within.store(is_within, Ordering::Relaxed);
     }
 }
 
 impl ConnectionPermit {
     /// Records that the client has sent a request, which protects the slot from eviction.
     pub(crate) fn mark_active(&self) {
-        lock(&self.room.taken).silent.remove(&self.number);
+        lock(&self.limiter.state).silent.remove(&self.number);
     }
 
     /// Whether the connection counts towards the quota for any connection. Moves it there if that
     /// quota has room again.
     pub(crate) fn is_within_quota(&self) -> bool {
-        if self.seat.is_within.load(Ordering::Relaxed) {
+        if self.slot.is_within.load(Ordering::Relaxed) {
             return true;
         }
-        let mut taken = lock(&self.room.taken);
-        let address = self.seat.address;
-        let counts = address.and_then(|address| taken.by_address.get(&address));
-        if counts.is_none_or(|counts| counts.within >= self.room.per_address) {
+        let mut state = lock(&self.limiter.state);
+        let address = self.slot.address;
+        let counts = address.and_then(|address| state.by_address.get(&address));
+        if counts.is_none_or(|counts| counts.general >= self.limiter.per_address) {
             return false;
         }
-        taken.move_to_quota(&self.seat, true);
+        state.move_to_quota(&self.slot, true);
         true
     }
 
-    /// Moves the connection to the quota for logins, which frees its place in the quota for any
+    /// Moves the connection to the quota for logins, which makes room in the quota for any
     /// connection.
     pub(crate) fn record_login(&self) {
-        let mut taken = lock(&self.room.taken);
-        let address = self.seat.address;
-        let counts = address.and_then(|address| taken.by_address.get(&address));
-        let has_room = counts.is_some_and(|counts| counts.beyond < self.room.logged_in);
-        if has_room && self.seat.is_within.load(Ordering::Relaxed) {
-            taken.move_to_quota(&self.seat, false);
+        let mut state = lock(&self.limiter.state);
+        let address = self.slot.address;
+        let counts = address.and_then(|address| state.by_address.get(&address));
+        let has_room = counts.is_some_and(|counts| counts.login < self.limiter.logged_in);
+        if has_room && self.slot.is_within.load(Ordering::Relaxed) {
+            state.move_to_quota(&self.slot, false);
         }
     }
 
     /// Waits until the slot is evicted.
     pub(crate) async fn wait_until_evicted(&self) {
-        self.seat.evicted.notified().await;
+        self.slot.evicted.notified().await;
     }
 }
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        let mut taken = lock(&self.room.taken);
-        taken.silent.remove(&self.number);
+        let mut state = lock(&self.limiter.state);
+        state.silent.remove(&self.number);
         // An evicted connection no longer counts.
-        if let Some(permit) = lock(&self.seat.permit).take() {
-            taken.remove_slot(&self.seat);
+        if let Some(permit) = lock(&self.slot.permit).take() {
+            state.remove_slot(&self.slot);
             drop(permit);
         }
     }

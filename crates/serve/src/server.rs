@@ -23,7 +23,7 @@ use tokio_rustls::TlsAcceptor;
 /// Pause of the accept loop when the process is out of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// Server that is listening already, and answers once it runs.
+/// Server whose sockets are already listening; it answers requests while [`HttpServer::run`] runs.
 pub struct HttpServer {
     listeners: Vec<ListenSocket>,
     addresses: Vec<BoundAddress>,
@@ -46,16 +46,16 @@ impl HttpServer {
             token: options.has_token,
             tls: options.tls.is_some() || options.proxy.is_some(),
         };
-        if let Some(why) = options
+        if let Some(message) = options
             .listen
             .iter()
-            .find_map(|place| exposure_error(place, protection))
+            .find_map(|address| exposure_error(address, protection))
         {
-            return Err(Error::Exposed(why));
+            return Err(Error::Exposed(message));
         }
         let mut listeners = Vec::new();
-        for place in &options.listen {
-            listeners.extend(listen::open_sockets(place)?);
+        for address in &options.listen {
+            listeners.extend(listen::open_sockets(address)?);
         }
         let addresses = listeners
             .iter()
@@ -108,29 +108,29 @@ impl HttpServer {
             ..
         } = self;
         let limits = shared.limits.clone();
-        let room = Arc::new(ConnectionLimiter::new(&limits));
+        let limiter = Arc::new(ConnectionLimiter::new(&limits));
         let acceptor = tls.map(|identity| TlsAcceptor::from(identity.config));
         let mut paths = Vec::new();
-        let ended = runtime.block_on(async {
+        let result = runtime.block_on(async {
             for listener in listeners {
                 if let ListenSocket::Unix(_, path) = &listener {
                     paths.push(path.clone());
                 }
-                let (shared, room) = (Arc::clone(&shared), Arc::clone(&room));
-                spawn_accept_loop(listener, shared, room, acceptor.clone())
+                let (shared, limiter) = (Arc::clone(&shared), Arc::clone(&limiter));
+                spawn_accept_loop(listener, shared, limiter, acceptor.clone())
                     .map_err(Error::Socket)?;
             }
             stopper.wait_until_stopped().await;
             // Connections still open after this time are cut off.
-            let _ = tokio::time::timeout(limits.stop_timeout, room.wait_until_empty()).await;
+            let _ = tokio::time::timeout(limits.stop_timeout, limiter.wait_until_empty()).await;
             Ok(())
         });
         for path in paths {
-            // It may be gone already; otherwise the next server removes it.
+            // The file may already be gone; if it cannot be removed, the next server tries again.
             let _ = std::fs::remove_file(path);
         }
         runtime.shutdown_background();
-        ended
+        result
     }
 }
 
@@ -146,21 +146,21 @@ impl fmt::Debug for HttpServer {
 fn spawn_accept_loop(
     listener: ListenSocket,
     shared: Arc<ServerState>,
-    room: Arc<ConnectionLimiter>,
+    limiter: Arc<ConnectionLimiter>,
     tls: Option<TlsAcceptor>,
 ) -> io::Result<()> {
     let stopped = shared.stopper.wait_until_stopped();
     match listener {
         ListenSocket::Tcp(listener) => {
             let listener = TcpListener::from_std(listener)?;
-            let accepting = accept_tcp(listener, shared, room, tls);
+            let accepting = accept_tcp(listener, shared, limiter, tls);
             tokio::spawn(async move {
                 tokio::select! { () = accepting => (), () = stopped => () }
             });
         }
         ListenSocket::Unix(listener, _) => {
             let listener = UnixListener::from_std(listener)?;
-            let accepting = accept_unix(listener, shared, room);
+            let accepting = accept_unix(listener, shared, limiter);
             tokio::spawn(async move {
                 tokio::select! { () = accepting => (), () = stopped => () }
             });
@@ -172,7 +172,7 @@ fn spawn_accept_loop(
 async fn accept_tcp(
     listener: TcpListener,
     shared: Arc<ServerState>,
-    room: Arc<ConnectionLimiter>,
+    limiter: Arc<ConnectionLimiter>,
     tls: Option<TlsAcceptor>,
 ) {
     loop {
@@ -183,27 +183,29 @@ async fn accept_tcp(
         let Ok(local) = socket.local_addr() else {
             continue;
         };
-        let arrival = ConnectionInfo {
+        let info = ConnectionInfo {
             listener: ListenerOrigin::Tcp(local),
             peer: Some(peer.ip()),
             tls: tls.is_some(),
         };
         // A trusted proxy carries the connections of many clients and limits them itself.
-        let counted = (!arrival.is_from_proxy(shared.proxy)).then_some(peer.ip());
-        let Some(place) = room.acquire_slot(counted) else {
+        let counted_address = (!info.is_from_proxy(shared.proxy)).then_some(peer.ip());
+        let Some(permit) = limiter.acquire_slot(counted_address) else {
             // A client that expects TLS could not read the response.
-            if let (None, Ok(permit)) = (&tls, Arc::clone(&room.rejections).try_acquire_owned()) {
+            if let (None, Ok(rejection_permit)) =
+                (&tls, Arc::clone(&limiter.rejections).try_acquire_owned())
+            {
                 let shared = Arc::clone(&shared);
                 tokio::spawn(async move {
                     connection::reject_connection(socket, &shared.limits).await;
-                    drop(permit);
+                    drop(rejection_permit);
                 });
             }
             continue;
         };
         let (shared, tls) = (Arc::clone(&shared), tls.clone());
         tokio::spawn(async move {
-            connection::serve_tcp(socket, tls, arrival, shared, place).await;
+            connection::serve_tcp(socket, tls, info, shared, permit).await;
         });
     }
 }
@@ -211,24 +213,24 @@ async fn accept_tcp(
 async fn accept_unix(
     listener: UnixListener,
     shared: Arc<ServerState>,
-    room: Arc<ConnectionLimiter>,
+    limiter: Arc<ConnectionLimiter>,
 ) {
     loop {
         let Ok((socket, _)) = listener.accept().await else {
             tokio::time::sleep(ACCEPT_PAUSE).await;
             continue;
         };
-        let Some(place) = room.acquire_slot(None) else {
+        let Some(permit) = limiter.acquire_slot(None) else {
             continue;
         };
         let shared = Arc::clone(&shared);
         tokio::spawn(async move {
-            let arrival = ConnectionInfo {
+            let info = ConnectionInfo {
                 listener: ListenerOrigin::Unix,
                 peer: None,
                 tls: false,
             };
-            connection::serve_plain(socket, arrival, shared, place).await;
+            connection::serve_plain(socket, info, shared, permit).await;
         });
     }
 }

@@ -12,17 +12,17 @@ use tokio::time::timeout;
 /// Limits the concurrent requests of each client; clients wait only for their own requests.
 #[derive(Debug, Clone)]
 pub struct ClientLimiter {
-    at_once: usize,
-    waiting: usize,
-    patience: QueueTimeouts,
-    held: Arc<Mutex<HashMap<String, ClientQueue>>>,
+    max_concurrent: usize,
+    max_waiting: usize,
+    timeouts: QueueTimeouts,
+    queues: Arc<Mutex<HashMap<String, ClientQueue>>>,
 }
 
-/// State of a client that holds or waits for shares.
+/// Requests of one client that are running or waiting.
 #[derive(Debug)]
 struct ClientQueue {
-    free: Arc<Semaphore>,
-    asking: usize,
+    permits: Arc<Semaphore>,
+    pending: usize,
 }
 
 /// Permission to run one request, released on drop.
@@ -35,49 +35,56 @@ pub struct ClientPermit {
 /// Counts a client's request as running or waiting until dropped.
 #[derive(Debug)]
 struct QueuePlace {
-    who: String,
-    held: Arc<Mutex<HashMap<String, ClientQueue>>>,
+    client: String,
+    queues: Arc<Mutex<HashMap<String, ClientQueue>>>,
 }
 
 impl ClientLimiter {
-    /// Allows each client `at_once` shares, and `waiting` further requests that wait for one.
-    pub fn new(at_once: usize, waiting: usize, patience: QueueTimeouts) -> ClientLimiter {
+    /// Allows each client `max_concurrent` running requests, and `max_waiting` further ones that
+    /// wait.
+    pub fn new(
+        max_concurrent: usize,
+        max_waiting: usize,
+        timeouts: QueueTimeouts,
+    ) -> ClientLimiter {
         ClientLimiter {
-            at_once,
-            waiting,
-            patience,
-            held: Arc::default(),
+            max_concurrent,
+            max_waiting,
+            timeouts,
+            queues: Arc::default(),
         }
     }
 
-    /// Acquires a share for this client, waiting until one is free.
+    /// Acquires a permit for this client, waiting until one is free.
     ///
     /// # Errors
-    /// Returns 503 if too many requests of this client wait already, or no share becomes free in
-    /// time.
-    pub async fn acquire_share(&self, who: &str) -> Result<ClientPermit, HttpError> {
-        let (free, place) = {
-            let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-            let holder = held.entry(who.to_owned()).or_insert_with(|| ClientQueue {
-                free: Arc::new(Semaphore::new(self.at_once)),
-                asking: 0,
-            });
-            if holder.asking >= self.at_once + self.waiting {
-                let what = "you have too many concurrent requests of this kind";
+    /// Returns 503 if too many of this client's requests are already waiting, or if no permit
+    /// becomes free in time.
+    pub async fn acquire_permit(&self, client: &str) -> Result<ClientPermit, HttpError> {
+        let (permits, place) = {
+            let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+            let queue = queues
+                .entry(client.to_owned())
+                .or_insert_with(|| ClientQueue {
+                    permits: Arc::new(Semaphore::new(self.max_concurrent)),
+                    pending: 0,
+                });
+            if queue.pending >= self.max_concurrent + self.max_waiting {
+                let message = "you have too many concurrent requests of this kind";
                 return Err(
-                    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, what).with_retry_after(1)
+                    HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(1)
                 );
             }
-            holder.asking += 1;
+            queue.pending += 1;
             let place = QueuePlace {
-                who: who.to_owned(),
-                held: Arc::clone(&self.held),
+                client: client.to_owned(),
+                queues: Arc::clone(&self.queues),
             };
-            (Arc::clone(&holder.free), place)
+            (Arc::clone(&queue.permits), place)
         };
-        let permit = timeout(self.patience.queued, free.acquire_owned())
+        let permit = timeout(self.timeouts.queued, permits.acquire_owned())
             .await
-            .map_err(|_| queue_timeout_error("your earlier requests", self.patience))?;
+            .map_err(|_| queue_timeout_error("your earlier requests", self.timeouts))?;
         Ok(ClientPermit {
             // The semaphore is never closed.
             _permit: permit.ok(),
@@ -87,19 +94,19 @@ impl ClientLimiter {
 }
 
 impl ClientPermit {
-    /// Returns the client that holds the share.
+    /// Returns the client that holds the permit.
     pub fn client_key(&self) -> &str {
-        &self.place.who
+        &self.place.client
     }
 }
 
 impl Drop for QueuePlace {
     fn drop(&mut self) {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(holder) = held.get_mut(&self.who) {
-            holder.asking -= 1;
-            if holder.asking == 0 {
-                held.remove(&self.who);
+        let mut queues = self.queues.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(queue) = queues.get_mut(&self.client) {
+            queue.pending -= 1;
+            if queue.pending == 0 {
+                queues.remove(&self.client);
             }
         }
     }
@@ -112,7 +119,7 @@ mod tests {
     use std::time::Duration;
     use tokio::time::advance;
 
-    const PATIENCE: QueueTimeouts = QueueTimeouts {
+    const TIMEOUTS: QueueTimeouts = QueueTimeouts {
         queued: Duration::from_secs(10),
         running: Duration::from_secs(600),
     };
@@ -125,34 +132,34 @@ mod tests {
 
     #[tokio::test]
     async fn each_has_so_many_shares_and_waits_for_his_own() {
-        let shares = ClientLimiter::new(2, 1, PATIENCE);
+        let limiter = ClientLimiter::new(2, 1, TIMEOUTS);
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
-        let first = shares.acquire_share("a").await.unwrap();
-        let _second = shares.acquire_share("a").await.unwrap();
-        let mut third = Box::pin(shares.acquire_share("a"));
+        let first = limiter.acquire_permit("a").await.unwrap();
+        let _second = limiter.acquire_permit("a").await.unwrap();
+        let mut third = Box::pin(limiter.acquire_permit("a"));
         assert!(third.as_mut().poll(&mut cx).is_pending());
-        let refusal = shares.acquire_share("a").await.unwrap_err();
+        let refusal = limiter.acquire_permit("a").await.unwrap_err();
         assert_eq!(refusal.status.as_u16(), 503);
-        assert_eq!(shares.acquire_share("b").await.unwrap().client_key(), "b");
+        assert_eq!(limiter.acquire_permit("b").await.unwrap().client_key(), "b");
         drop(first);
         drop(third.await.unwrap());
-        // A request that is dropped while it waits gives up its place.
-        let _again = shares.acquire_share("a").await.unwrap();
-        let mut gone = Box::pin(shares.acquire_share("a"));
-        assert!(gone.as_mut().poll(&mut cx).is_pending());
-        drop(gone);
-        let mut next = Box::pin(shares.acquire_share("a"));
+        // A request that is dropped while it waits no longer counts.
+        let _reacquired = limiter.acquire_permit("a").await.unwrap();
+        let mut dropped = Box::pin(limiter.acquire_permit("a"));
+        assert!(dropped.as_mut().poll(&mut cx).is_pending());
+        drop(dropped);
+        let mut next = Box::pin(limiter.acquire_permit("a"));
         assert!(next.as_mut().poll(&mut cx).is_pending());
     }
 
     #[tokio::test(start_paused = true)]
     async fn whoever_waits_for_his_own_requests_is_refused_after_some_time_and_asks_again() {
-        let shares = ClientLimiter::new(1, 2, PATIENCE);
-        let first = shares.acquire_share("a").await.unwrap();
-        let mut second = Box::pin(shares.acquire_share("a"));
+        let limiter = ClientLimiter::new(1, 2, TIMEOUTS);
+        let first = limiter.acquire_permit("a").await.unwrap();
+        let mut second = Box::pin(limiter.acquire_permit("a"));
         assert!(is_pending(&mut second));
-        advance(PATIENCE.queued - Duration::from_secs(1)).await;
-        let mut third = Box::pin(shares.acquire_share("a"));
+        advance(TIMEOUTS.queued - Duration::from_secs(1)).await;
+        let mut third = Box::pin(limiter.acquire_permit("a"));
         assert!(is_pending(&mut second) && is_pending(&mut third));
         advance(Duration::from_secs(1)).await;
         let refusal = second.await.unwrap_err();
@@ -164,8 +171,8 @@ mod tests {
             refusal.message,
             "the request waited longer than 10 s for your earlier requests"
         );
-        // The place is free again, and the request that came later is next.
-        let fourth = Box::pin(shares.acquire_share("a"));
+        // The request that timed out no longer counts, and the one that came later is next.
+        let fourth = Box::pin(limiter.acquire_permit("a"));
         drop(first);
         drop(third.await.unwrap());
         fourth.await.unwrap();

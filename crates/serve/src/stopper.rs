@@ -10,11 +10,11 @@ use tokio::sync::watch;
 pub struct ServerStopper(Arc<StopState>);
 
 struct StopState {
-    is_over: watch::Sender<bool>,
-    others: Mutex<Vec<Box<dyn StopListener>>>,
+    stop_signal: watch::Sender<bool>,
+    listeners: Mutex<Vec<Box<dyn StopListener>>>,
 }
 
-/// Something that ends with the server, and may be gone before.
+/// Something that ends when the server stops, unless it is dropped earlier.
 pub(crate) trait StopListener: Send {
     fn is_gone(&self) -> bool;
     fn on_stop(&self);
@@ -24,47 +24,50 @@ impl ServerStopper {
     /// Creates a stopper for a server that does not exist yet.
     pub fn new() -> ServerStopper {
         ServerStopper(Arc::new(StopState {
-            is_over: watch::Sender::new(false),
-            others: Mutex::default(),
+            stop_signal: watch::Sender::new(false),
+            listeners: Mutex::default(),
         }))
     }
 
     /// Stops accepting connections; requests in flight get the time of
     /// [`crate::ServerLimits::stop_timeout`].
     pub fn stop(&self) {
-        self.0.is_over.send_replace(true);
-        let others = std::mem::take(&mut *self.lock_listeners());
-        for other in others {
-            other.on_stop();
+        self.0.stop_signal.send_replace(true);
+        let listeners = std::mem::take(&mut *self.lock_listeners());
+        for listener in listeners {
+            listener.on_stop();
         }
     }
 
     /// Whether [`ServerStopper::stop`] was called.
     pub fn is_stopped(&self) -> bool {
-        *self.0.is_over.borrow()
+        *self.0.stop_signal.borrow()
     }
 
     /// Registers something that ends when the server stops; ends it now if the server has stopped.
-    pub(crate) fn add_listener(&self, other: impl StopListener + 'static) {
-        let mut others = self.lock_listeners();
+    pub(crate) fn add_listener(&self, listener: impl StopListener + 'static) {
+        let mut listeners = self.lock_listeners();
         if self.is_stopped() {
-            drop(others);
-            other.on_stop();
+            drop(listeners);
+            listener.on_stop();
         } else {
-            others.retain(|other| !other.is_gone());
-            others.push(Box::new(other));
+            listeners.retain(|listener| !listener.is_gone());
+            listeners.push(Box::new(listener));
         }
     }
 
     fn lock_listeners(&self) -> MutexGuard<'_, Vec<Box<dyn StopListener>>> {
-        self.0.others.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0
+            .listeners
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Waits until the server stops.
     pub(crate) fn wait_until_stopped(&self) -> impl Future<Output = ()> + Send + 'static {
-        let mut is_over = self.0.is_over.subscribe();
+        let mut stop_signal = self.0.stop_signal.subscribe();
         // The sender outlives the future: the waiting task holds a stopper, too.
-        async move { drop(is_over.wait_for(|over| *over).await) }
+        async move { drop(stop_signal.wait_for(|is_stopped| *is_stopped).await) }
     }
 }
 

@@ -28,12 +28,12 @@ const ID_LETTERS: &[u8; 32] = b"abcdefghjkmnpqrstuvwxyz023456789";
 const CHECKSUM_LETTERS: &[u8; 62] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// Text that is never shown by accident: it has no `Display`, and its `Debug` hides it.
+/// String that is never shown by accident: it has no `Display`, and its `Debug` hides it.
 #[derive(Clone)]
 pub struct SecretText(String);
 
 impl SecretText {
-    /// Wraps a text.
+    /// Wraps a string.
     pub fn new(text: impl Into<String>) -> SecretText {
         SecretText(text.into())
     }
@@ -46,7 +46,7 @@ impl SecretText {
         Ok(SecretText(URL_SAFE_NO_PAD.encode(random_bytes::<BYTES>()?)))
     }
 
-    /// Returns the text, to show it once or send it to its owner.
+    /// Returns the string, to show it once or send it to its owner.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -69,7 +69,7 @@ impl fmt::Debug for SecretText {
 pub struct SecretDigest([u8; 32]);
 
 impl SecretDigest {
-    /// Computes the digest of a text.
+    /// Computes the digest of a string.
     pub fn of_text(text: &str) -> SecretDigest {
         let mut bytes = [0; 32];
         bytes.copy_from_slice(digest(&SHA256, text.as_bytes()).as_ref());
@@ -128,12 +128,13 @@ impl AccessToken {
         Ok(AccessToken(SecretText(text)))
     }
 
-    /// Parses a text that has the form of a token.
+    /// Parses a string that has the form of a token.
     pub fn parse(text: &str) -> Option<AccessToken> {
         let has_form =
             text.len() == TOKEN_LENGTH && text.is_ascii() && text.starts_with(TOKEN_PREFIX);
-        let (body, sum) = text.split_at_checked(TOKEN_LENGTH - CHECKSUM_LENGTH)?;
-        (has_form && token_checksum(body) == sum).then(|| AccessToken(SecretText(text.to_owned())))
+        let (body, checksum) = text.split_at_checked(TOKEN_LENGTH - CHECKSUM_LENGTH)?;
+        (has_form && token_checksum(body) == checksum)
+            .then(|| AccessToken(SecretText(text.to_owned())))
     }
 
     /// Returns the id for looking up the token; it is not secret.
@@ -153,9 +154,9 @@ impl AccessToken {
 
     /// Whether this is the token stored under its id. Takes the same time if the id is not stored.
     pub fn matches_digest(&self, stored: Option<&SecretDigest>) -> bool {
-        let own = self.digest();
-        let other = stored.copied().unwrap_or(SecretDigest([0; 32]));
-        (own == other) & stored.is_some()
+        let own_digest = self.digest();
+        let stored_digest = stored.copied().unwrap_or(SecretDigest([0; 32]));
+        (own_digest == stored_digest) & stored.is_some()
     }
 }
 
@@ -193,13 +194,13 @@ pub fn bearer_token(headers: &HeaderMap) -> PresentedToken {
 fn token_checksum(text: &str) -> String {
     let mut crc = Crc::new();
     crc.update(text.as_bytes());
-    let mut rest = crc.sum() as usize;
-    let mut letters = [0; CHECKSUM_LENGTH];
-    for letter in letters.iter_mut().rev() {
-        *letter = CHECKSUM_LETTERS[rest % CHECKSUM_LETTERS.len()];
-        rest /= CHECKSUM_LETTERS.len();
+    let mut remainder = crc.sum() as usize;
+    let mut digits = [0; CHECKSUM_LENGTH];
+    for digit in digits.iter_mut().rev() {
+        *digit = CHECKSUM_LETTERS[remainder % CHECKSUM_LETTERS.len()];
+        remainder /= CHECKSUM_LETTERS.len();
     }
-    letters.iter().map(|letter| char::from(*letter)).collect()
+    digits.iter().map(|digit| char::from(*digit)).collect()
 }
 
 pub(crate) fn random_bytes<const BYTES: usize>() -> Result<[u8; BYTES], Error> {

@@ -13,77 +13,78 @@ use std::io::Write;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-/// Deflate expands a byte to at most 1,032, so a step yields at most 0.5 MB.
+/// Deflate expands one byte to at most 1,032 bytes, so a step yields at most 0.5 MB.
 const STEP_BYTES: usize = 512;
 
 /// Body with its gzip encoding removed.
 pub(crate) struct GunzipBody<B> {
     body: B,
     decoder: MultiGzDecoder<Vec<u8>>,
-    packed: Bytes,
-    taken_bytes: u64,
-    given_bytes: u64,
-    unpacked_bytes: u64,
-    ratio: u64,
-    fault: BodyErrorSlot,
+    input: Bytes,
+    input_bytes: u64,
+    output_bytes: u64,
+    max_output_bytes: u64,
+    max_ratio: u64,
+    error_slot: BodyErrorSlot,
     ended: bool,
 }
 
 impl<B> GunzipBody<B> {
-    pub(crate) fn new(body: B, limits: &ServerLimits, fault: BodyErrorSlot) -> GunzipBody<B> {
+    pub(crate) fn new(body: B, limits: &ServerLimits, error_slot: BodyErrorSlot) -> GunzipBody<B> {
         GunzipBody {
             body,
             decoder: MultiGzDecoder::new(Vec::new()),
-            packed: Bytes::new(),
-            taken_bytes: 0,
-            given_bytes: 0,
-            unpacked_bytes: limits.unpacked_bytes,
-            ratio: limits.unpacked_ratio,
-            fault,
+            input: Bytes::new(),
+            input_bytes: 0,
+            output_bytes: 0,
+            max_output_bytes: limits.unpacked_bytes,
+            max_ratio: limits.unpacked_ratio,
+            error_slot,
             ended: false,
         }
     }
 
     /// Decompresses the next few bytes.
     fn decode_step(&mut self) -> Result<Bytes, RejectedBody> {
-        let piece = &self.packed[..self.packed.len().min(STEP_BYTES)];
-        let taken = match self.decoder.write(piece) {
-            Ok(taken) if taken > 0 => taken,
+        let piece = &self.input[..self.input.len().min(STEP_BYTES)];
+        let consumed = match self.decoder.write(piece) {
+            Ok(consumed) if consumed > 0 => consumed,
             Ok(_) | Err(_) => return Err(self.damaged_error()),
         };
-        drop(self.packed.split_to(taken));
-        self.taken_bytes += taken as u64;
+        drop(self.input.split_to(consumed));
+        self.input_bytes += consumed as u64;
         self.take_output()
     }
 
     /// Takes the output of the decoder and checks it against the limits.
     fn take_output(&mut self) -> Result<Bytes, RejectedBody> {
-        let given = Bytes::from(std::mem::take(self.decoder.get_mut()));
-        self.given_bytes += given.len() as u64;
-        if self.given_bytes > self.unpacked_bytes {
-            let what = format!(
+        let output = Bytes::from(std::mem::take(self.decoder.get_mut()));
+        self.output_bytes += output.len() as u64;
+        if self.output_bytes > self.max_output_bytes {
+            let message = format!(
                 "the body is larger than {} bytes when decompressed",
-                self.unpacked_bytes
+                self.max_output_bytes
             );
-            return Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &what));
+            return Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &message));
         }
-        let for_ratio = (self.taken_bytes * self.ratio).max(ServerLimits::MIN_BYTES_FOR_RATIO);
-        if self.given_bytes > for_ratio {
-            let what = format!(
+        let max_for_ratio =
+            (self.input_bytes * self.max_ratio).max(ServerLimits::MIN_BYTES_FOR_RATIO);
+        if self.output_bytes > max_for_ratio {
+            let message = format!(
                 "the body grows more than {}-fold when decompressed",
-                self.ratio
+                self.max_ratio
             );
-            return Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &what));
+            return Err(self.reject_body(StatusCode::PAYLOAD_TOO_LARGE, &message));
         }
-        Ok(given)
+        Ok(output)
     }
 
     fn damaged_error(&self) -> RejectedBody {
         self.reject_body(StatusCode::BAD_REQUEST, "the body is not valid gzip")
     }
 
-    fn reject_body(&self, status: StatusCode, what: &str) -> RejectedBody {
-        self.fault.reject_body(HttpError::new(status, what))
+    fn reject_body(&self, status: StatusCode, message: &str) -> RejectedBody {
+        self.error_slot.reject_body(HttpError::new(status, message))
     }
 
     /// Returns the remaining output after the end of the input, which must also be the end of the
@@ -96,8 +97,8 @@ impl<B> GunzipBody<B> {
             return Some(Err(self.damaged_error()));
         }
         match self.take_output() {
-            Ok(rest) if rest.is_empty() => None,
-            given => Some(given),
+            Ok(output) if output.is_empty() => None,
+            output => Some(output),
         }
     }
 }
@@ -112,19 +113,19 @@ impl<B: Body<Data = Bytes, Error = RejectedBody> + Unpin> Body for GunzipBody<B>
     ) -> Poll<Option<Result<Frame<Bytes>, RejectedBody>>> {
         let body = &mut *self;
         loop {
-            if !body.packed.is_empty() {
+            if !body.input.is_empty() {
                 match body.decode_step() {
-                    Ok(given) if given.is_empty() => continue,
-                    given => return Poll::Ready(Some(given.map(Frame::data))),
+                    Ok(output) if output.is_empty() => continue,
+                    output => return Poll::Ready(Some(output.map(Frame::data))),
                 }
             }
             if body.ended {
                 return Poll::Ready(None);
             }
             match ready!(Pin::new(&mut body.body).poll_frame(cx)) {
-                Some(Ok(frame)) => body.packed = frame.into_data().unwrap_or_default(),
-                Some(Err(refused)) => return Poll::Ready(Some(Err(refused))),
-                None => return Poll::Ready(body.finish().map(|rest| rest.map(Frame::data))),
+                Some(Ok(frame)) => body.input = frame.into_data().unwrap_or_default(),
+                Some(Err(error)) => return Poll::Ready(Some(Err(error))),
+                None => return Poll::Ready(body.finish().map(|output| output.map(Frame::data))),
             }
         }
     }

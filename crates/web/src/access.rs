@@ -51,7 +51,7 @@ pub struct SiteAccess {
     pub(crate) logins: LoginStore<CallerIdentity>,
     pub(crate) failures: FailureLimiter,
     /// Limits audit entries for tokens that have expired or were revoked.
-    ended: FailureLimiter,
+    expired_tokens: FailureLimiter,
 }
 
 impl SiteAccess {
@@ -71,7 +71,7 @@ impl SiteAccess {
             key: rules.has_key.then(LoginKey::new).transpose()?,
             logins: LoginStore::new(name),
             failures: FailureLimiter::default(),
-            ended: FailureLimiter::default(),
+            expired_tokens: FailureLimiter::default(),
         })
     }
 
@@ -167,7 +167,7 @@ impl CallerIdentity {
     }
 
     /// Whether the caller may do this, in a project or on the whole server.
-    pub fn is_permitted(&self, need: RequiredPermission, project: Option<&str>) -> bool {
+    pub fn is_permitted(&self, permission: RequiredPermission, project: Option<&str>) -> bool {
         let is_public = match (&self.public, project) {
             (PublicAccess::Everything, _) => true,
             (PublicAccess::Projects(names), Some(name)) => {
@@ -175,7 +175,7 @@ impl CallerIdentity {
             }
             _ => false,
         };
-        let wanted: &[TokenScope] = match need {
+        let sufficient_scopes: &[TokenScope] = match permission {
             RequiredPermission::Nothing => return true,
             RequiredPermission::Read | RequiredPermission::PushOrRead if is_public => return true,
             RequiredPermission::Read | RequiredPermission::PushOrRead => {
@@ -185,13 +185,14 @@ impl CallerIdentity {
             RequiredPermission::Judge => &[TokenScope::Judge],
             RequiredPermission::Admin => &[],
         };
-        let is_here = match (&self.project, project) {
+        let is_in_scope = match (&self.project, project) {
             (None, _) => true,
             (Some(bound_project), Some(name)) => bound_project == name,
             (Some(_), None) => false,
         };
-        let has = |scope: &TokenScope| *scope == TokenScope::Admin || wanted.contains(scope);
-        is_here && self.scopes.iter().any(has)
+        let has =
+            |scope: &TokenScope| *scope == TokenScope::Admin || sufficient_scopes.contains(scope);
+        is_in_scope && self.scopes.iter().any(has)
     }
 
     /// Whether the caller may read a project.
@@ -206,25 +207,25 @@ impl CallerIdentity {
     /// Returns 401 for anonymous callers, else 403.
     pub fn ensure_permitted(
         &self,
-        need: RequiredPermission,
+        permission: RequiredPermission,
         project: Option<&str>,
     ) -> Result<(), HttpError> {
-        if self.is_permitted(need, project) {
+        if self.is_permitted(permission, project) {
             return Ok(());
         }
-        let action = match (need, project) {
+        let action = match (permission, project) {
             (RequiredPermission::Push, Some(project)) => format!("push to '{project}'"),
             (RequiredPermission::Judge, Some(project)) => format!("judge changes of '{project}'"),
             (_, Some(project)) => format!("read '{project}'"),
             (_, None) => "do this".to_owned(),
         };
         Err(if self.is_authenticated() {
-            let words = format!("'{}' is not allowed to {action}", self.name);
-            HttpError::new(StatusCode::FORBIDDEN, words)
+            let message = format!("'{}' is not allowed to {action}", self.name);
+            HttpError::new(StatusCode::FORBIDDEN, message)
                 .with_hint("create a token with this permission: speedwell serve token add")
         } else {
-            let words = format!("a token is required to {action}");
-            HttpError::new(StatusCode::UNAUTHORIZED, words)
+            let message = format!("a token is required to {action}");
+            HttpError::new(StatusCode::UNAUTHORIZED, message)
                 .with_hint("send Authorization: Bearer TOKEN, or log in at /login")
         })
     }
@@ -274,12 +275,12 @@ fn caller_by_login(
     headers: &HeaderMap,
     client: &ClientInfo,
 ) -> Result<Option<CallerIdentity>, HttpError> {
-    let found = site
+    let login = site
         .access
         .logins
         .find_login(headers, client.secure, Instant::now());
-    let Some(id) = found.as_ref().and_then(|caller| caller.token.clone()) else {
-        return Ok(found);
+    let Some(id) = login.as_ref().and_then(|caller| caller.token.clone()) else {
+        return Ok(login);
     };
     match find_valid_token(site, &id)? {
         Some(token) => Ok(Some(CallerIdentity::with_token(token))),
@@ -300,11 +301,11 @@ pub(crate) fn caller_by_token(
     client: &ClientInfo,
     token: &AccessToken,
 ) -> Result<CallerIdentity, HttpError> {
-    let may_try = site
+    let allowed = site
         .access
         .failures
         .check_address(client.address, Instant::now());
-    may_try?;
+    allowed?;
     let presented = token.digest();
     let found = site
         .first
@@ -334,8 +335,15 @@ pub(crate) fn caller_by_token(
 fn expired_token_error(site: &SiteState, client: &ClientInfo, token: &StoredToken) -> HttpError {
     let now = Instant::now();
     // Limits the audit entries, which would otherwise grow with each attempt.
-    if site.access.ended.check_address(client.address, now).is_ok() {
-        site.access.ended.record_failure(client.address, now);
+    if site
+        .access
+        .expired_tokens
+        .check_address(client.address, now)
+        .is_ok()
+    {
+        site.access
+            .expired_tokens
+            .record_failure(client.address, now);
         record_failed_login(site, client, &token.id);
     }
     invalid_token_error()
@@ -366,8 +374,8 @@ pub(crate) fn failed_login_error(
     token: Option<&AccessToken>,
 ) -> HttpError {
     let now = Instant::now();
-    if let Err(refusal) = site.access.failures.check_address(client.address, now) {
-        return refusal;
+    if let Err(error) = site.access.failures.check_address(client.address, now) {
+        return error;
     }
     site.access.failures.record_failure(client.address, now);
     record_failed_login(site, client, token.map_or("", |token| token.id()));
@@ -375,11 +383,11 @@ pub(crate) fn failed_login_error(
 }
 
 fn record_failed_login(site: &SiteState, client: &ClientInfo, subject: &str) {
-    let nobody = CallerIdentity {
+    let caller = CallerIdentity {
         address: client.address,
         ..CallerIdentity::default()
     };
-    site.record_action(&nobody, None, "login", subject, "refused");
+    site.record_action(&caller, None, "login", subject, "refused");
 }
 
 fn invalid_token_error() -> HttpError {
@@ -390,12 +398,12 @@ fn invalid_token_error() -> HttpError {
     .with_hint("speedwell serve token list shows all tokens")
 }
 
-fn store_error(refusal: crate::refusal::PageError) -> HttpError {
-    let seconds = refusal.retry_after_s();
-    let refusal = HttpError::new(refusal.status, refusal.message);
+fn store_error(error: crate::refusal::PageError) -> HttpError {
+    let seconds = error.retry_after_s();
+    let error = HttpError::new(error.status, error.message);
     match seconds {
-        Some(seconds) => refusal.with_retry_after(seconds),
-        None => refusal,
+        Some(seconds) => error.with_retry_after(seconds),
+        None => error,
     }
 }
 
@@ -467,10 +475,10 @@ mod tests {
                 .unwrap_err()
         };
         assert_eq!(refused("there").status, 403);
-        let words = |project: &str| refused(project).message.replace(project, "P");
+        let message = |project: &str| refused(project).message.replace(project, "P");
         assert_eq!(
-            words("there"),
-            words("not-there"),
+            message("there"),
+            message("not-there"),
             "nothing is learnt of a project"
         );
     }

@@ -131,20 +131,20 @@ impl PageAddress {
         (!["", "index", "settings"].contains(&name)).then_some(name)
     }
 
-    /// Returns the possible meanings, likelier first: the last part as a whole, then without an
-    /// ending that names a format.
+    /// Returns the pages that the address may mean, the likelier first: with the whole last part as
+    /// a name, then without an extension that names a format.
     ///
     /// # Errors
     /// Fails if there is no such page.
     pub fn possible_pages(&self, project: &str) -> Result<Vec<(PageKind, PageFormat)>, PageError> {
         let exact_page = page_kind(&self.parts, project);
-        let mut found: Vec<(PageKind, PageFormat)> = Vec::new();
-        if let Ok(place) = &exact_page {
-            found.push((place.clone(), PageFormat::Page));
+        let mut pages: Vec<(PageKind, PageFormat)> = Vec::new();
+        if let Ok(page) = &exact_page {
+            pages.push((page.clone(), PageFormat::Page));
         }
         if let Some((last, before)) = self.parts.split_last()
-            && let Some((stem, ending)) = last.rsplit_once('.')
-            && let Some(format) = PageFormat::by_ending(ending)
+            && let Some((stem, extension)) = last.rsplit_once('.')
+            && let Some(format) = PageFormat::by_ending(extension)
         {
             let mut parts = before.to_vec();
             // Pages without a name of their own are called `index`.
@@ -152,35 +152,35 @@ impl PageAddress {
             if !is_index {
                 parts.push(stem.to_owned());
             }
-            if let Ok(place) = page_kind(&parts, project) {
-                found.push((place, format));
+            if let Ok(page) = page_kind(&parts, project) {
+                pages.push((page, format));
             }
         }
-        if found.is_empty() {
+        if pages.is_empty() {
             return Err(exact_page
                 .err()
                 .unwrap_or_else(|| PageError::not_found("page not found")));
         }
-        Ok(found)
+        Ok(pages)
     }
 }
 
 fn page_kind(parts: &[String], project: &str) -> Result<PageKind, PageError> {
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-    let (first, rest) = match &parts[..] {
+    let (first, segments) = match &parts[..] {
         [] | [""] => return Ok(PageKind::Overview),
         ["settings"] => return Ok(PageKind::Settings),
-        [first, rest @ ..] => (*first, rest),
+        [first, segments @ ..] => (*first, segments),
     };
     if first != project {
         return Err(PageError::not_found(format!("project '{first}' not found"))
             .with_nearest(vec![(format!("/{project}/"), project.to_owned())]));
     }
-    if rest.iter().any(|part| part.is_empty()) {
+    if segments.iter().any(|part| part.is_empty()) {
         return Err(PageError::not_found("page not found"));
     }
     let joined = |parts: &[&str]| parts.join("/");
-    Ok(match rest {
+    Ok(match segments {
         [] => PageKind::Project,
         ["sessions"] => PageKind::Sessions,
         ["sessions", id, "live"] => PageKind::SessionLive((*id).to_owned()),
@@ -188,7 +188,7 @@ fn page_kind(parts: &[String], project: &str) -> Result<PageKind, PageError> {
         ["sessions", id @ ..] if id.len() == 1 || id[0].starts_with('@') => {
             PageKind::Session(joined(id))
         }
-        [reference, ..] if reference.starts_with('@') => PageKind::Reference(joined(rest)),
+        [reference, ..] if reference.starts_with('@') => PageKind::Reference(joined(segments)),
         ["benchmarks"] => PageKind::Benchmarks,
         ["benchmarks", name @ ..] => PageKind::Benchmark(joined(name)),
         ["trend"] => PageKind::Trend,

@@ -39,8 +39,8 @@ async fn handle(
 ) -> Response<Body> {
     let response = match *request.method() {
         Method::GET | Method::HEAD => {
-            let asked = request.headers().clone();
-            with_etag(&asked, get_page(&site, client, request).await).await
+            let request_headers = request.headers().clone();
+            with_etag(&request_headers, get_page(&site, client, request).await).await
         }
         Method::POST => post_form(&site, client, request).await,
         _ => anonymous_error_response(&site, request.uri(), &not_allowed()),
@@ -70,7 +70,7 @@ async fn get_page(site: &Arc<SiteState>, client: ClientInfo, request: Request) -
     let is_heavy = ["/compare", "/trend", "/alerts"]
         .iter()
         .any(|page| parts.uri.path().contains(page));
-    let found = if is_heavy {
+    let result = if is_heavy {
         get_page_queued(site, client, parts).await
     } else {
         let work = {
@@ -79,12 +79,12 @@ async fn get_page(site: &Arc<SiteState>, client: ClientInfo, request: Request) -
         };
         site.light.run(work).await
     };
-    match found {
-        Ok(PageResponse::Answer(answer)) => answer,
+    match result {
+        Ok(PageResponse::Answer(response)) => response,
         Ok(PageResponse::Stream(project, id)) => {
             live::stream_updates(site, &project, &id, &headers).await
         }
-        Err(refusal) => refusal.to_response(&headers),
+        Err(error) => error.to_response(&headers),
     }
 }
 
@@ -94,26 +94,26 @@ async fn get_page_queued(
     client: ClientInfo,
     parts: Parts,
 ) -> Result<PageResponse, speedwell_serve::HttpError> {
-    let who = {
+    let client_key = {
         let (site, headers) = (site.clone(), parts.headers.clone());
         let client = client.clone();
         let light = site.light.clone();
-        let ask = move || {
+        let identify = move || {
             let caller = access::identify_caller(&site, &headers, &client);
             caller.map(|caller| caller.limiter_key(&client))
         };
-        light.run(ask).await?
+        light.run(identify).await?
     };
-    let share = match who {
-        Ok(who) => site.shares.acquire_share(&who).await?,
-        Err(refusal) => return Ok(PageResponse::Answer(refusal.to_response(&parts.headers))),
+    let permit = match client_key {
+        Ok(client_key) => site.client_limiter.acquire_permit(&client_key).await?,
+        Err(error) => return Ok(PageResponse::Answer(error.to_response(&parts.headers))),
     };
     let work = {
         let site = site.clone();
         move || {
-            let looked = render_page(&site, &client, &parts.uri, &parts.headers);
-            drop(share);
-            looked
+            let response = render_page(&site, &client, &parts.uri, &parts.headers);
+            drop(permit);
+            response
         }
     };
     site.heavy.run_within(HEAVY_TIMEOUTS, work).await
@@ -123,17 +123,17 @@ async fn get_page_queued(
 async fn post_form(site: &Arc<SiteState>, client: ClientInfo, request: Request) -> Response<Body> {
     let (parts, body) = request.into_parts();
     let Ok(body) = to_bytes(body, MAX_FORM_BYTES).await else {
-        let refusal = PageError::bad_request("cannot read the form: expected at most 64 KiB");
-        return anonymous_error_response(site, &parts.uri, &refusal);
+        let error = PageError::bad_request("cannot read the form: expected at most 64 KiB");
+        return anonymous_error_response(site, &parts.uri, &error);
     };
     let pool = site.light.clone();
     let (site, headers) = (site.clone(), parts.headers.clone());
     let work = move || {
-        let changed = change::apply_form(&site, &client, &parts.uri, &parts.headers, &body);
-        changed.unwrap_or_else(|refusal| anonymous_error_response(&site, &parts.uri, &refusal))
+        let result = change::apply_form(&site, &client, &parts.uri, &parts.headers, &body);
+        result.unwrap_or_else(|error| anonymous_error_response(&site, &parts.uri, &error))
     };
-    let done = pool.run(work).await;
-    done.unwrap_or_else(|refusal| refusal.to_response(&headers))
+    let response = pool.run(work).await;
+    response.unwrap_or_else(|error| error.to_response(&headers))
 }
 
 /// Renders the page of an address.
@@ -145,32 +145,32 @@ fn render_page(
 ) -> PageResponse {
     let caller = match access::identify_caller(site, headers, client) {
         Ok(caller) => caller,
-        Err(refusal) => return PageResponse::Answer(refusal.to_response(headers)),
+        Err(error) => return PageResponse::Answer(error.to_response(headers)),
     };
-    if let Some(answer) = operation::operator_response(site, &caller, uri) {
-        return PageResponse::Answer(answer);
+    if let Some(response) = operation::operator_response(site, &caller, uri) {
+        return PageResponse::Answer(response);
     }
     if uri.path() == "/login" {
         return PageResponse::Answer(change::login_page(site, client, uri));
     }
-    let mut last = PageFormat::Page;
-    let found = route_page(site, &caller, uri, &mut last);
-    PageResponse::Answer(match found {
-        Ok(PageResponse::Answer(answer)) => answer,
+    let mut last_format = PageFormat::Page;
+    let result = route_page(site, &caller, uri, &mut last_format);
+    PageResponse::Answer(match result {
+        Ok(PageResponse::Answer(response)) => response,
         Ok(stream) => return stream,
-        Err(refusal) if refusal.status == StatusCode::UNAUTHORIZED && accepts_html(headers) => {
+        Err(error) if error.status == StatusCode::UNAUTHORIZED && accepts_html(headers) => {
             change::redirect_to_login(uri)
         }
-        Err(mut refusal) => {
+        Err(mut error) => {
             if let (StatusCode::NOT_FOUND, Ok(address)) =
-                (refusal.status, PageAddress::parse(uri.path()))
-                && refusal.nearest.is_empty()
+                (error.status, PageAddress::parse(uri.path()))
+                && error.nearest.is_empty()
                 && let Some(name) = address.project()
                 && site.find_project(name).is_err()
             {
-                refusal = refusal.with_nearest(site.similar_projects(name, &caller));
+                error = error.with_nearest(site.similar_projects(name, &caller));
             }
-            error_response(site, &caller, uri, &refusal, last)
+            error_response(site, &caller, uri, &error, last_format)
         }
     })
 }
@@ -185,7 +185,7 @@ fn route_page(
     site: &SiteState,
     caller: &CallerIdentity,
     uri: &Uri,
-    last: &mut PageFormat,
+    last_format: &mut PageFormat,
 ) -> Result<PageResponse, PageError> {
     let query = PageQuery::parse(uri.query().unwrap_or_default())?;
     let address = PageAddress::parse(uri.path())?;
@@ -196,24 +196,24 @@ fn route_page(
         }
         None => site.first.clone(),
     };
-    let mut refusal = None;
-    for (place, format) in address.possible_pages(&project.name)? {
-        *last = format;
-        if let (PageKind::Events(id), PageFormat::Page) = (&place, format) {
+    let mut not_found = None;
+    for (page_kind, format) in address.possible_pages(&project.name)? {
+        *last_format = format;
+        if let (PageKind::Events(id), PageFormat::Page) = (&page_kind, format) {
             return Ok(PageResponse::Stream(project, id.clone()));
         }
-        ensure_visible(site, caller, &place)?;
-        let around = LayoutContext {
+        ensure_visible(site, caller, &page_kind)?;
+        let layout_context = LayoutContext {
             site,
             project: &project,
             caller,
         };
-        match cached_or_render(&around, uri, (&place, format), &query) {
-            Err(refused) if refused.status == StatusCode::NOT_FOUND => refusal = Some(refused),
-            done => return done.map(PageResponse::Answer),
+        match cached_or_render(&layout_context, uri, (&page_kind, format), &query) {
+            Err(error) if error.status == StatusCode::NOT_FOUND => not_found = Some(error),
+            result => return result.map(PageResponse::Answer),
         }
     }
-    Err(refusal.unwrap_or_else(|| PageError::not_found("page not found")))
+    Err(not_found.unwrap_or_else(|| PageError::not_found("page not found")))
 }
 
 /// Returns the document at an address, for the API.
@@ -223,7 +223,7 @@ pub(crate) fn document_response(
     uri: &Uri,
 ) -> Result<Response<Body>, PageError> {
     match route_page(site, caller, uri, &mut PageFormat::default())? {
-        PageResponse::Answer(answer) => Ok(answer),
+        PageResponse::Answer(response) => Ok(response),
         PageResponse::Stream(..) => Err(PageError::not_found(
             "an event stream is not available as a document",
         )),
@@ -234,16 +234,16 @@ pub(crate) fn document_response(
 fn ensure_visible(
     site: &SiteState,
     caller: &CallerIdentity,
-    place: &PageKind,
+    page_kind: &PageKind,
 ) -> Result<(), PageError> {
-    match place {
+    match page_kind {
         PageKind::Settings => Ok(caller.ensure_permitted(RequiredPermission::Admin, None)?),
         PageKind::Overview => {
             let projects = site.list_projects()?;
-            let sees_one = projects
+            let can_read_any = projects
                 .iter()
                 .any(|(project, _)| caller.can_read(&project.name));
-            if sees_one {
+            if can_read_any {
                 return Ok(());
             }
             Ok(caller.ensure_permitted(RequiredPermission::Read, None)?)
@@ -253,52 +253,59 @@ fn ensure_visible(
 }
 
 fn cached_or_render(
-    around: &LayoutContext<'_>,
+    layout_context: &LayoutContext<'_>,
     uri: &Uri,
-    (place, format): (&PageKind, PageFormat),
+    (page_kind, format): (&PageKind, PageFormat),
     query: &PageQuery,
 ) -> Result<Response<Body>, PageError> {
-    let project = around.project;
+    let project = layout_context.project;
     // The cache is keyed by caller: pages contain names and depend on permissions.
-    let address = format!("{} {uri}", around.caller.cache_key());
-    let (kept, version) = project.cached_page(&address)?;
-    if let Some(bytes) = kept {
+    let address = format!("{} {uri}", layout_context.caller.cache_key());
+    let (cached, version) = project.cached_page(&address)?;
+    if let Some(bytes) = cached {
         return Ok(build_response(StatusCode::OK, format, uri.path(), bytes));
     }
     let (part, query) = ChartPart::split_query(query, format)?;
-    let (outcome, lines) = project.with_reader(|store| {
-        let visit = PageContext {
-            site: around.site,
+    let (outcome, json_lines) = project.with_reader(|store| {
+        let context = PageContext {
+            site: layout_context.site,
             project,
-            caller: around.caller,
+            caller: layout_context.caller,
             store,
             query: &query,
             format,
         };
-        let outcome = page::build_page(visit, place)?;
-        let lines = match (&outcome, format) {
+        let outcome = page::build_page(context, page_kind)?;
+        let json_lines = match (&outcome, format) {
             (PageOutcome::Page(page), PageFormat::JsonLines) => Some(session_lines(store, page)?),
             _ => None,
         };
-        Ok((outcome, lines))
+        Ok((outcome, json_lines))
     })?;
     let page = match outcome {
         PageOutcome::Page(page) => part.cut_from(*page, &query)?,
         PageOutcome::Redirect(path) => return Ok(redirect_response(&path, format)),
     };
-    let bytes = match lines {
-        Some(lines) => Bytes::from(lines),
-        None => render_bytes(around, Some(place), &page, format, uri.path(), &query)?,
+    let bytes = match json_lines {
+        Some(json_lines) => Bytes::from(json_lines),
+        None => render_bytes(
+            layout_context,
+            Some(page_kind),
+            &page,
+            format,
+            uri.path(),
+            &query,
+        )?,
     };
-    if let (true, Some(version)) = (page.is_lasting, version) {
+    if let (true, Some(version)) = (page.is_cacheable, version) {
         project.cache_page(&address, &bytes, version)?;
     }
     Ok(build_response(page.status, format, uri.path(), bytes))
 }
 
 pub(crate) fn render_bytes(
-    around: &LayoutContext<'_>,
-    place: Option<&PageKind>,
+    layout_context: &LayoutContext<'_>,
+    page_kind: Option<&PageKind>,
     page: &PageContent,
     format: PageFormat,
     path: &str,
@@ -306,9 +313,9 @@ pub(crate) fn render_bytes(
 ) -> Result<Bytes, PageError> {
     let in_memory = |error: std::io::Error| PageError::from(anyhow::Error::from(error));
     let PageFormat::Document(kind) = format else {
-        let layout = build_layout(around, place, page, path, query);
-        let text = html_page(&page.document, PageFrame::Served(&layout)).map_err(in_memory)?;
-        return Ok(Bytes::from(text));
+        let layout = build_layout(layout_context, page_kind, page, path, query);
+        let html = html_page(&page.document, PageFrame::Served(&layout)).map_err(in_memory)?;
+        return Ok(Bytes::from(html));
     };
     let mut bytes = Vec::new();
     let renderer = kind.file_renderer(Vec::new());
@@ -338,21 +345,21 @@ fn session_lines(
 
 /// Redirects to another address, keeping the format.
 fn redirect_response(path: &str, format: PageFormat) -> Response<Body> {
-    let ending = match format {
+    let extension = match format {
         PageFormat::Page => "",
         PageFormat::JsonLines => ".jsonl",
         PageFormat::Document(kind) => {
             let document = PageFormat::DOCUMENTS
                 .iter()
                 .find(|(_, format)| *format == kind);
-            document.map_or("", |(ending, _)| ending)
+            document.map_or("", |(extension, _)| extension)
         }
     };
-    let address = match (path.split_once('?'), ending) {
-        (_, "") | (None, ".jsonl") => path.to_owned() + ending,
-        (None, ending) => format!("{path}.{}", ending.trim_start_matches('.')),
-        (Some((path, query)), ending) => {
-            format!("{path}.{}?{query}", ending.trim_start_matches('.'))
+    let address = match (path.split_once('?'), extension) {
+        (_, "") | (None, ".jsonl") => path.to_owned() + extension,
+        (None, extension) => format!("{path}.{}", extension.trim_start_matches('.')),
+        (Some((path, query)), extension) => {
+            format!("{path}.{}?{query}", extension.trim_start_matches('.'))
         }
     };
     let builder = Response::builder()
@@ -367,13 +374,13 @@ fn error_response(
     site: &SiteState,
     caller: &CallerIdentity,
     uri: &Uri,
-    refusal: &PageError,
+    error: &PageError,
     format: PageFormat,
 ) -> Response<Body> {
-    let mut document = refusal.to_document();
-    page::add_nearest(&mut document, &refusal.nearest);
+    let mut document = error.to_document();
+    page::add_nearest(&mut document, &error.nearest);
     let page = PageContent {
-        status: refusal.status,
+        status: error.status,
         ..PageContent::from_document(document)
     };
     let format = match format {
@@ -386,38 +393,40 @@ fn error_response(
         .and_then(PageAddress::project)
         .filter(|name| caller.can_read(name))
         .and_then(|name| site.find_project(name).ok());
-    let around = LayoutContext {
+    let layout_context = LayoutContext {
         site,
         project: project.as_ref().unwrap_or(&site.first),
         caller,
     };
     let bytes = render_bytes(
-        &around,
+        &layout_context,
         None,
         &page,
         format,
         uri.path(),
         &PageQuery::default(),
     );
-    let mut answer = build_response(page.status, format, "", bytes.unwrap_or_default());
+    let mut response = build_response(page.status, format, "", bytes.unwrap_or_default());
     if page.status == StatusCode::UNAUTHORIZED {
-        let how = HeaderValue::from_static("Bearer");
-        answer.headers_mut().insert(header::WWW_AUTHENTICATE, how);
+        let scheme = HeaderValue::from_static("Bearer");
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, scheme);
     }
-    if let Some(seconds) = refusal.retry_after_s() {
+    if let Some(seconds) = error.retry_after_s() {
         let seconds = HeaderValue::from(seconds);
-        answer.headers_mut().insert(header::RETRY_AFTER, seconds);
+        response.headers_mut().insert(header::RETRY_AFTER, seconds);
     }
-    answer
+    response
 }
 
 /// Renders an error for an anonymous caller.
-fn anonymous_error_response(site: &SiteState, uri: &Uri, refusal: &PageError) -> Response<Body> {
+fn anonymous_error_response(site: &SiteState, uri: &Uri, error: &PageError) -> Response<Body> {
     error_response(
         site,
         &CallerIdentity::default(),
         uri,
-        refusal,
+        error,
         PageFormat::Page,
     )
 }
@@ -444,10 +453,10 @@ pub(crate) fn build_response(
     // policy forbids, so it is downloaded instead of shown.
     if format == PageFormat::Document(Kind::Html) && status == StatusCode::OK {
         let name = path.rsplit('/').next().unwrap_or_default();
-        let letters = name
+        let characters = name
             .chars()
             .filter(|c| c.is_ascii_alphanumeric() || "-.".contains(*c));
-        let name: String = letters.collect();
+        let name: String = characters.collect();
         builder = builder.header(
             header::CONTENT_DISPOSITION,
             format!("attachment; filename=\"{name}\""),

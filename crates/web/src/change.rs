@@ -47,8 +47,8 @@ pub fn apply_form(
     let caller = access::identify_caller(site, headers, client)?;
     let address = PageAddress::parse(uri.path())?;
     let name = address.project().unwrap_or_default();
-    let place = address.possible_pages(name)?.into_iter().next();
-    match place {
+    let page = address.possible_pages(name)?.into_iter().next();
+    match page {
         Some((PageKind::Alerts, PageFormat::Page)) => judge_change(site, &caller, name, &form),
         _ => Err(PageError {
             status: StatusCode::METHOD_NOT_ALLOWED,
@@ -70,14 +70,14 @@ fn judge_change(
         form.get("change").unwrap_or_default(),
         form.get("judgement").unwrap_or_default()
     );
-    if let Err(refusal) = caller.ensure_permitted(RequiredPermission::Judge, Some(project)) {
+    if let Err(error) = caller.ensure_permitted(RequiredPermission::Judge, Some(project)) {
         site.record_action(caller, Some(project), "judge", &subject, "refused");
-        return Err(refusal.into());
+        return Err(error.into());
     }
     let number = form
         .get_number("change")?
         .ok_or_else(|| PageError::bad_request("no change selected"))?;
-    let wanted = form.get("judgement").unwrap_or_default();
+    let judgement_name = form.get("judgement").unwrap_or_default();
     let judgement = [
         ChangeTriage::Open,
         ChangeTriage::Accepted,
@@ -85,24 +85,24 @@ fn judge_change(
         ChangeTriage::Fixed,
     ]
     .into_iter()
-    .find(|judgement| judgement.to_string() == wanted)
+    .find(|judgement| judgement.to_string() == judgement_name)
     .ok_or_else(|| {
-        PageError::bad_request(format!("unknown judgement '{wanted}'"))
+        PageError::bad_request(format!("unknown judgement '{judgement_name}'"))
             .with_hint("use open, accepted, wrong or fixed")
     })?;
     check_note(form.get("note").unwrap_or_default())
         .map_err(|error| PageError::from_error(StatusCode::BAD_REQUEST, &error))?;
     let project = site.find_project(project)?;
     let mut store = Store::open(project.path())?;
-    let found = store
+    let stored = store
         .find_change(number)
         .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
     store.store_triage(&RecordedChange {
         judgement,
-        note: form.get("note").map(str::to_owned).or(found.change.note),
+        note: form.get("note").map(str::to_owned).or(stored.change.note),
         judged_by: Some(caller.name.clone()),
         judged_unix_ms: Some(unix_ms()),
-        ..found.change
+        ..stored.change
     })?;
     site.record_action(caller, Some(&project.name), "judge", &subject, "done");
     let branch = form.get("branch").map(encode_segment);
@@ -165,32 +165,32 @@ pub fn judge_form(
 pub fn login_page(site: &SiteState, client: &ClientInfo, uri: &Uri) -> Response<Body> {
     let query = PageQuery::parse(uri.query().unwrap_or_default()).unwrap_or_default();
     if let Some(key) = query.get("key") {
-        let logged_in = authenticate_word(site, client, key);
+        let logged_in = authenticate(site, client, key);
         return match logged_in {
             Ok(caller) => start_session(site, client, &caller, "/"),
-            Err(refusal) => login_form(site, &query, Some(&refusal)),
+            Err(error) => login_form(site, &query, Some(&error)),
         };
     }
     login_form(site, &query, None)
 }
 
-fn login_form(site: &SiteState, query: &PageQuery, refusal: Option<&PageError>) -> Response<Body> {
+fn login_form(site: &SiteState, query: &PageQuery, error: Option<&PageError>) -> Response<Body> {
     let mut document = Document::new("login");
     document.push(ReportBlock::Headline("Log in".into()));
-    if let Some(refusal) = refusal {
-        document.push(ReportBlock::Note(format!("{}.", refusal.message)));
-        document.extend(refusal.hints.iter().cloned().map(ReportBlock::Paragraph));
+    if let Some(error) = error {
+        document.push(ReportBlock::Note(format!("{}.", error.message)));
+        document.extend(error.hints.iter().cloned().map(ReportBlock::Paragraph));
     }
     document.push(ReportBlock::Paragraph(
         "Create a token with 'speedwell serve token add'. A local server prints a one-time key at startup instead."
             .into(),
     ));
-    let to = query
+    let target_path = query
         .get("to")
         .filter(|path| is_site_path(path))
         .unwrap_or("/");
     let form = PageForm {
-        action: format!("/login?to={}", encode_segment(to)),
+        action: format!("/login?to={}", encode_segment(target_path)),
         title: "Token or key".into(),
         button: "Log in".into(),
         fields: vec![FormField {
@@ -203,20 +203,29 @@ fn login_form(site: &SiteState, query: &PageQuery, refusal: Option<&PageError>) 
     };
     let page = PageContent {
         changes: vec![form],
-        status: refusal.map_or(StatusCode::OK, |refusal| refusal.status),
+        status: error.map_or(StatusCode::OK, |error| error.status),
         ..PageContent::from_document(document)
     };
-    let around = LayoutContext {
+    let layout_context = LayoutContext {
         site,
         project: &site.first,
         caller: &CallerIdentity::default(),
     };
-    let nothing = PageQuery::default();
-    let bytes = render_bytes(&around, None, &page, PageFormat::Page, "/login", &nothing);
-    let mut answer = build_response(page.status, PageFormat::Page, "", bytes.unwrap_or_default());
-    let never = HeaderValue::from_static("no-store");
-    answer.headers_mut().insert(header::CACHE_CONTROL, never);
-    answer
+    let empty_query = PageQuery::default();
+    let bytes = render_bytes(
+        &layout_context,
+        None,
+        &page,
+        PageFormat::Page,
+        "/login",
+        &empty_query,
+    );
+    let mut response = build_response(page.status, PageFormat::Page, "", bytes.unwrap_or_default());
+    let no_store = HeaderValue::from_static("no-store");
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, no_store);
+    response
 }
 
 /// Logs in a caller that sends a token or the key.
@@ -226,29 +235,34 @@ fn log_in(
     form: &PageQuery,
     query: &PageQuery,
 ) -> Result<Response<Body>, PageError> {
-    let word = form.get("token").unwrap_or_default();
-    match authenticate_word(site, client, word) {
+    let token_or_key = form.get("token").unwrap_or_default();
+    match authenticate(site, client, token_or_key) {
         Ok(caller) => {
-            let to = query.get("to").filter(|path| is_site_path(path));
-            Ok(start_session(site, client, &caller, to.unwrap_or("/")))
+            let target_path = query.get("to").filter(|path| is_site_path(path));
+            Ok(start_session(
+                site,
+                client,
+                &caller,
+                target_path.unwrap_or("/"),
+            ))
         }
-        Err(refusal) => Ok(login_form(site, query, Some(&refusal))),
+        Err(error) => Ok(login_form(site, query, Some(&error))),
     }
 }
 
 /// Identifies the caller by a token or the startup key.
-fn authenticate_word(
+fn authenticate(
     site: &SiteState,
     client: &ClientInfo,
-    word: &str,
+    token_or_key: &str,
 ) -> Result<CallerIdentity, PageError> {
     site.access
         .failures
         .check_address(client.address, Instant::now())?;
-    if let Some(token) = AccessToken::parse(word) {
+    if let Some(token) = AccessToken::parse(token_or_key) {
         return Ok(access::caller_by_token(site, client, &token)?);
     }
-    if site.access.redeem(word) {
+    if site.access.redeem(token_or_key) {
         return Ok(CallerIdentity::with_key());
     }
     Err(access::failed_login_error(site, client, None).into())
@@ -259,20 +273,20 @@ fn start_session(
     site: &SiteState,
     client: &ClientInfo,
     caller: &CallerIdentity,
-    to: &str,
+    target_path: &str,
 ) -> Response<Body> {
     let mut located_caller = caller.clone();
     located_caller.address = client.address;
     site.record_action(&located_caller, None, "login", "", "done");
-    let mut answer = redirect_to(to);
-    let begun = site
-        .access
-        .logins
-        .start_login(located_caller, client.secure, Instant::now());
-    if let Ok(cookie) = begun {
-        answer.headers_mut().insert(header::SET_COOKIE, cookie);
+    let mut response = redirect_to(target_path);
+    let login_cookie =
+        site.access
+            .logins
+            .start_login(located_caller, client.secure, Instant::now());
+    if let Ok(cookie) = login_cookie {
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
-    answer
+    response
 }
 
 fn log_out(
@@ -286,11 +300,11 @@ fn log_out(
             site.record_action(&caller, None, "logout", "", "done");
         }
     }
-    let mut answer = redirect_to("/");
+    let mut response = redirect_to("/");
     if let Ok(cookie) = site.access.logins.end_login(headers, client.secure) {
-        answer.headers_mut().insert(header::SET_COOKIE, cookie);
+        response.headers_mut().insert(header::SET_COOKIE, cookie);
     }
-    Ok(answer)
+    Ok(response)
 }
 
 /// Redirects to the login page, which leads back afterwards.

@@ -40,8 +40,8 @@ pub struct LayoutContext<'a> {
 
 /// Builds the layout of a page; `path` is the path of its URL without the extension.
 pub fn build_layout(
-    around: &LayoutContext<'_>,
-    place: Option<&PageKind>,
+    context: &LayoutContext<'_>,
+    page_kind: Option<&PageKind>,
     page: &PageContent,
     path: &str,
     query: &PageQuery,
@@ -50,31 +50,31 @@ pub fn build_layout(
         site,
         project,
         caller,
-    } = around;
+    } = context;
     let project = &project.name;
-    let is_of_project = caller.can_read(project)
-        && !matches!(place, Some(PageKind::Settings))
-        && (place != Some(&PageKind::Overview) || site.has_one_project());
-    let navigation = build_navigation(around, place, is_of_project);
+    let shows_project = caller.can_read(project)
+        && !matches!(page_kind, Some(PageKind::Settings))
+        && (page_kind != Some(&PageKind::Overview) || site.has_one_project());
+    let navigation = build_navigation(context, page_kind, shows_project);
     let mut breadcrumbs = vec![PageLink::new("/", "projects")];
-    if is_of_project && place != Some(&PageKind::Overview) {
+    if shows_project && page_kind != Some(&PageKind::Overview) {
         breadcrumbs.push(PageLink::new(format!("/{project}/"), project));
     }
     breadcrumbs.extend(page.crumbs.iter().cloned());
-    if let Some(last) = breadcrumbs.last_mut() {
-        last.is_here = true;
+    if let Some(last_crumb) = breadcrumbs.last_mut() {
+        last_crumb.is_here = true;
     }
-    let address = |ending: &str| {
+    let address = |extension: &str| {
         let path = match path.strip_suffix('/') {
             Some(folder) => format!("{folder}/index"),
             None => path.to_owned(),
         };
-        format!("{path}.{ending}{}", query.to_query_string())
+        format!("{path}.{extension}{}", query.to_query_string())
     };
     let mut formats: Vec<PageLink> = PageFormat::DOCUMENTS
         .iter()
-        .filter(|(ending, _)| *ending != "json" && page.status.is_success())
-        .map(|(ending, _)| PageLink::new(address(ending), format_label(ending)))
+        .filter(|(extension, _)| *extension != "json" && page.status.is_success())
+        .map(|(extension, _)| PageLink::new(address(extension), format_label(extension)))
         .collect();
     if !page.sessions.is_empty() {
         formats.push(PageLink::new(
@@ -88,12 +88,12 @@ pub fn build_layout(
         assets: site.assets.clone(),
         data_link: address("json"),
         formats,
-        search: if is_of_project {
+        search: if shows_project {
             format!("/{project}/search")
         } else {
             String::new()
         },
-        account: account_link(site, caller, place),
+        account: account_link(site, caller, page_kind),
         changes: page.changes.clone(),
         filters: page.filters.clone(),
         links: page.links.clone(),
@@ -109,25 +109,25 @@ pub fn build_layout(
 
 /// Builds the navigation bar; settings are included for administrators only.
 fn build_navigation(
-    around: &LayoutContext<'_>,
-    place: Option<&PageKind>,
-    is_of_project: bool,
+    context: &LayoutContext<'_>,
+    page_kind: Option<&PageKind>,
+    shows_project: bool,
 ) -> Vec<PageLink> {
-    let project = &around.project.name;
+    let project = &context.project.name;
     let mut navigation = vec![PageLink {
-        is_here: place == Some(&PageKind::Overview),
+        is_here: page_kind == Some(&PageKind::Overview),
         ..PageLink::new("/", "Speedwell")
     }];
-    let here = place.and_then(navigation_entry);
-    if is_of_project {
-        navigation.extend(NAVIGATION_PAGES.iter().map(|(page, words)| PageLink {
-            is_here: here == Some(page),
-            ..PageLink::new(format!("/{project}/{page}"), *words)
+    let current_entry = page_kind.and_then(navigation_entry);
+    if shows_project {
+        navigation.extend(NAVIGATION_PAGES.iter().map(|(page, label)| PageLink {
+            is_here: current_entry == Some(page),
+            ..PageLink::new(format!("/{project}/{page}"), *label)
         }));
     }
-    if around.caller.is_permitted(RequiredPermission::Admin, None) {
+    if context.caller.is_permitted(RequiredPermission::Admin, None) {
         navigation.push(PageLink {
-            is_here: place == Some(&PageKind::Settings),
+            is_here: page_kind == Some(&PageKind::Settings),
             ..PageLink::new("/settings", "Settings")
         });
     }
@@ -138,7 +138,7 @@ fn build_navigation(
 fn account_link(
     site: &SiteState,
     caller: &CallerIdentity,
-    place: Option<&PageKind>,
+    page_kind: Option<&PageKind>,
 ) -> Option<LoginState> {
     if caller.is_authenticated() {
         return Some(LoginState::In {
@@ -146,12 +146,12 @@ fn account_link(
             action: "/logout".into(),
         });
     }
-    let is_offered = site.access.offers_login() && place.is_some();
+    let is_offered = site.access.offers_login() && page_kind.is_some();
     is_offered.then(|| LoginState::Out(PageLink::new("/login", "log in")))
 }
 
-fn format_label(ending: &str) -> &'static str {
-    match ending {
+fn format_label(extension: &str) -> &'static str {
+    match extension {
         "md" => "Markdown",
         "csv" => "CSV",
         "html" => "standalone HTML",
@@ -160,8 +160,8 @@ fn format_label(ending: &str) -> &'static str {
 }
 
 /// Returns the entry of the navigation bar that a page belongs to.
-fn navigation_entry(place: &PageKind) -> Option<&'static str> {
-    Some(match place {
+fn navigation_entry(page_kind: &PageKind) -> Option<&'static str> {
+    Some(match page_kind {
         PageKind::Overview | PageKind::Project | PageKind::Search | PageKind::Settings => {
             return None;
         }

@@ -4,8 +4,8 @@ use serde_json::Value;
 use speedwell_report::{Document, ReportRow};
 use std::fmt::Write as _;
 
-/// Encodes a text as one path segment or query value. RFC 3986, section 2.3: unreserved characters
-/// stay.
+/// Encodes a string as one path segment or query value. Unreserved characters (RFC 3986, section
+/// 2.3) are not encoded.
 pub fn encode_segment(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -25,7 +25,7 @@ pub fn encode_path(text: &str) -> String {
     parts.join("/")
 }
 
-/// Decodes a part of an address; `None` if the result is not text.
+/// Decodes a part of an address; `None` if the result is not valid UTF-8 or contains NUL.
 pub fn decode_segment(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut encoded = text.bytes();
@@ -42,22 +42,23 @@ pub fn decode_segment(text: &str) -> Option<String> {
     (!text.contains('\0')).then_some(text)
 }
 
-/// Links a column of all tables named `table`. `to` maps a cell's raw value to its target.
+/// Links a column of all tables named `table`. `href_for` maps a cell's raw value to its target.
 pub fn link_column(
     document: &mut Document,
     table: &str,
     key: &str,
-    to: impl Fn(&Value) -> Option<String>,
+    href_for: impl Fn(&Value) -> Option<String>,
 ) {
-    link_by(document, table, [key, key], to);
+    link_by(document, table, [key, key], href_for);
 }
 
-/// Links the column `shown`. `to` maps the raw value in column `by` of the same row to the target.
+/// Links the column `shown`. `href_for` maps the raw value in column `by` of the same row to the
+/// target.
 pub fn link_by(
     document: &mut Document,
     table: &str,
     [shown, by]: [&str; 2],
-    to: impl Fn(&Value) -> Option<String>,
+    href_for: impl Fn(&Value) -> Option<String>,
 ) {
     document.for_each_table(&mut |candidate| {
         let position = |key: &str| {
@@ -75,7 +76,7 @@ pub fn link_by(
         for row in &mut candidate.rows {
             if let ReportRow::Cells(cells) = row {
                 let value = cells[by].value.as_ref();
-                let href = value.and_then(|value| to(&value.to_json()));
+                let href = value.and_then(|value| href_for(&value.to_json()));
                 cells[shown].rare_mut().link = href;
             }
         }

@@ -24,7 +24,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Time to wait for a change before checking whether anyone still watches.
+/// Time to wait for a change before checking whether there are still viewers.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Minimum time between two updates of a page.
@@ -69,29 +69,29 @@ pub async fn stream_updates(
     id: &str,
     headers: &HeaderMap,
 ) -> Response<Body> {
-    let place = live_page_kind(id);
-    let looked = {
-        let (site, project, place) = (site.clone(), project.clone(), place.clone());
+    let page_kind = live_page_kind(id);
+    let result = {
+        let (site, project, page_kind) = (site.clone(), project.clone(), page_kind.clone());
         let light = site.light.clone();
         light
-            .run(move || render_live_page(&site, &project, &place))
+            .run(move || render_live_page(&site, &project, &page_kind))
             .await
     };
-    let look = match looked {
-        Ok(Ok(look)) => look,
-        Ok(Err(refusal)) => {
-            let status = refusal.status;
-            return speedwell_serve::HttpError::new(status, refusal.message).to_response(headers);
+    let rendering = match result {
+        Ok(Ok(rendering)) => rendering,
+        Ok(Err(error)) => {
+            let status = error.status;
+            return speedwell_serve::HttpError::new(status, error.message).to_response(headers);
         }
-        Err(refusal) => return refusal.to_response(headers),
+        Err(error) => return error.to_response(headers),
     };
-    let first = match look {
+    let first_event = match rendering {
         LiveRendering::Running(event) => event,
         LiveRendering::Over => {
             let hub = EventHub::new();
-            let answer = hub.stream_response(headers, || vec![over_event()]);
+            let response = hub.stream_response(headers, || vec![over_event()]);
             hub.end_streams();
-            return answer;
+            return response;
         }
     };
     let mut hubs = project.live.lock_hubs();
@@ -101,16 +101,16 @@ pub async fn stream_updates(
         .or_insert_with(|| {
             // Not `over`, because the session continues: browsers reconnect by themselves, to the
             // next server.
-            let last = ServerEvent::new("stopped", "the server is stopping");
-            EventHub::new().end_with_stopper(&project.live.stopper, last)
+            let final_event = ServerEvent::new("stopped", "the server is stopping");
+            EventHub::new().end_with_stopper(&project.live.stopper, final_event)
         })
         .clone();
-    let answer = hub.stream_response(headers, || vec![first]);
+    let response = hub.stream_response(headers, || vec![first_event]);
     if !is_known {
         let (site, project, id) = (site.clone(), project.clone(), id.to_owned());
         std::thread::spawn(move || publish_updates(&site, &project, &id, &hub));
     }
-    answer
+    response
 }
 
 /// The last event of a stream.
@@ -138,12 +138,12 @@ enum LiveRendering {
 fn render_live_page(
     site: &SiteState,
     project: &HostedProject,
-    place: &PageKind,
+    page_kind: &PageKind,
 ) -> Result<LiveRendering, PageError> {
     let query = PageQuery::default();
     let caller = CallerIdentity::default();
     let outcome = project.with_reader(|store| {
-        let visit = PageContext {
+        let context = PageContext {
             site,
             project,
             caller: &caller,
@@ -151,22 +151,29 @@ fn render_live_page(
             query: &query,
             format: PageFormat::Page,
         };
-        build_page(visit, place)
+        build_page(context, page_kind)
     })?;
     let PageOutcome::Page(page) = outcome else {
         return Ok(LiveRendering::Over);
     };
     let name = &project.name;
-    let path = match place {
+    let path = match page_kind {
         PageKind::SessionLive(id) => format!("/{name}/sessions/{}/live", encode_segment(id)),
         _ => format!("/{name}/live"),
     };
-    let around = LayoutContext {
+    let layout_context = LayoutContext {
         site,
         project,
         caller: &caller,
     };
-    let html = render_bytes(&around, Some(place), &page, PageFormat::Page, &path, &query)?;
+    let html = render_bytes(
+        &layout_context,
+        Some(page_kind),
+        &page,
+        PageFormat::Page,
+        &path,
+        &query,
+    )?;
     let data = json!({ "html": String::from_utf8_lossy(&html) });
     Ok(LiveRendering::Running(ServerEvent::new(
         "progress",
@@ -176,28 +183,28 @@ fn render_live_page(
 
 /// Sends the page again after each change, until the last viewer leaves or the session ends.
 fn publish_updates(site: &SiteState, project: &HostedProject, id: &str, hub: &EventHub) {
-    let place = live_page_kind(id);
+    let page_kind = live_page_kind(id);
     // A store that cannot be read now is opened again in the next iteration.
     let mut store = Store::open_to_watch(project.path()).ok();
     let mut version = store_version(store.as_ref());
-    let mut sent = Instant::now();
+    let mut last_update = Instant::now();
     while has_viewers(project, id, hub) {
-        let waited = store
+        let wait_result = store
             .as_ref()
             .map(|store| store.wait_for_change(POLL_INTERVAL));
-        if !matches!(waited, Some(Ok(()))) {
+        if !matches!(wait_result, Some(Ok(()))) {
             std::thread::sleep(POLL_INTERVAL);
             store = Store::open_to_watch(project.path()).ok();
         }
-        let now = store_version(store.as_ref());
-        let is_due = (now != version && sent.elapsed() >= MIN_UPDATE_INTERVAL)
-            || sent.elapsed() >= IDLE_UPDATE_INTERVAL;
+        let current_version = store_version(store.as_ref());
+        let is_due = (current_version != version && last_update.elapsed() >= MIN_UPDATE_INTERVAL)
+            || last_update.elapsed() >= IDLE_UPDATE_INTERVAL;
         if !is_due {
             continue;
         }
-        version = now;
-        sent = Instant::now();
-        match render_live_page(site, project, &place) {
+        version = current_version;
+        last_update = Instant::now();
+        match render_live_page(site, project, &page_kind) {
             Ok(LiveRendering::Running(event)) => {
                 hub.send_event(event);
             }
@@ -216,7 +223,7 @@ fn store_version(store: Option<&Store>) -> Option<i64> {
     store?.data_version().ok()
 }
 
-/// Whether anyone still watches; if not, removes the hub under the lock, so that the next viewer
+/// Whether there are still viewers; if not, removes the hub under the lock, so that the next viewer
 /// creates a new one.
 fn has_viewers(project: &HostedProject, id: &str, hub: &EventHub) -> bool {
     let mut hubs = project.live.lock_hubs();

@@ -23,8 +23,8 @@ pub fn operator_response(
         "/metrics" => Some(
             match caller.ensure_permitted(RequiredPermission::Read, Some(&site.first.name)) {
                 Ok(()) => render_metrics(site)
-                    .unwrap_or_else(|refusal| text_response(refusal.status, refusal.message)),
-                Err(refusal) => text_response(refusal.status, refusal.message),
+                    .unwrap_or_else(|error| text_response(error.status, error.message)),
+                Err(error) => text_response(error.status, error.message),
             },
         ),
         _ => None,
@@ -33,15 +33,17 @@ pub fn operator_response(
 
 /// Checks that the store answers within a second.
 fn check_ready(site: &SiteState) -> Response<Body> {
-    let begun = Instant::now();
-    let asked = site.first.with_reader(|store| Ok(store.data_version()?));
-    match asked {
-        Ok(_) if begun.elapsed() <= READY_TIMEOUT => text_response(StatusCode::OK, "ready".into()),
+    let started = Instant::now();
+    let version = site.first.with_reader(|store| Ok(store.data_version()?));
+    match version {
+        Ok(_) if started.elapsed() <= READY_TIMEOUT => {
+            text_response(StatusCode::OK, "ready".into())
+        }
         Ok(_) => text_response(
             StatusCode::SERVICE_UNAVAILABLE,
             "the store took longer than 1 s to respond".into(),
         ),
-        Err(refusal) => text_response(StatusCode::SERVICE_UNAVAILABLE, refusal.message),
+        Err(error) => text_response(StatusCode::SERVICE_UNAVAILABLE, error.message),
     }
 }
 
@@ -60,12 +62,12 @@ fn render_metrics(site: &SiteState) -> Result<Response<Body>, PageError> {
         }
     };
     let row = |value: f64| vec![(String::new(), value)];
-    let up = site.started.elapsed().as_secs_f64();
+    let uptime_s = site.started.elapsed().as_secs_f64();
     metric(
         "up_seconds",
         "gauge",
         "Seconds since the server started.",
-        &row(up),
+        &row(uptime_s),
     );
     let help = "Page responses by status class.";
     metric("answers_total", "counter", help, &response_rows(site));
@@ -120,12 +122,12 @@ fn resident_bytes() -> Option<f64> {
     Some(kib * 1024.0)
 }
 
-fn text_response(status: StatusCode, words: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(words.trim_end().to_owned() + "\n"));
+fn text_response(status: StatusCode, text: String) -> Response<Body> {
+    let mut response = Response::new(Body::from(text.trim_end().to_owned() + "\n"));
     *response.status_mut() = status;
     let headers = response.headers_mut();
-    let kind = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
-    headers.insert(header::CONTENT_TYPE, kind);
+    let content_type = HeaderValue::from_static("text/plain; version=0.0.4; charset=utf-8");
+    headers.insert(header::CONTENT_TYPE, content_type);
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

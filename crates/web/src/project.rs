@@ -123,44 +123,48 @@ impl HostedProject {
         let Some(id) = self.store_id() else {
             return work(&Store::in_memory()?);
         };
-        let waiting = || lock(&self.readers).pop();
-        let mut found = None;
-        while let Some((known, store)) = waiting() {
-            if known == id {
-                found = Some(store);
+        let next_idle = || lock(&self.readers).pop();
+        let mut reusable = None;
+        while let Some((store_id, store)) = next_idle() {
+            if store_id == id {
+                reusable = Some(store);
                 break;
             }
         }
-        let store = match found {
+        let store = match reusable {
             Some(store) => store,
             None => self.open_store(Store::open_to_view)?,
         };
-        let done = work(&store);
+        let result = work(&store);
         let mut readers = lock(&self.readers);
         if readers.len() < MAX_IDLE_CONNECTIONS {
             readers.push((id, store));
         }
-        done
+        result
     }
 
     /// Returns a number that changes with the store. Clears the cache when it does.
-    fn current_version(&self, kept: &mut ProjectCache) -> Result<Option<i64>, PageError> {
+    fn current_version(&self, cache: &mut ProjectCache) -> Result<Option<i64>, PageError> {
         let Some(id) = self.store_id() else {
-            kept.clear_cache();
-            kept.watch = None;
+            cache.clear_cache();
+            cache.watch = None;
             return Ok(None);
         };
-        if kept.watch.as_ref().is_none_or(|(known, _)| *known != id) {
-            kept.clear_cache();
-            kept.watch = Some((id, self.open_store(Store::open_to_watch)?));
+        if cache
+            .watch
+            .as_ref()
+            .is_none_or(|(store_id, _)| *store_id != id)
+        {
+            cache.clear_cache();
+            cache.watch = Some((id, self.open_store(Store::open_to_watch)?));
         }
-        let Some((_, store)) = &kept.watch else {
+        let Some((_, store)) = &cache.watch else {
             return Ok(None);
         };
         let version = store.data_version()?;
-        if version != kept.version {
-            kept.clear_cache();
-            kept.version = version;
+        if version != cache.version {
+            cache.clear_cache();
+            cache.version = version;
         }
         Ok(Some(version))
     }
@@ -170,29 +174,37 @@ impl HostedProject {
     /// # Errors
     /// Fails if the store cannot be read.
     pub fn cached_page(&self, address: &str) -> Result<(Option<Bytes>, Option<i64>), PageError> {
-        let mut kept = lock(&self.cache);
-        let version = self.current_version(&mut kept)?;
-        let found = kept.pages.iter().find(|(known, _)| known == address);
+        let mut cache = lock(&self.cache);
+        let version = self.current_version(&mut cache)?;
+        let found = cache
+            .pages
+            .iter()
+            .find(|(cached_address, _)| cached_address == address);
         Ok((found.map(|(_, page)| page.clone()), version))
     }
 
-    /// Caches a page, unless the store has changed since version `begun`, at which its rendering
-    /// started.
+    /// Caches a page, unless the store has changed since version `started_at`, at which rendering
+    /// the page started.
     ///
     /// # Errors
     /// Fails if the store cannot be read.
-    pub fn cache_page(&self, address: &str, page: &Bytes, begun: i64) -> Result<(), PageError> {
-        let mut kept = lock(&self.cache);
-        if self.current_version(&mut kept)? != Some(begun) {
+    pub fn cache_page(
+        &self,
+        address: &str,
+        page: &Bytes,
+        started_at: i64,
+    ) -> Result<(), PageError> {
+        let mut cache = lock(&self.cache);
+        if self.current_version(&mut cache)? != Some(started_at) {
             return Ok(());
         }
-        kept.bytes += page.len();
-        kept.pages.push_back((address.to_owned(), page.clone()));
-        while kept.bytes > MAX_CACHED_PAGE_BYTES {
-            let Some((_, oldest)) = kept.pages.pop_front() else {
+        cache.bytes += page.len();
+        cache.pages.push_back((address.to_owned(), page.clone()));
+        while cache.bytes > MAX_CACHED_PAGE_BYTES {
+            let Some((_, oldest)) = cache.pages.pop_front() else {
                 break;
             };
-            kept.bytes -= oldest.len();
+            cache.bytes -= oldest.len();
         }
         Ok(())
     }
@@ -207,18 +219,18 @@ impl HostedProject {
             return Ok(0);
         }
         {
-            let mut kept = lock(&self.cache);
-            self.current_version(&mut kept)?;
-            if let Some(missing) = kept.missing_points {
+            let mut cache = lock(&self.cache);
+            self.current_version(&mut cache)?;
+            if let Some(missing) = cache.missing_points {
                 return Ok(missing);
             }
         }
         let missing = (self.lookups.summarize)(&self.path)?;
-        let mut kept = lock(&self.cache);
+        let mut cache = lock(&self.cache);
         // Its own writes must not clear the cache.
-        self.current_version(&mut kept)?;
+        self.current_version(&mut cache)?;
         // The rest is computed in the background, which changes the store and so clears the cache.
-        kept.missing_points = Some(missing);
+        cache.missing_points = Some(missing);
         Ok(missing)
     }
 
@@ -227,48 +239,53 @@ impl HostedProject {
     ///
     /// # Errors
     /// Fails if the store cannot be read, or there is no such branch.
-    pub fn load_history(&self, course: &TrendQuery) -> Result<Arc<ProjectHistory>, PageError> {
+    pub fn load_history(&self, query: &TrendQuery) -> Result<Arc<ProjectHistory>, PageError> {
         if !self.exists() {
             return Ok(Arc::default());
         }
-        let turn = self.history_lock(course);
-        let _own = lock(&turn);
+        let computation = self.history_lock(query);
+        let _guard = lock(&computation);
         {
-            let mut kept = lock(&self.cache);
-            self.current_version(&mut kept)?;
-            let found = kept.histories.iter().find(|(known, _)| known == course);
+            let mut cache = lock(&self.cache);
+            self.current_version(&mut cache)?;
+            let found = cache
+                .histories
+                .iter()
+                .find(|(cached_query, _)| cached_query == query);
             if let Some((_, history)) = found {
                 return Ok(history.clone());
             }
         }
         let missing = self.summarize()?;
-        let found = (self.lookups.history)(&self.path, course, missing);
+        let result = (self.lookups.history)(&self.path, query, missing);
         let history =
-            Arc::new(found.map_err(|error| {
+            Arc::new(result.map_err(|error| {
                 PageError::from_error(axum::http::StatusCode::NOT_FOUND, &error)
             })?);
-        let mut kept = lock(&self.cache);
+        let mut cache = lock(&self.cache);
         // Its own writes must not clear the cache.
-        self.current_version(&mut kept)?;
-        kept.histories.push((course.clone(), history.clone()));
-        if kept.histories.len() > MAX_CACHED_HISTORIES {
-            kept.histories.remove(0);
+        self.current_version(&mut cache)?;
+        cache.histories.push((query.clone(), history.clone()));
+        if cache.histories.len() > MAX_CACHED_HISTORIES {
+            cache.histories.remove(0);
         }
         Ok(history)
     }
 
-    /// Returns the lock for computing this history, so that repeated requests do not compute it
+    /// Returns the lock for computing this history, so that concurrent requests do not compute it
     /// twice.
-    fn history_lock(&self, course: &TrendQuery) -> Arc<Mutex<()>> {
-        let mut searched = lock(&self.running_searches);
-        searched.retain(|(_, turn)| Arc::strong_count(turn) > 1);
-        let known = searched.iter().find(|(known, _)| known == course);
-        if let Some((_, turn)) = known {
-            return turn.clone();
+    fn history_lock(&self, query: &TrendQuery) -> Arc<Mutex<()>> {
+        let mut running_searches = lock(&self.running_searches);
+        running_searches.retain(|(_, computation)| Arc::strong_count(computation) > 1);
+        let running = running_searches
+            .iter()
+            .find(|(running_query, _)| running_query == query);
+        if let Some((_, computation)) = running {
+            return computation.clone();
         }
-        let turn = Arc::default();
-        searched.push((course.clone(), Arc::clone(&turn)));
-        turn
+        let computation = Arc::default();
+        running_searches.push((query.clone(), Arc::clone(&computation)));
+        computation
     }
 }
 

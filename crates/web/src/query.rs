@@ -22,8 +22,8 @@ impl PageQuery {
         let mut values = Vec::new();
         for part in text.split('&').filter(|part| !part.is_empty()) {
             let (name, value) = part.split_once('=').unwrap_or((part, ""));
-            let read = |text: &str| decode_segment(&text.replace('+', " "));
-            let (Some(name), Some(value)) = (read(name), read(value)) else {
+            let decode = |text: &str| decode_segment(&text.replace('+', " "));
+            let (Some(name), Some(value)) = (decode(name), decode(value)) else {
                 return Err(PageError::bad_request(format!(
                     "cannot decode '{part}': expected percent-encoded UTF-8"
                 )));
@@ -112,8 +112,8 @@ impl PageQuery {
 
     /// Returns the query without a name.
     pub fn without_name(&self, name: &str) -> PageQuery {
-        let others = self.0.iter().filter(|(key, _)| key != name);
-        PageQuery(others.cloned().collect())
+        let remaining = self.0.iter().filter(|(key, _)| key != name);
+        PageQuery(remaining.cloned().collect())
     }
 
     /// Formats the query string for a URL.

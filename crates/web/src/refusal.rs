@@ -20,23 +20,23 @@ pub struct PageError {
 }
 
 impl PageError {
-    fn new(status: StatusCode, words: impl Into<String>) -> PageError {
+    fn new(status: StatusCode, message: impl Into<String>) -> PageError {
         PageError {
             status,
-            message: words.into(),
+            message: message.into(),
             hints: Vec::new(),
             nearest: Vec::new(),
         }
     }
 
     /// The requested thing does not exist.
-    pub fn not_found(words: impl Into<String>) -> PageError {
-        PageError::new(StatusCode::NOT_FOUND, words)
+    pub fn not_found(message: impl Into<String>) -> PageError {
+        PageError::new(StatusCode::NOT_FOUND, message)
     }
 
     /// The request is invalid.
-    pub fn bad_request(words: impl Into<String>) -> PageError {
-        PageError::new(StatusCode::BAD_REQUEST, words)
+    pub fn bad_request(message: impl Into<String>) -> PageError {
+        PageError::new(StatusCode::BAD_REQUEST, message)
     }
 
     pub fn with_hint(mut self, hint: impl Into<String>) -> PageError {
@@ -85,10 +85,10 @@ impl PageError {
 
 /// Converts an error of the server layer.
 impl From<speedwell_serve::HttpError> for PageError {
-    fn from(refusal: speedwell_serve::HttpError) -> PageError {
+    fn from(error: speedwell_serve::HttpError) -> PageError {
         PageError {
-            hints: refusal.hint.into_iter().collect(),
-            ..PageError::new(refusal.status, refusal.message)
+            hints: error.hint.into_iter().collect(),
+            ..PageError::new(error.status, error.message)
         }
     }
 }
@@ -107,19 +107,19 @@ impl From<anyhow::Error> for PageError {
 
 /// Returns at most five known names that are most similar to an unknown one.
 pub fn nearest_names<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Vec<&'k str> {
-    let wanted = name.to_lowercase();
+    let lowercase_name = name.to_lowercase();
     let mut by_distance: Vec<(usize, &str)> = known
         .into_iter()
         .map(|known| {
             let lower = known.to_lowercase();
-            let distance = if lower.contains(&wanted) {
+            let distance = if lower.contains(&lowercase_name) {
                 0
             } else {
-                strsim::osa_distance(&lower, &wanted)
+                strsim::osa_distance(&lower, &lowercase_name)
             };
             (distance, known)
         })
-        .filter(|(distance, _)| *distance <= wanted.chars().count().max(3))
+        .filter(|(distance, _)| *distance <= lowercase_name.chars().count().max(3))
         .collect();
     by_distance.sort();
     by_distance.truncate(5);

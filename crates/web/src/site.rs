@@ -18,12 +18,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Pages computed concurrently; each has its own connection.
+/// Maximum number of pages computed concurrently; each has its own connection.
 const PAGE_THREADS: usize = 4;
-/// Comparisons and histories computed concurrently besides pages: in total, and per client.
+/// Maximum number of comparisons and histories computed concurrently, besides pages: in total, and
+/// per client.
 const HEAVY_THREADS: usize = 3;
 const HEAVY_PER_CLIENT: usize = 2;
-/// Time after which an expensive request gets an error instead, while it waits or while it runs.
+/// Timeouts of an expensive request, while it waits and while it runs.
 pub(crate) const HEAVY_TIMEOUTS: QueueTimeouts = QueueTimeouts {
     queued: Duration::from_secs(10),
     running: Duration::from_secs(10),
@@ -34,7 +35,7 @@ pub(crate) const HEAVY_TIMEOUTS: QueueTimeouts = QueueTimeouts {
 pub struct SiteState {
     /// The project of the store given at startup.
     pub first: Arc<HostedProject>,
-    others: Mutex<HashMap<String, Arc<HostedProject>>>,
+    other_projects: Mutex<HashMap<String, Arc<HostedProject>>>,
     /// Functions of the surrounding program.
     pub lookups: CommandLookups,
     /// Addresses of styles and scripts.
@@ -48,7 +49,7 @@ pub struct SiteState {
     pub(crate) light: BlockingPool,
     pub(crate) heavy: BlockingPool,
     /// Per-client limit on the use of `heavy`.
-    pub(crate) shares: ClientLimiter,
+    pub(crate) client_limiter: ClientLimiter,
     /// Start time.
     pub(crate) started: Instant,
     /// Number of responses by the first digit of their status.
@@ -73,7 +74,7 @@ impl SiteState {
         let first = HostedProject::new(&project_name(path), path, lookups, stopper);
         Ok(SiteState {
             first: Arc::new(first),
-            others: Mutex::default(),
+            other_projects: Mutex::default(),
             lookups,
             assets,
             access: SiteAccess::new(rules)?,
@@ -81,7 +82,7 @@ impl SiteState {
             stopper: stopper.clone(),
             light: BlockingPool::new("pages", PAGE_THREADS, QUEUE_LENGTH)?,
             heavy: BlockingPool::new("comparisons", HEAVY_THREADS, QUEUE_LENGTH)?,
-            shares: ClientLimiter::new(HEAVY_PER_CLIENT, QUEUE_LENGTH, HEAVY_TIMEOUTS),
+            client_limiter: ClientLimiter::new(HEAVY_PER_CLIENT, QUEUE_LENGTH, HEAVY_TIMEOUTS),
             started: Instant::now(),
             response_counts: Default::default(),
             arrived: AtomicU64::new(0),
@@ -113,8 +114,8 @@ impl SiteState {
 
     /// Returns the number of clients that follow an event stream.
     pub fn count_viewers(&self) -> usize {
-        let others = lock(&self.others);
-        let watched = others.values().chain([&self.first]);
+        let other_projects = lock(&self.other_projects);
+        let watched = other_projects.values().chain([&self.first]);
         watched.map(|project| project.live.count_viewers()).sum()
     }
 
@@ -138,8 +139,8 @@ impl SiteState {
         if name == self.first.name {
             return Ok(self.first.clone());
         }
-        if let Some(known) = lock(&self.others).get(name) {
-            return Ok(known.clone());
+        if let Some(project) = lock(&self.other_projects).get(name) {
+            return Ok(project.clone());
         }
         // The first project is stored without a name.
         let found = match project_name_problem(name) {
@@ -161,7 +162,7 @@ impl SiteState {
     pub fn store_paths(&self) -> anyhow::Result<Vec<PathBuf>> {
         let projects = self
             .list_projects()
-            .map_err(|refusal| anyhow::anyhow!(refusal.message))?;
+            .map_err(|error| anyhow::anyhow!(error.message))?;
         let paths = projects
             .iter()
             .map(|(project, _)| project.path().to_owned());
@@ -183,12 +184,14 @@ impl SiteState {
         let path = self
             .first
             .with_reader(|store| Ok(store.project_path(project)?))?;
-        let mut others = lock(&self.others);
-        let known = others.entry(project.name.clone()).or_insert_with(|| {
-            let new = HostedProject::new(&project.name, &path, self.lookups, &self.stopper);
-            Arc::new(new)
-        });
-        Ok(known.clone())
+        let mut other_projects = lock(&self.other_projects);
+        let project_entry = other_projects
+            .entry(project.name.clone())
+            .or_insert_with(|| {
+                let project = HostedProject::new(&project.name, &path, self.lookups, &self.stopper);
+                Arc::new(project)
+            });
+        Ok(project_entry.clone())
     }
 
     /// Returns names and addresses of similarly named projects that the caller may read.
@@ -228,15 +231,15 @@ impl SiteState {
             Some(store) => store,
             None => Store::open(self.first.path())?,
         };
-        let done = work(&mut store);
-        if done.is_ok() {
+        let result = work(&mut store);
+        if result.is_ok() {
             *writer = Some(store);
         }
-        done
+        result
     }
 
-    /// Adds an entry to the audit log, unless the store does not exist: there is nothing to protect
-    /// then.
+    /// Adds an entry to the audit log, unless the store does not exist, because then there is
+    /// nothing to protect.
     pub fn record_action(
         &self,
         caller: &CallerIdentity,
@@ -273,9 +276,9 @@ impl SiteState {
         });
     }
 
-    fn write_audit_line(&self, line: &AuditEntry) {
+    fn write_audit_line(&self, entry: &AuditEntry) {
         // The action is done, so a failure to record it is ignored.
-        let _ = self.with_writer(|store| store.append_audit(line));
+        let _ = self.with_writer(|store| store.append_audit(entry));
     }
 }
 
@@ -301,21 +304,17 @@ pub fn project_name(store: &Path) -> String {
             let root = folder
                 .filter(|folder| folder.ends_with(".speedwell"))
                 .and_then(Path::parent);
-            let named = match root {
+            let os_name = match root {
                 Some(root) => root.file_name(),
                 None => path.file_stem(),
             };
-            named.map_or_else(String::new, |name| name.to_string_lossy().to_lowercase())
+            os_name.map_or_else(String::new, |name| name.to_string_lossy().to_lowercase())
         }
     };
-    let letters = name.chars().map(|letter| {
-        if letter.is_ascii_alphanumeric() {
-            letter
-        } else {
-            '-'
-        }
-    });
-    let shortened: String = letters.take(64).collect();
+    let characters = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() { c } else { '-' });
+    let shortened: String = characters.take(64).collect();
     let name = shortened.trim_matches('-');
     match (name, project_name_problem(name)) {
         ("", _) => "project".to_owned(),

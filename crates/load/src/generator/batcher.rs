@@ -11,11 +11,12 @@ use crate::measured::ThreadReport;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 
-/// Requests in flight up to which there are no pauses.
+/// Number of requests in flight up to which there are no pauses.
 const MIN_IN_FLIGHT: u64 = 16;
 
-/// No pause after an iteration that ended at least one in this many of the requests in flight.
-const ENOUGH_ENDED: u64 = 4;
+/// An iteration that ended at least one in this many of the requests in flight is not followed by a
+/// pause.
+const ENDED_DIVISOR: u64 = 4;
 
 /// Upper limit of a pause: one part in this many of the median service time.
 const MEDIAN_DIVISOR: u64 = 8;
@@ -27,41 +28,43 @@ const STOP_THRESHOLD: f64 = 1.0;
 /// Decides when and how long to pause.
 #[derive(Debug, Clone)]
 pub(super) struct ReadBatcher {
-    most_ns: u64,
+    max_pause_ns: u64,
     pause_ns: u64,
-    is_on: bool,
+    is_pausing: bool,
 }
 
 impl ReadBatcher {
     pub fn new(batching: BatchingMode, may_pause: bool) -> ReadBatcher {
-        let most_ns = match batching {
+        let max_pause_ns = match batching {
             BatchingMode::Adaptive { max_delay_ns } if may_pause => max_delay_ns,
             _ => 0,
         };
         ReadBatcher {
-            most_ns,
+            max_pause_ns,
             pause_ns: 0,
-            is_on: false,
+            is_pausing: false,
         }
     }
 
     /// Updates the decision from the responses in the last `elapsed_ns` and the median service
     /// time.
-    pub fn adapt(&mut self, answers: u64, elapsed_ns: u64, median_ns: Option<u64>) {
-        self.pause_ns = median_ns.map_or(0, |median| (median / MEDIAN_DIVISOR).min(self.most_ns));
-        let gathered = answers as f64 * self.pause_ns as f64 / elapsed_ns.max(1) as f64;
-        self.is_on = if self.is_on {
-            gathered >= STOP_THRESHOLD
+    pub fn adapt(&mut self, responses: u64, elapsed_ns: u64, median_ns: Option<u64>) {
+        self.pause_ns =
+            median_ns.map_or(0, |median| (median / MEDIAN_DIVISOR).min(self.max_pause_ns));
+        let expected = responses as f64 * self.pause_ns as f64 / elapsed_ns.max(1) as f64;
+        self.is_pausing = if self.is_pausing {
+            expected >= STOP_THRESHOLD
         } else {
-            gathered >= START_THRESHOLD
+            expected >= START_THRESHOLD
         };
     }
 
     /// Returns how long to pause before the next wait, after an iteration that ended `ended`
     /// requests.
-    pub fn next_pause(&self, under_way: u64, ended: u64) -> Option<Duration> {
-        let pays = self.is_on && under_way > MIN_IN_FLIGHT && ended < under_way / ENOUGH_ENDED;
-        pays.then(|| Duration::from_nanos(self.pause_ns))
+    pub fn next_pause(&self, in_flight: u64, ended: u64) -> Option<Duration> {
+        let pays_off =
+            self.is_pausing && in_flight > MIN_IN_FLIGHT && ended < in_flight / ENDED_DIVISOR;
+        pays_off.then(|| Duration::from_nanos(self.pause_ns))
     }
 }
 
@@ -70,8 +73,8 @@ impl ReadBatcher {
 /// Resource usage of the current thread.
 pub(super) struct ThreadMonitor {
     pub report: ThreadReport,
-    began_cpu_ns: u64,
-    began_switches: u64,
+    start_cpu_ns: u64,
+    start_switches: u64,
 }
 
 impl ThreadMonitor {
@@ -79,8 +82,8 @@ impl ThreadMonitor {
     pub fn start() -> ThreadMonitor {
         ThreadMonitor {
             report: ThreadReport::default(),
-            began_cpu_ns: cpu_ns(),
-            began_switches: involuntary_switches(),
+            start_cpu_ns: cpu_ns(),
+            start_switches: involuntary_switches(),
         }
     }
 
@@ -97,9 +100,9 @@ impl ThreadMonitor {
 
     pub fn into_report(mut self, end_ns: u64) -> ThreadReport {
         self.report.elapsed_ns = end_ns;
-        self.report.cpu_ns = cpu_ns() - self.began_cpu_ns;
+        self.report.cpu_ns = cpu_ns() - self.start_cpu_ns;
         self.report.involuntary_switches =
-            involuntary_switches().saturating_sub(self.began_switches);
+            involuntary_switches().saturating_sub(self.start_switches);
         self.report
     }
 }

@@ -21,7 +21,7 @@ use std::sync::Arc;
 pub(super) struct TlsParameters {
     pub config: Arc<ClientConfig>,
     pub name: ServerName<'static>,
-    pub refused: Arc<LastRefusal>,
+    pub last_refusal: Arc<LastRefusal>,
 }
 
 /// Bytes received and sent, and the number of system calls.
@@ -143,12 +143,12 @@ impl ByteChannel {
         Ok(())
     }
 
-    /// Reads once into `buffer` and passes any application data to `on`.
+    /// Reads once into `buffer` and passes any application data to `on_data`.
     pub fn read(
         &mut self,
         buffer: &mut [u8],
         traffic: &mut TransportTraffic,
-        mut on: impl FnMut(&[u8]) -> bool,
+        mut on_data: impl FnMut(&[u8]) -> bool,
     ) -> ReadResult {
         traffic.calls += 1;
         let read = match receive_bytes(&self.socket, buffer) {
@@ -168,10 +168,10 @@ impl ByteChannel {
             ReadResult::More
         };
         if self.tls.is_none() {
-            on(&buffer[..read]);
+            on_data(&buffer[..read]);
             return state;
         }
-        match self.decrypt(&buffer[..read], traffic, on) {
+        match self.decrypt(&buffer[..read], traffic, on_data) {
             Ok(false) => state,
             // The server's close_notify (RFC 8446, section 6.1). It may wait for ours before it
             // closes.
@@ -203,48 +203,48 @@ impl ByteChannel {
         &mut self,
         mut bytes: &[u8],
         traffic: &mut TransportTraffic,
-        mut on: impl FnMut(&[u8]) -> bool,
+        mut on_data: impl FnMut(&[u8]) -> bool,
     ) -> Result<bool, ErrorClass> {
         let Some(tls) = self.tls.as_deref_mut() else {
             return Ok(false);
         };
-        let was_up = !tls.is_handshaking();
-        let (mut wants_more, mut failure, mut is_over) = (true, None, false);
+        let was_established = !tls.is_handshaking();
+        let (mut wants_more, mut failure, mut peer_closed) = (true, None, false);
         while !bytes.is_empty() && wants_more && failure.is_none() {
             if tls.read_tls(&mut bytes).is_err() {
-                failure = Some(tls_failure_class(was_up));
+                failure = Some(tls_failure_class(was_established));
                 break;
             }
             match tls.process_new_packets() {
-                Ok(state) => is_over = state.peer_has_closed(),
-                Err(error) => failure = Some(tls_error_class(&error, was_up)),
+                Ok(state) => peer_closed = state.peer_has_closed(),
+                Err(error) => failure = Some(tls_error_class(&error, was_established)),
             }
-            wants_more = deliver_plaintext(tls, &mut on);
+            wants_more = deliver_plaintext(tls, &mut on_data);
         }
-        self.has_received_close |= is_over;
+        self.has_received_close |= peer_closed;
         // Send any alert, so that the server knows the reason, before the connection is closed.
         self.encrypt_pending();
         let flushed = self.flush_output(traffic);
         match (failure, flushed) {
             (Some(class), _) => Err(class),
             (None, Err(_)) => Err(ErrorClass::Send),
-            (None, Ok(())) => Ok(is_over),
+            (None, Ok(())) => Ok(peer_closed),
         }
     }
 }
 
-/// Passes on decrypted data until `on` returns false.
-fn deliver_plaintext(tls: &mut ClientConnection, mut on: impl FnMut(&[u8]) -> bool) -> bool {
+/// Passes on decrypted data until `on_data` returns false.
+fn deliver_plaintext(tls: &mut ClientConnection, mut on_data: impl FnMut(&[u8]) -> bool) -> bool {
     loop {
         let mut reader = tls.reader();
-        let Ok(opened) = reader.fill_buf() else {
+        let Ok(plaintext) = reader.fill_buf() else {
             return true;
         };
-        let length = opened.len();
+        let length = plaintext.len();
         if length == 0 {
             return true;
         }
-        let wants_more = on(opened);
+        let wants_more = on_data(plaintext);
         reader.consume(length);
         if !wants_more {
             return false;
@@ -253,8 +253,8 @@ fn deliver_plaintext(tls: &mut ClientConnection, mut on: impl FnMut(&[u8]) -> bo
 }
 
 /// Error class of a TLS failure during or after the handshake.
-fn tls_failure_class(was_up: bool) -> ErrorClass {
-    if was_up {
+fn tls_failure_class(was_established: bool) -> ErrorClass {
+    if was_established {
         ErrorClass::TlsRecord
     } else {
         ErrorClass::TlsHandshake
@@ -264,7 +264,7 @@ fn tls_failure_class(was_up: bool) -> ErrorClass {
 /// Error class of a TLS error. With TLS 1.3, the server checks our certificate after our side of
 /// the handshake has completed (RFC 8446, section 4.4.2.4), so its rejection counts as a handshake
 /// error whenever it arrives.
-fn tls_error_class(error: &rustls::Error, was_up: bool) -> ErrorClass {
+fn tls_error_class(error: &rustls::Error, was_established: bool) -> ErrorClass {
     match error {
         rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented => {
             ErrorClass::TlsVerify
@@ -283,7 +283,7 @@ fn tls_error_class(error: &rustls::Error, was_up: bool) -> ErrorClass {
             | AlertDescription::UnknownCA
             | AlertDescription::AccessDenied,
         ) => ErrorClass::TlsHandshake,
-        _ => tls_failure_class(was_up),
+        _ => tls_failure_class(was_established),
     }
 }
 
@@ -301,7 +301,7 @@ pub(super) fn begin_connecting(
         ServerAddress::Unix(_) => AddressFamily::UNIX,
     };
     let socket = socket_with(family, SocketType::STREAM, flags, None)?;
-    let begun = match address {
+    let result = match address {
         ServerAddress::Internet(address) => {
             // Disable Nagle's algorithm, which would only delay requests: each is one small
             // segment.
@@ -313,7 +313,7 @@ pub(super) fn begin_connecting(
         }
         ServerAddress::Unix(path) => connect(&socket, &SocketAddrUnix::new(path)?),
     };
-    match begun {
+    match result {
         Ok(()) | Err(Errno::INPROGRESS) => Ok(socket),
         Err(error) => Err(error),
     }

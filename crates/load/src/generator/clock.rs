@@ -1,7 +1,7 @@
 //! The time since the start of the load, and a timer that fires at such a time.
 //!
-//! The operating system waits by its own clock. If a test moves the clock, waits are cut short, so
-//! that the event loop notices the new time.
+//! The operating system waits by its own clock. If a test can move the load clock, waits are cut
+//! short, so that the event loop notices the new time.
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::time::{
@@ -99,15 +99,15 @@ impl LoadTimer {
     /// Arms the timer to fire once at this load time, or immediately if that has passed, replacing
     /// any earlier setting. With a movable clock it fires periodically.
     pub fn arm(&self, at_ns: u64) -> io::Result<()> {
-        let (flags, first, again) = if self.clock.time.is_movable() {
-            let soon = to_timespec(self.clock.max_wait_ns(NEVER));
-            (TimerfdTimerFlags::empty(), soon, soon)
+        let (flags, first, interval) = if self.clock.time.is_movable() {
+            let poll_interval = to_timespec(self.clock.max_wait_ns(NEVER));
+            (TimerfdTimerFlags::empty(), poll_interval, poll_interval)
         } else {
-            let at = self.clock.to_system_time(at_ns);
-            (TimerfdTimerFlags::ABSTIME, at, to_timespec(0))
+            let deadline = self.clock.to_system_time(at_ns);
+            (TimerfdTimerFlags::ABSTIME, deadline, to_timespec(0))
         };
         let time = Itimerspec {
-            it_interval: again,
+            it_interval: interval,
             it_value: first,
         };
         timerfd_settime(&self.timer, flags, &time)?;

@@ -34,7 +34,7 @@ pub(super) struct WorkerCore<'a> {
     #[cfg(feature = "http3")]
     pub quic: Option<quic::TimedQuicEngine>,
     /// Facts about the connection, if this is a probe.
-    pub seen: Option<ConnectionFacts>,
+    pub facts: Option<ConnectionFacts>,
     /// Connections that had more data than one turn reads. Edge-triggered polling does not report
     /// them again.
     pub unread: Vec<SocketEvent>,
@@ -42,7 +42,7 @@ pub(super) struct WorkerCore<'a> {
     pub ended: u32,
     /// Open connections, current and maximum.
     pub open: u32,
-    pub most_open: u32,
+    pub max_open: u32,
     /// Connections being established.
     pub opening: u32,
     /// Failed connection attempts without a request, not yet charged to one.
@@ -85,11 +85,11 @@ impl<'a> WorkerCore<'a> {
             traffic: TransportTraffic::default(),
             buffer: vec![0; BUFFER_BYTES].into_boxed_slice(),
             tls,
-            seen: None,
+            facts: None,
             unread: Vec::new(),
             ended: 0,
             open: 0,
-            most_open: 0,
+            max_open: 0,
             opening: 0,
             failed_to_open: Vec::new(),
             uses: None,
@@ -113,10 +113,10 @@ impl<'a> WorkerCore<'a> {
     }
 
     /// Maximum number of connections of this thread.
-    pub fn most_connections(&self) -> u32 {
+    pub fn max_connections(&self) -> u32 {
         let load = self.load;
-        let most = u64::from(load.max_connections.max(load.connections));
-        thread_part(most, self.part.index, self.part.count).max(1) as u32
+        let max = u64::from(load.max_connections.max(load.connections));
+        thread_part(max, self.part.index, self.part.count).max(1) as u32
     }
 
     /// Adds the traffic since the last call to the counts.
@@ -159,35 +159,35 @@ impl<'a> WorkerCore<'a> {
     /// Whether TLS negotiated the protocol of the load. A server without ALPN speaks HTTP/1 (RFC
     /// 7301, section 3.1).
     pub fn is_expected_protocol(&self, tls: Option<&ClientConnection>) -> bool {
-        let agreed = tls.and_then(|tls| tls.alpn_protocol());
+        let protocol = tls.and_then(|tls| tls.alpn_protocol());
         match self.load.http {
             HttpVersion::One => {
-                agreed.is_none_or(|name| name == b"http/1.1" || name == b"http/1.0")
+                protocol.is_none_or(|name| name == b"http/1.1" || name == b"http/1.0")
             }
-            HttpVersion::Two { .. } => agreed == Some(b"h2"),
-            HttpVersion::Three => agreed == Some(b"h3"),
+            HttpVersion::Two { .. } => protocol == Some(b"h2"),
+            HttpVersion::Three => protocol == Some(b"h3"),
         }
     }
 
     /// Whether the connection must be closed after this request.
     pub fn is_last_request(&self, requests: u64, age_ns: u64) -> bool {
         let rules = &self.load.rules;
-        rules.max_requests.is_some_and(|most| requests >= most)
-            || rules.lifetime_ns.is_some_and(|most| age_ns >= most)
+        rules.max_requests.is_some_and(|max| requests >= max)
+            || rules.lifetime_ns.is_some_and(|max| age_ns >= max)
     }
 
     /// Records that a connection was closed after this number of requests.
     pub fn record_uses(&mut self, requests: u64) {
         self.uses = Some(match self.uses {
             None => (requests, requests),
-            Some((least, most)) => (least.min(requests), most.max(requests)),
+            Some((fewest, most)) => (fewest.min(requests), most.max(requests)),
         });
     }
 
     /// Returns the recorder for response contents, if they are inspected.
     pub fn response_watch(&self) -> Option<Box<ResponseWatch>> {
         let looks_at_body = matches!(self.load.success.body, Some(BodyRule::Contains(_)));
-        match (&self.seen, looks_at_body) {
+        match (&self.facts, looks_at_body) {
             (Some(_), _) => Some(Box::new(ResponseWatch::new(
                 BodyRule::MAX_INSPECTED_BYTES,
                 &ConnectionFacts::FIELDS,

@@ -101,8 +101,8 @@ pub fn run_with_clock(
     watch: &mut dyn FnMut(&ProgressReport),
 ) -> Result<LoadMeasurement, LoadStartError> {
     validate_load(load)?;
-    let tls = tls_of(load)?;
-    let source = source_of(load)?;
+    let tls = tls_parameters(load)?;
+    let source = request_source(load)?;
     let threads = thread_count(load);
     let mailboxes: Vec<TotalsMailbox> = (0..threads)
         .map(|_| TotalsMailbox::new(load.is_closed()))
@@ -110,13 +110,13 @@ pub fn run_with_clock(
     let window_end_ns = RequestPacing::window_end_ns(load);
     let length_ns = (window_end_ns != NEVER).then_some(window_end_ns);
     let mut tracker = ProgressTracker::new(load.is_closed(), length_ns);
-    let began = SystemTime::now();
+    let started_at = SystemTime::now();
     let clock = LoadClock::start(time);
     let end_ns = AtomicU64::new(NEVER);
-    let finished = std::thread::scope(|scope| {
-        let (ended, endings) = channel();
+    let results = std::thread::scope(|scope| {
+        let (sender, receiver) = channel();
         for (thread, mailbox) in mailboxes.iter().enumerate() {
-            let (ended, tls, source, end_ns) = (ended.clone(), tls.clone(), &source, &end_ns);
+            let (sender, tls, source, end_ns) = (sender.clone(), tls.clone(), &source, &end_ns);
             let part = LoadShare {
                 index: load.part.index * threads + thread as u32,
                 count: load.part.count * threads,
@@ -124,34 +124,34 @@ pub fn run_with_clock(
             scope.spawn(move || {
                 prepare_thread(load, thread);
                 let recorder = RequestRecorder::new(load, window_end_ns);
-                let finished = WorkerCore::new(load, source, tls, recorder, clock, part)
+                let result = WorkerCore::new(load, source, tls, recorder, clock, part)
                     .map(|core| {
                         LoadWorker::new(core, RequestPacing::new(load, part), mailbox, stop, end_ns)
                     })
                     .and_then(|worker| worker.run(first_connections(load, part)));
-                if finished.is_err() {
+                if result.is_err() {
                     // Without this thread the load is incomplete, so end the others, too.
                     end_ns.store(0, Ordering::Relaxed);
                 }
                 // The receiver lives until all threads have ended.
-                let _ = ended.send(finished);
+                let _ = sender.send(result);
             });
         }
-        drop(ended);
+        drop(sender);
         let mut steady = SteadyWatch::new(load, &end_ns);
         let mut watch = |progress: &ProgressReport| {
             steady.observe(progress);
             watch(progress);
         };
-        watch_threads(&endings, &mailboxes, &mut tracker, load, clock, &mut watch)
+        watch_threads(&receiver, &mailboxes, &mut tracker, load, clock, &mut watch)
     });
     let window_end_ns = window_end_ns.min(end_ns.into_inner());
-    let results = finished
+    let results = results
         .into_iter()
         .collect::<std::io::Result<Vec<ThreadResult>>>()
         .map_err(LoadStartError::from_wait_error)?;
     tracker.gather_totals(&mailboxes);
-    let since_epoch = began.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let since_epoch = started_at.duration_since(UNIX_EPOCH).unwrap_or_default();
     let began_ms = since_epoch.as_millis() as u64;
     Ok(merge_results(
         results,
@@ -171,19 +171,19 @@ fn alpn_protocols(http: HttpVersion) -> &'static [&'static [u8]] {
     }
 }
 
-fn tls_of(load: &LoadConfig) -> Result<Option<TlsParameters>, LoadStartError> {
+fn tls_parameters(load: &LoadConfig) -> Result<Option<TlsParameters>, LoadStartError> {
     let Some(options) = &load.target.tls else {
         return Ok(None);
     };
-    let refused = Arc::default();
+    let last_refusal = Arc::default();
     Ok(Some(TlsParameters {
-        config: options.client_config(alpn_protocols(load.http), &refused)?,
+        config: options.client_config(alpn_protocols(load.http), &last_refusal)?,
         name: options.name_for(&load.target.host)?,
-        refused,
+        last_refusal,
     }))
 }
 
-fn source_of(load: &LoadConfig) -> Result<RequestSource<'_>, LoadStartError> {
+fn request_source(load: &LoadConfig) -> Result<RequestSource<'_>, LoadStartError> {
     let scheme = match load.target.tls {
         Some(_) => UrlScheme::Https,
         None => UrlScheme::Http,
@@ -247,21 +247,21 @@ type ThreadResults = Receiver<std::io::Result<ThreadResult>>;
 
 /// Gathers and reports intermediate results until all threads have ended.
 fn watch_threads(
-    endings: &ThreadResults,
+    receiver: &ThreadResults,
     mailboxes: &[TotalsMailbox],
     tracker: &mut ProgressTracker,
     load: &LoadConfig,
     clock: LoadClock,
     watch: &mut dyn FnMut(&ProgressReport),
 ) -> Vec<std::io::Result<ThreadResult>> {
-    let mut finished = Vec::new();
+    let mut results = Vec::new();
     let mut last_ns = 0;
     // Offset by half an interval, to avoid contention with threads that hand over.
     let mut next_ns = TICK_NS + TICK_NS / 2;
     loop {
         let wait = Duration::from_nanos(next_ns.saturating_sub(clock.now_ns()));
-        match endings.recv_timeout(clock.max_wait(wait)) {
-            Ok(one) => finished.push(one),
+        match receiver.recv_timeout(clock.max_wait(wait)) {
+            Ok(result) => results.push(result),
             Err(RecvTimeoutError::Disconnected) => break,
             Err(RecvTimeoutError::Timeout) if clock.now_ns() < next_ns => {}
             Err(RecvTimeoutError::Timeout) => {
@@ -285,25 +285,27 @@ fn watch_threads(
             }
         }
     }
-    finished
+    results
 }
 
 fn merge_results(
-    all: Vec<ThreadResult>,
+    results: Vec<ThreadResult>,
     mut tracker: ProgressTracker,
     load: &LoadConfig,
     window_end_ns: u64,
     began_epoch_ms: u64,
 ) -> LoadMeasurement {
-    let last_end_ns = all.iter().map(|one| one.last_end_ns).max().unwrap_or(0);
+    let end_times = results.iter().map(|result| result.last_end_ns);
+    let last_end_ns = end_times.max().unwrap_or(0);
     // An open load without a request limit lasts for its requested duration, although its last
     // request is due earlier.
-    let lasts = !load.is_closed() && load.stop.after_requests.is_none() && window_end_ns != NEVER;
-    let ended_by_time = lasts || all.iter().any(|one| one.ended_by_time);
-    let is_interrupted = all.iter().any(|one| one.is_interrupted);
-    let ran_ns = all
+    let runs_full_duration =
+        !load.is_closed() && load.stop.after_requests.is_none() && window_end_ns != NEVER;
+    let ended_by_time = runs_full_duration || results.iter().any(|result| result.ended_by_time);
+    let is_interrupted = results.iter().any(|result| result.is_interrupted);
+    let ran_ns = results
         .iter()
-        .map(|one| one.report.elapsed_ns)
+        .map(|result| result.report.elapsed_ns)
         .max()
         .unwrap_or(0);
     let end_ns = match (is_interrupted, ended_by_time) {
@@ -315,16 +317,16 @@ fn merge_results(
     let mut rows = Vec::new();
     let mut threads = Vec::new();
     let (mut most_connections, mut reached_most_connections) = (0, false);
-    for one in all {
-        let end_ns = one.report.elapsed_ns;
-        tracker.add(&one.totals, false, end_ns);
-        tracker.add(&one.warmup, true, end_ns.min(load.warmup_ns));
-        ok_in_time += one.ok_in_time;
-        under_way_ns += one.under_way_ns;
-        rows.extend(one.rows);
-        threads.push(one.report);
-        most_connections += one.most_open;
-        reached_most_connections |= one.reached_most_connections;
+    for result in results {
+        let end_ns = result.report.elapsed_ns;
+        tracker.add(&result.totals, false, end_ns);
+        tracker.add(&result.warmup, true, end_ns.min(load.warmup_ns));
+        ok_in_time += result.ok_in_time;
+        under_way_ns += result.under_way_ns;
+        rows.extend(result.rows);
+        threads.push(result.report);
+        most_connections += result.max_open;
+        reached_most_connections |= result.reached_most_connections;
     }
     tracker.close_interval(ran_ns, load.warmup_ns);
     rows.sort_by_key(|row| row.end_ns);

@@ -1,7 +1,7 @@
 //! HTTP/2 on one connection: concurrent requests with responses in any order.
 //!
-//! Determines the outcome of each stream's request. Independent of sockets and of when the next
-//! request is due. Start at [`Http2Requests::process_input`].
+//! Determines the outcome of each stream's request. Knows neither sockets nor when the next request
+//! is due. Start at [`Http2Requests::process_input`].
 
 use super::clock::NEVER;
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
@@ -24,8 +24,8 @@ pub(super) struct Http2Requests {
 
 /// Requests by their token on the connection, which is an index into these lists.
 struct RequestSlots {
-    under_way: Vec<Option<StartedRequest>>,
-    free: Vec<u32>,
+    requests: Vec<Option<StartedRequest>>,
+    free_tokens: Vec<u32>,
     has_answered: bool,
     /// Contents of responses, if they are inspected, by token.
     watches: Vec<ResponseWatch>,
@@ -50,8 +50,8 @@ impl Http2Requests {
             settings,
             http: Http2Connection::new(&settings),
             streams: RequestSlots {
-                under_way: vec![None; capacity as usize],
-                free: (0..capacity).rev().collect(),
+                requests: vec![None; capacity as usize],
+                free_tokens: (0..capacity).rev().collect(),
                 has_answered: false,
                 watches,
                 fields: FieldList::new(),
@@ -68,7 +68,7 @@ impl Http2Requests {
     }
 
     pub fn in_flight(&self) -> usize {
-        self.streams.under_way.len() - self.streams.free.len()
+        self.streams.requests.len() - self.streams.free_tokens.len()
     }
 
     /// Number of requests that can be sent now. Until the server has announced its stream limit,
@@ -76,7 +76,7 @@ impl Http2Requests {
     /// streams.
     pub fn available_streams(&self) -> u32 {
         if self.http.is_ready() {
-            self.streams.free.len().min(self.http.capacity()) as u32
+            self.streams.free_tokens.len().min(self.http.capacity()) as u32
         } else {
             0
         }
@@ -94,8 +94,8 @@ impl Http2Requests {
 
     /// Sends a request. Does nothing if [`Http2Requests::available_streams`] is 0.
     pub fn start_request(&mut self, sent: StartedRequest, request: &Http2Request) {
-        if let Some(token) = self.streams.free.pop() {
-            self.streams.under_way[token as usize] = Some(StartedRequest {
+        if let Some(token) = self.streams.free_tokens.pop() {
+            self.streams.requests[token as usize] = Some(StartedRequest {
                 method: request.method(),
                 ..sent
             });
@@ -120,10 +120,10 @@ impl Http2Requests {
         recorder: &mut RequestRecorder,
     ) -> InputOutcome {
         let Http2Requests { http, streams, .. } = self;
-        let fed = http.feed(bytes, &mut |event| {
+        let result = http.feed(bytes, &mut |event| {
             streams.handle_event(event, now_ns, recorder)
         });
-        match fed {
+        match result {
             Ok(()) => InputOutcome::Open,
             Err(Http2ConnectionError::NotHttp2 | Http2ConnectionError::NoSettings) => {
                 InputOutcome::Broken(ErrorClass::ProtocolStatusLine)
@@ -135,8 +135,8 @@ impl Http2Requests {
 
     /// Ends every stream of a lost connection.
     pub fn end_all(&mut self, lost: ConnectionLoss, now_ns: u64, recorder: &mut RequestRecorder) {
-        let is_announced = matches!(self.http.close_meaning(), CloseMeaning::Announced(_));
-        for token in 0..self.streams.under_way.len() {
+        let was_draining = matches!(self.http.close_meaning(), CloseMeaning::Announced(_));
+        for token in 0..self.streams.requests.len() {
             let phase = self.http.phase(token as u32);
             let has_answered = self.streams.has_answered;
             let Some(mut sent) = self.streams.take_request(token as u32) else {
@@ -146,12 +146,12 @@ impl Http2Requests {
             // distinguishes servers that close idle connections from servers that close new ones.
             sent.is_reused = has_answered;
             let class = match lost {
-                ConnectionLoss::Ours => {
+                ConnectionLoss::ClosedByUs => {
                     recorder.record_cancellation(&sent, now_ns);
                     continue;
                 }
                 ConnectionLoss::End | ConnectionLoss::Truncated | ConnectionLoss::Reset
-                    if is_announced =>
+                    if was_draining =>
                 {
                     ErrorClass::H2GoAway
                 }
@@ -168,11 +168,11 @@ impl Http2Requests {
         now_ns: u64,
         recorder: &mut RequestRecorder,
     ) {
-        for token in 0..self.streams.under_way.len() as u32 {
-            let over = self.streams.under_way[token as usize]
+        for token in 0..self.streams.requests.len() as u32 {
+            let exceeded = self.streams.requests[token as usize]
                 .as_ref()
                 .and_then(|sent| sent.exceeded_timeout(limits, now_ns));
-            let Some(class) = over else { continue };
+            let Some(class) = exceeded else { continue };
             let class = if self.http.waits_for_window(token) {
                 ErrorClass::H2FlowStall
             } else {
@@ -187,7 +187,7 @@ impl Http2Requests {
 
     /// Removes and returns all requests.
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
-        let tokens = 0..self.streams.under_way.len() as u32;
+        let tokens = 0..self.streams.requests.len() as u32;
         tokens
             .filter_map(|token| self.streams.take_request(token))
             .collect()
@@ -196,15 +196,15 @@ impl Http2Requests {
 
 impl RequestSlots {
     fn take_request(&mut self, token: u32) -> Option<StartedRequest> {
-        let sent = self.under_way[token as usize].take()?;
-        self.free.push(token);
+        let sent = self.requests[token as usize].take()?;
+        self.free_tokens.push(token);
         Some(sent)
     }
 
     fn handle_event(&mut self, event: Http2Event, now_ns: u64, recorder: &mut RequestRecorder) {
         match event {
             Http2Event::FirstByte { token } => {
-                let sent = self.under_way[token as usize].as_mut();
+                let sent = self.requests[token as usize].as_mut();
                 if let Some(sent) = sent.filter(|sent| sent.first_byte_ns == NEVER) {
                     sent.first_byte_ns = now_ns;
                 }
@@ -246,28 +246,28 @@ impl RequestSlots {
         self.last = token as usize;
         if let Some(sent) = self.take_request(token) {
             let watch = self.watches.get(token as usize);
-            let answer = JudgedResponse {
+            let judged = JudgedResponse {
                 summary: ResponseSummary {
                     interim_status: self.interim_status,
                     ..summary
                 },
                 has_good_body: has_good_body(recorder.body_rule(), watch),
             };
-            recorder.record_response(&sent, answer, now_ns);
+            recorder.record_response(&sent, judged, now_ns);
         }
     }
 
     fn fail_request(
         &mut self,
         token: u32,
-        why: Http2StreamError,
+        error: Http2StreamError,
         now_ns: u64,
         recorder: &mut RequestRecorder,
     ) {
         let Some(sent) = self.take_request(token) else {
             return;
         };
-        let class = match why {
+        let class = match error {
             Http2StreamError::Refused => ErrorClass::H2Refused,
             Http2StreamError::GoAway(_) => ErrorClass::H2GoAway,
             Http2StreamError::Length | Http2StreamError::LengthConflict => {

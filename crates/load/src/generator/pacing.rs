@@ -50,25 +50,25 @@ impl<'a> RequestPacing<'a> {
         }
     }
 
-    /// When sending ends by time, in nanoseconds since the start, or [`NEVER`].
+    /// When the time limit ends sending, in nanoseconds since the start, or [`NEVER`].
     pub fn window_end_ns(load: &LoadConfig) -> u64 {
-        let by_stop = load
+        let stop_end_ns = load
             .stop
             .after_ns
             .map_or(NEVER, |end_ns| end_ns.saturating_add(load.warmup_ns));
-        let by_schedule = match &load.pace {
+        let schedule_end_ns = match &load.pace {
             PacingModel::Open(schedule) if load.stop.after_requests.is_none() => {
                 schedule.total_ns()
             }
             _ => NEVER,
         };
-        by_stop.min(by_schedule)
+        stop_end_ns.min(schedule_end_ns)
     }
 
     /// Whether there are no further requests.
     pub fn is_exhausted(&self) -> bool {
         match self {
-            RequestPacing::Closed(closed) => closed.left == Some(0),
+            RequestPacing::Closed(closed) => closed.remaining == Some(0),
             RequestPacing::Open(open) => open.backlog == 0 && open.next_due.is_none(),
         }
     }
@@ -76,7 +76,7 @@ impl<'a> RequestPacing<'a> {
 
 /// Clients that start a request after each response.
 pub(super) struct ClosedPacing {
-    left: Option<u64>,
+    remaining: Option<u64>,
     next: u64,
     step: u64,
     warmup_ns: u64,
@@ -88,7 +88,7 @@ impl ClosedPacing {
         let clients = closed.thread_clients(part.index, part.count);
         let thinker = |client| ThinkTimer::new(closed.think, client * part.count + part.index);
         ClosedPacing {
-            left: load
+            remaining: load
                 .stop
                 .after_requests
                 .map(|count| thread_part(count, part.index, part.count)),
@@ -105,8 +105,8 @@ impl ClosedPacing {
     /// Returns the next request, if any.
     pub fn take_next(&mut self, now_ns: u64) -> Option<StartedRequest> {
         let is_warmup = now_ns < self.warmup_ns;
-        if !is_warmup && let Some(left) = &mut self.left {
-            *left = left.checked_sub(1)?;
+        if !is_warmup && let Some(remaining) = &mut self.remaining {
+            *remaining = remaining.checked_sub(1)?;
         }
         let index = self.next;
         self.next += self.step;
@@ -137,11 +137,11 @@ pub(super) struct OpenPacing<'a> {
 impl<'a> OpenPacing<'a> {
     fn new(share: ThreadSchedule<'a>, warmup_ns: u64) -> OpenPacing<'a> {
         let behind = share.clone();
-        let mut ahead_of = share;
+        let mut ahead = share;
         OpenPacing {
             send_cursor: behind,
-            next_due: ahead_of.next(),
-            due_cursor: ahead_of,
+            next_due: ahead.next(),
+            due_cursor: ahead,
             warmup_ns,
             backlog: 0,
         }

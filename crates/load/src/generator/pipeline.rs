@@ -1,7 +1,7 @@
 //! HTTP/1 on one connection: responses arrive in the order of requests.
 //!
-//! Determines which request a response, or the end of the connection, belongs to. Independent of
-//! sockets and of when the next request is due. Start at [`Http1Requests::process_input`].
+//! Determines which request a response, or the end of the connection, belongs to. Knows neither
+//! sockets nor when the next request is due. Start at [`Http1Requests::process_input`].
 
 use super::clock::NEVER;
 use super::recorder::{JudgedResponse, RequestRecorder, has_good_body};
@@ -13,7 +13,7 @@ use std::collections::VecDeque;
 /// The requests of one connection.
 pub(super) struct Http1Requests {
     reply: ResponseReader,
-    under_way: VecDeque<StartedRequest>,
+    requests: VecDeque<StartedRequest>,
     /// Output of several requests, to be written at once.
     pub output: Vec<u8>,
     /// Contents of a response, if it is inspected.
@@ -24,7 +24,7 @@ impl Http1Requests {
     pub fn new(capacity: u32, watch: Option<Box<ResponseWatch>>) -> Http1Requests {
         Http1Requests {
             reply: ResponseReader::default(),
-            under_way: VecDeque::with_capacity(capacity as usize),
+            requests: VecDeque::with_capacity(capacity as usize),
             output: Vec::new(),
             watch,
         }
@@ -37,28 +37,28 @@ impl Http1Requests {
     }
 
     pub fn in_flight(&self) -> usize {
-        self.under_way.len()
+        self.requests.len()
     }
 
     pub fn oldest_request(&self) -> Option<&StartedRequest> {
-        self.under_way.front()
+        self.requests.front()
     }
 
     pub fn newest_request(&self) -> Option<&StartedRequest> {
-        self.under_way.back()
+        self.requests.back()
     }
 
     /// Removes and returns all requests.
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
-        self.under_way.drain(..).collect()
+        self.requests.drain(..).collect()
     }
 
     /// Adds a request that was sent.
     pub fn push_request(&mut self, sent: StartedRequest) {
-        if self.under_way.is_empty() {
+        if self.requests.is_empty() {
             self.reply.expect_response(sent.method);
         }
-        self.under_way.push_back(sent);
+        self.requests.push_back(sent);
     }
 
     /// Processes received bytes.
@@ -69,7 +69,7 @@ impl Http1Requests {
         recorder: &mut RequestRecorder,
     ) -> InputOutcome {
         loop {
-            let Some(first) = self.under_way.front_mut() else {
+            let Some(first) = self.requests.front_mut() else {
                 return if is_timeout_notice(bytes) {
                     InputOutcome::Goodbye
                 } else {
@@ -105,22 +105,22 @@ impl Http1Requests {
         now_ns: u64,
         recorder: &mut RequestRecorder,
     ) -> Option<InputOutcome> {
-        let sent = self.under_way.pop_front()?;
+        let sent = self.requests.pop_front()?;
         let is_goodbye = is_timeout_notice(rest);
-        if !rest.is_empty() && self.under_way.is_empty() && !is_goodbye {
+        if !rest.is_empty() && self.requests.is_empty() && !is_goodbye {
             // Unsolicited bytes cast doubt on where the response ended (RFC 9112, section 6.3).
             recorder.record_failure(&sent, ErrorClass::ProtocolExtraBytes, now_ns, &summary);
             return Some(InputOutcome::Closed);
         }
-        let answer = JudgedResponse {
+        let judged = JudgedResponse {
             summary,
             has_good_body: has_good_body(recorder.body_rule(), self.watch.as_deref()),
         };
-        recorder.record_response(&sent, answer, now_ns);
+        recorder.record_response(&sent, judged, now_ns);
         if !summary.reusable || sent.closes {
             return Some(InputOutcome::Closed);
         }
-        if let Some(next) = self.under_way.front() {
+        if let Some(next) = self.requests.front() {
             self.reply.expect_response(next.method);
         } else if is_goodbye {
             return Some(InputOutcome::Goodbye);
@@ -140,21 +140,21 @@ impl Http1Requests {
             ConnectionLoss::End | ConnectionLoss::Truncated => self.reply.end_connection().ok(),
             _ => None,
         };
-        let mut again = None;
-        if let Some(first) = self.under_way.pop_front() {
+        let mut stale = None;
+        if let Some(first) = self.requests.pop_front() {
             match ending {
                 Some(ResponseEnd::Complete(summary)) if lost == ConnectionLoss::Truncated => {
                     recorder.record_failure(&first, ErrorClass::TlsTruncated, now_ns, &summary);
                 }
                 Some(ResponseEnd::Complete(summary)) => {
-                    let answer = JudgedResponse {
+                    let judged = JudgedResponse {
                         summary,
                         has_good_body: has_good_body(recorder.body_rule(), self.watch.as_deref()),
                     };
-                    recorder.record_response(&first, answer, now_ns);
+                    recorder.record_response(&first, judged, now_ns);
                 }
                 _ if lost.is_stale(&first, phase) && recorder.may_retry(&first) => {
-                    again = Some(first)
+                    stale = Some(first)
                 }
                 _ => {
                     let class = lost.error_class(&first, phase);
@@ -168,7 +168,7 @@ impl Http1Requests {
                 }
             }
         }
-        while let Some(next) = self.under_way.pop_front() {
+        while let Some(next) = self.requests.pop_front() {
             match lost.pending_error_class(&next) {
                 Some(class) => {
                     recorder.record_failure(&next, class, now_ns, &ResponseSummary::default())
@@ -176,7 +176,7 @@ impl Http1Requests {
                 None => recorder.record_cancellation(&next, now_ns),
             }
         }
-        again
+        stale
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) struct SocketPoll {
     /// system calls unknown to them.
     waits_exactly: bool,
     clock: LoadClock,
-    /// Ends waits in place of timeouts.
+    /// Timer that ends waits, if timeouts are not used.
     alarm: Option<PollTimer>,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct SocketPoll {
 struct PollTimer {
     timer: LoadTimer,
     /// When the timer fires; [`NEVER`] if it is unarmed or has fired.
-    rings_ns: u64,
+    fires_at_ns: u64,
 }
 
 /// An event on a socket.
@@ -74,7 +74,7 @@ impl SocketPoll {
         epoll::add(&poll.epoll, &timer, EventData::new_u64(TIMER_TOKEN), flags)?;
         poll.alarm = Some(PollTimer {
             timer,
-            rings_ns: NEVER,
+            fires_at_ns: NEVER,
         });
         Ok(poll)
     }
@@ -106,10 +106,10 @@ impl SocketPoll {
             self.wait_at_most(0)?;
             return Ok((self.remove_timer_event(), 1));
         }
-        let is_new = until_ns != alarm.rings_ns && until_ns != NEVER;
+        let is_new = until_ns != alarm.fires_at_ns && until_ns != NEVER;
         if is_new {
             alarm.timer.arm(until_ns)?;
-            alarm.rings_ns = until_ns;
+            alarm.fires_at_ns = until_ns;
         }
         self.wait_at_most(NEVER)?;
         Ok((self.remove_timer_event(), 1 + u64::from(is_new)))
@@ -117,13 +117,13 @@ impl SocketPoll {
 
     /// Removes the timer's event and returns the number of socket events.
     fn remove_timer_event(&mut self) -> usize {
-        let rang = self.events.iter().position(|event| {
+        let timer_event = self.events.iter().position(|event| {
             let data = event.data;
             data.u64() == TIMER_TOKEN
         });
-        if let (Some(at), Some(alarm)) = (rang, &mut self.alarm) {
-            self.events.swap_remove(at);
-            alarm.rings_ns = NEVER;
+        if let (Some(index), Some(alarm)) = (timer_event, &mut self.alarm) {
+            self.events.swap_remove(index);
+            alarm.fires_at_ns = NEVER;
         }
         self.events.len()
     }
@@ -183,8 +183,8 @@ impl SocketPoll {
     }
 
     /// Returns an event of the last wait by its index.
-    pub fn socket_event(&self, at: usize) -> SocketEvent {
-        let Event { flags, data } = self.events[at];
+    pub fn socket_event(&self, index: usize) -> SocketEvent {
+        let Event { flags, data } = self.events[index];
         let ended = flags.intersects(EventFlags::RDHUP | EventFlags::HUP | EventFlags::ERR);
         SocketEvent {
             token: data.u64(),

@@ -72,7 +72,10 @@ pub enum ProbeError {
 pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse, ProbeError> {
     generator::validate_load(load)?;
     let load = single_request(load)?;
-    let (tls, source) = (generator::tls_of(&load)?, generator::source_of(&load)?);
+    let (tls, source) = (
+        generator::tls_parameters(&load)?,
+        generator::request_source(&load)?,
+    );
     let (mailbox, end_ns) = (TotalsMailbox::new(true), AtomicU64::new(NEVER));
     let recorder = RequestRecorder::new(&load, NEVER);
     let mut core = WorkerCore::new(
@@ -84,7 +87,7 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
         LoadShare::ONLY,
     )
     .map_err(LoadStartError::from_wait_error)?;
-    core.seen = Some(ConnectionFacts::default());
+    core.facts = Some(ConnectionFacts::default());
     let mut worker = LoadWorker::new(
         core,
         RequestPacing::new(&load, LoadShare::ONLY),
@@ -110,11 +113,11 @@ pub fn send_probe(load: &LoadConfig, stop: &AtomicBool) -> Result<ProbeResponse,
     Ok(build_response(&worker, &row))
 }
 
-/// Explains why the request failed; for certificates in more detail than the error class.
+/// Explains why the request failed; for a rejected certificate in more detail than the error class.
 fn explain_failure(class: ErrorClass, worker: &LoadWorker) -> ProbeError {
     let tls = worker.core.tls.as_ref();
     let refusal = tls.filter(|_| class == ErrorClass::TlsVerify);
-    match refusal.and_then(|tls| tls.refused.take()) {
+    match refusal.and_then(|tls| tls.last_refusal.take()) {
         Some(refusal) => ProbeError::Certificate(refusal),
         None => ProbeError::Failed(class),
     }
@@ -148,11 +151,11 @@ fn build_response(worker: &LoadWorker, row: &RequestRecord) -> ProbeResponse {
         Some(String::from_utf8_lossy(value).into_owned())
     };
     let core = &worker.core;
-    let seen = core.seen.clone().unwrap_or_default();
+    let facts = core.facts.clone().unwrap_or_default();
     let [server, content_type, location] = ConnectionFacts::FIELDS;
     ProbeResponse {
         address: core.load.target.addresses[0].clone(),
-        tls: seen.tls,
+        tls: facts.tls,
         status: row.status,
         server: field(server),
         content_type: field(content_type),
@@ -161,7 +164,7 @@ fn build_response(worker: &LoadWorker, row: &RequestRecord) -> ProbeResponse {
         body_bytes: row.body_bytes,
         wire_bytes: row.wire_bytes,
         is_reusable: core.recorder.last.reusable,
-        connect_ns: seen.connect_ns,
+        connect_ns: facts.connect_ns,
         service_ns: row.end_ns - row.sent_ns.unwrap_or(row.end_ns),
         is_success: row.outcome == RequestOutcome::Ok,
     }

@@ -107,13 +107,16 @@ impl ProgressTracker {
 
     /// Adds the counts of the interval that ends at `until_ns`.
     pub fn add(&mut self, totals: &RequestTotals, is_warmup: bool, until_ns: u64) {
-        let place = self.interval_index(until_ns);
-        let known = self.unplaced.iter().position(|(known, _)| *known == place);
-        let at = known.unwrap_or_else(|| {
-            self.unplaced.push((place, IntervalCounts::new()));
+        let interval = self.interval_index(until_ns);
+        let position = self
+            .unplaced
+            .iter()
+            .position(|(position, _)| *position == interval);
+        let index = position.unwrap_or_else(|| {
+            self.unplaced.push((interval, IntervalCounts::new()));
             self.unplaced.len() - 1
         });
-        self.unplaced[at].1.add(totals);
+        self.unplaced[index].1.add(totals);
         if is_warmup {
             self.warmup.merge(totals)
         } else {
@@ -129,20 +132,20 @@ impl ProgressTracker {
     /// Closes the time up to `at_ns` and returns the events since the last call.
     pub fn close_interval(&mut self, at_ns: u64, warmup_ns: u64) -> TimelineTick {
         let last = self.interval_index(at_ns);
-        let places = self.unplaced.iter().map(|(place, _)| *place).chain([last]);
-        let length = places.max().unwrap_or(last) + 1;
+        let indexes = self.unplaced.iter().map(|(index, _)| *index).chain([last]);
+        let length = indexes.max().unwrap_or(last) + 1;
         let ticks = &mut self.timeline.ticks;
         ticks.resize_with(length.max(ticks.len()), TimelineTick::default);
-        let mut since = IntervalCounts::new();
-        for (place, interval) in self.unplaced.drain(..) {
-            ticks[place].merge(&interval.to_tick());
-            since.merge(&interval);
+        let mut recent = IntervalCounts::new();
+        for (index, interval) in self.unplaced.drain(..) {
+            ticks[index].merge(&interval.to_tick());
+            recent.merge(&interval);
         }
         self.timeline.warmup = warmup_ns.div_ceil(self.timeline.interval_ns) as usize;
         if self.timeline.ticks.len() > 2 * MAX_INTERVALS {
             self.timeline.merge_pairs();
         }
-        since.to_tick()
+        recent.to_tick()
     }
 
     /// Returns totals, warm-up and timeline at the end of the load.

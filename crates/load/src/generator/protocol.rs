@@ -230,7 +230,7 @@ impl ProtocolState {
             ProtocolState::One(pipeline) => pipeline.watch.as_deref(),
             ProtocolState::Two(streams) => streams.watch(),
             #[cfg(feature = "http3")]
-            ProtocolState::Three(streams) => streams.watch(),
+            ProtocolState::Three(streams) => streams.last_response(),
         }
     }
 

@@ -1,7 +1,8 @@
-//! HTTP/3: maps the connections and streams of [`speedwell_load_h3`] to requests of a load.
+//! HTTP/3: maps the connections and streams of [`speedwell_load_h3`] to the load generator's
+//! requests.
 //!
-//! Determines the outcome of each stream's request from the class of its failure. Independent of
-//! sockets and of when the next request is due; pacing, counts and event loop are shared with the
+//! Determines the outcome of each stream's request from the class of its failure. Knows neither
+//! sockets nor when the next request is due; pacing, counts and event loop are shared with the
 //! other protocols. Start at [`QuicRequests::handle_event`].
 
 use super::channel::{TlsParameters, TransportTraffic};
@@ -23,12 +24,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::os::fd::AsFd;
 
-/// Drives the connections of a thread until a load time.
+/// Drives a thread's connections until a given time on the load clock.
 pub(super) struct TimedQuicEngine {
     inner: speedwell_load_h3::H3Engine,
     timer: LoadTimer,
     /// When the timer fires or fired.
-    rings_ns: u64,
+    fires_at_ns: u64,
     clock: LoadClock,
 }
 
@@ -45,32 +46,32 @@ impl TimedQuicEngine {
         Ok(TimedQuicEngine {
             inner: speedwell_load_h3::H3Engine::new(tls.config.clone(), name, alarm)?,
             timer,
-            rings_ns: NEVER,
+            fires_at_ns: NEVER,
             clock,
         })
     }
 
-    /// Waits for events until a deadline; returns them in `happened`.
-    pub fn wait(&mut self, until_ns: u64, happened: &mut Vec<H3Event>) {
+    /// Waits for events until a deadline; replaces the contents of `events` with them.
+    pub fn wait(&mut self, until_ns: u64, events: &mut Vec<H3Event>) {
         let now_ns = self.clock.now_ns();
-        if until_ns != NEVER && until_ns > now_ns && until_ns != self.rings_ns {
+        if until_ns != NEVER && until_ns > now_ns && until_ns != self.fires_at_ns {
             // If the timer cannot be set, poll instead of waiting without a deadline.
-            self.rings_ns = match self.timer.arm(until_ns) {
+            self.fires_at_ns = match self.timer.arm(until_ns) {
                 Ok(()) => until_ns,
                 Err(_) => NEVER,
             };
         }
-        let is_alarmed = until_ns == NEVER || self.rings_ns == until_ns;
+        let is_timer_set = until_ns == NEVER || self.fires_at_ns == until_ns;
         self.inner
-            .run_until_event(is_alarmed && until_ns > now_ns, happened);
+            .run_until_event(is_timer_set && until_ns > now_ns, events);
     }
 
     /// Adds the socket traffic since the last call.
     pub fn take_traffic(&self, traffic: &mut TransportTraffic) {
-        let passed = self.inner.take_traffic();
-        traffic.received += passed.received;
-        traffic.sent += passed.sent;
-        traffic.calls += passed.calls;
+        let new_traffic = self.inner.take_traffic();
+        traffic.received += new_traffic.received;
+        traffic.sent += new_traffic.sent;
+        traffic.calls += new_traffic.calls;
     }
 
     /// Notifies the servers after connections were closed.
@@ -114,14 +115,16 @@ impl PreparedRequest {
             .filter(|(name, value)| !is_omitted(name, value));
         let body = parts.body.unwrap_or_default();
         let inner =
-            speedwell_load_h3::H3Request::new(&head, fields, body).map_err(|why| match why {
-                speedwell_load_h3::H3RequestError::Method => {
-                    InvalidRequest::Method(parts.method.to_owned())
-                }
-                speedwell_load_h3::H3RequestError::Target => target(),
-                speedwell_load_h3::H3RequestError::Name(name) => InvalidRequest::Name(name),
-                speedwell_load_h3::H3RequestError::Value(name) => InvalidRequest::Value(name),
-            })?;
+            speedwell_load_h3::H3Request::new(&head, fields, body).map_err(
+                |error| match error {
+                    speedwell_load_h3::H3RequestError::Method => {
+                        InvalidRequest::Method(parts.method.to_owned())
+                    }
+                    speedwell_load_h3::H3RequestError::Target => target(),
+                    speedwell_load_h3::H3RequestError::Name(name) => InvalidRequest::Name(name),
+                    speedwell_load_h3::H3RequestError::Value(name) => InvalidRequest::Value(name),
+                },
+            )?;
         Ok(PreparedRequest { inner, method })
     }
 }
@@ -140,9 +143,9 @@ pub(super) fn connect_error_class(error: H3ConnectError) -> ErrorClass {
     }
 }
 
-/// Converts the end of a connection to its meaning for requests.
-pub(super) fn connection_loss(ended: ConnectionEnd) -> ConnectionLoss {
-    match ended {
+/// Maps how a connection ended to the loss that its requests record.
+pub(super) fn connection_loss(end: ConnectionEnd) -> ConnectionLoss {
+    match end {
         ConnectionEnd::Closed => ConnectionLoss::End,
         ConnectionEnd::Reset => ConnectionLoss::Reset,
         ConnectionEnd::Idle => ConnectionLoss::Failed(ErrorClass::H3Idle),
@@ -152,42 +155,42 @@ pub(super) fn connection_loss(ended: ConnectionEnd) -> ConnectionLoss {
 
 /// The requests of a connection, one per slot.
 pub(super) struct QuicRequests {
-    places: Vec<Option<PendingRequest>>,
-    free: Vec<u32>,
+    slots: Vec<Option<PendingRequest>>,
+    free_slots: Vec<u32>,
     connection: Option<H3Connection>,
     /// Serial number of the last request, to recognize late events of earlier ones.
     serial: u64,
-    /// Requests whose stream the server does not permit yet.
-    waiting: u32,
+    /// Number of requests whose stream the server does not permit yet.
+    awaiting_stream: u32,
     has_answered: bool,
     /// Whether the server accepts no further requests.
-    is_last: bool,
+    is_draining: bool,
     /// Recorder for response contents, if they are inspected.
     watch: Option<Box<ResponseWatch>>,
     /// Contents of the last response.
-    last: Option<ResponseWatch>,
+    last_response: Option<ResponseWatch>,
 }
 
 /// A request in flight. Dropping it cancels the request.
 struct PendingRequest {
     sent: StartedRequest,
     serial: u64,
-    waits: bool,
-    _in_flight: RequestHandle,
+    awaits_stream: bool,
+    _handle: RequestHandle,
 }
 
 impl QuicRequests {
     pub fn new(capacity: u32, watch: Option<Box<ResponseWatch>>) -> QuicRequests {
         QuicRequests {
-            places: (0..capacity).map(|_| None).collect(),
-            free: (0..capacity).rev().collect(),
+            slots: (0..capacity).map(|_| None).collect(),
+            free_slots: (0..capacity).rev().collect(),
             connection: None,
             serial: 0,
-            waiting: 0,
+            awaiting_stream: 0,
             has_answered: false,
-            is_last: false,
+            is_draining: false,
             watch,
-            last: None,
+            last_response: None,
         }
     }
 
@@ -199,7 +202,7 @@ impl QuicRequests {
         engine: &mut TimedQuicEngine,
     ) {
         self.has_answered = false;
-        self.is_last = false;
+        self.is_draining = false;
         self.connection = Some(engine.inner.connect(to, local, token));
     }
 
@@ -216,27 +219,27 @@ impl QuicRequests {
     }
 
     pub fn in_flight(&self) -> usize {
-        self.places.len() - self.free.len()
+        self.slots.len() - self.free_slots.len()
     }
 
     /// Number of requests that can be sent now. QUIC does not reveal how many streams are left, so
     /// nothing is sent while a request waits for a stream.
     pub fn available_streams(&self) -> u32 {
-        if self.waiting > 0 || self.is_draining() {
+        if self.awaiting_stream > 0 || self.is_draining() {
             0
         } else {
-            self.free.len() as u32
+            self.free_slots.len() as u32
         }
     }
 
     /// Records that the server accepts no further requests.
     pub fn set_draining(&mut self) {
-        self.is_last = true;
+        self.is_draining = true;
     }
 
     /// Whether the server accepts no further requests.
     pub fn is_draining(&self) -> bool {
-        self.is_last
+        self.is_draining
             || self
                 .connection
                 .as_ref()
@@ -244,8 +247,8 @@ impl QuicRequests {
     }
 
     /// Contents of the response that ended last.
-    pub fn watch(&self) -> Option<&ResponseWatch> {
-        self.last.as_ref()
+    pub fn last_response(&self) -> Option<&ResponseWatch> {
+        self.last_response.as_ref()
     }
 
     /// Sends a request. Does nothing without a free slot on an established connection.
@@ -255,7 +258,7 @@ impl QuicRequests {
         request: &PreparedRequest,
         engine: &mut TimedQuicEngine,
     ) {
-        let (Some(connection), Some(&slot)) = (&self.connection, self.free.last()) else {
+        let (Some(connection), Some(&slot)) = (&self.connection, self.free_slots.last()) else {
             return;
         };
         let key = StreamKey {
@@ -263,20 +266,20 @@ impl QuicRequests {
             serial: self.serial + 1,
         };
         let keep_bytes = self.watch.as_ref().map(|_| BodyRule::MAX_INSPECTED_BYTES);
-        let in_flight = connection.send(&mut engine.inner, key, &request.inner, keep_bytes);
-        let Some(in_flight) = in_flight else {
+        let handle = connection.send(&mut engine.inner, key, &request.inner, keep_bytes);
+        let Some(handle) = handle else {
             return;
         };
-        self.free.pop();
+        self.free_slots.pop();
         self.serial = key.serial;
-        self.places[slot as usize] = Some(PendingRequest {
+        self.slots[slot as usize] = Some(PendingRequest {
             sent: StartedRequest {
                 method: request.method,
                 ..sent
             },
             serial: key.serial,
-            waits: false,
-            _in_flight: in_flight,
+            awaits_stream: false,
+            _handle: handle,
         });
     }
 
@@ -288,20 +291,20 @@ impl QuicRequests {
         at_ns: u64,
         recorder: &mut RequestRecorder,
     ) {
-        let place = self.places[key.slot as usize].as_mut();
-        let Some(under_way) = place.filter(|known| known.serial == key.serial) else {
+        let pending = self.slots[key.slot as usize].as_mut();
+        let Some(request) = pending.filter(|request| request.serial == key.serial) else {
             return;
         };
-        let sent = &mut under_way.sent;
+        let sent = &mut request.sent;
         match event {
             StreamEvent::Waits => {
-                under_way.waits = true;
-                self.waiting += 1;
+                request.awaits_stream = true;
+                self.awaiting_stream += 1;
             }
             StreamEvent::Opened => {
                 sent.sent_ns = at_ns;
-                under_way.waits = false;
-                self.waiting -= 1;
+                request.awaits_stream = false;
+                self.awaiting_stream -= 1;
             }
             StreamEvent::Head => sent.first_byte_ns = sent.first_byte_ns.min(at_ns),
             StreamEvent::Response(response) => {
@@ -329,16 +332,16 @@ impl QuicRequests {
                 reusable: true,
                 ..ResponseSummary::default()
             };
-            let answer = JudgedResponse {
+            let judged = JudgedResponse {
                 summary,
                 has_good_body: has_good_body(recorder.body_rule(), watch.as_ref()),
             };
-            recorder.record_response(&sent, answer, at_ns);
+            recorder.record_response(&sent, judged, at_ns);
         }
-        self.last = watch;
+        self.last_response = watch;
     }
 
-    /// Converts kept response contents to the form of the other protocols.
+    /// Converts kept response contents to the representation shared with the other protocols.
     fn to_watch(&self, kept: KeptResponse) -> ResponseWatch {
         let mut watch = self.watch.as_deref().cloned().unwrap_or_default();
         for (name, value) in &kept.fields {
@@ -356,7 +359,7 @@ impl QuicRequests {
         recorder: &mut RequestRecorder,
     ) {
         let class = match failure {
-            RequestFailure::WithConnection => return,
+            RequestFailure::ConnectionLost => return,
             RequestFailure::Reset(code) => {
                 if let Some(sent) = self.take_request(slot) {
                     recorder.record_http3_reset(&sent, code, at_ns);
@@ -388,16 +391,16 @@ impl QuicRequests {
     }
 
     fn take_request(&mut self, slot: u32) -> Option<StartedRequest> {
-        let under_way = self.places[slot as usize].take()?;
-        self.waiting -= u32::from(under_way.waits);
-        self.free.push(slot);
-        Some(under_way.sent)
+        let request = self.slots[slot as usize].take()?;
+        self.awaiting_stream -= u32::from(request.awaits_stream);
+        self.free_slots.push(slot);
+        Some(request.sent)
     }
 
     /// Ends every stream of a lost connection.
     pub fn end_all(&mut self, lost: ConnectionLoss, now_ns: u64, recorder: &mut RequestRecorder) {
-        let is_announced = self.is_draining();
-        for slot in 0..self.places.len() as u32 {
+        let was_draining = self.is_draining();
+        for slot in 0..self.slots.len() as u32 {
             let Some(mut sent) = self.take_request(slot) else {
                 continue;
             };
@@ -410,11 +413,11 @@ impl QuicRequests {
             // close idle connections from servers that close new ones.
             sent.is_reused = self.has_answered;
             let class = match lost {
-                ConnectionLoss::Ours => {
+                ConnectionLoss::ClosedByUs => {
                     recorder.record_cancellation(&sent, now_ns);
                     continue;
                 }
-                ConnectionLoss::End | ConnectionLoss::Reset if is_announced => ErrorClass::H3GoAway,
+                ConnectionLoss::End | ConnectionLoss::Reset if was_draining => ErrorClass::H3GoAway,
                 _ => lost.error_class(&sent, phase),
             };
             recorder.record_failure(&sent, class, now_ns, &ResponseSummary::default());
@@ -428,10 +431,10 @@ impl QuicRequests {
         now_ns: u64,
         recorder: &mut RequestRecorder,
     ) {
-        for slot in 0..self.places.len() as u32 {
-            let under_way = self.places[slot as usize].as_ref();
+        for slot in 0..self.slots.len() as u32 {
+            let request = self.slots[slot as usize].as_ref();
             if let Some(class) =
-                under_way.and_then(|known| known.sent.exceeded_timeout(limits, now_ns))
+                request.and_then(|request| request.sent.exceeded_timeout(limits, now_ns))
             {
                 self.fail_request(slot, class, now_ns, recorder);
             }
@@ -440,7 +443,7 @@ impl QuicRequests {
 
     /// Removes and returns all requests.
     pub fn take_all(&mut self) -> Vec<StartedRequest> {
-        let capacity = 0..self.places.len() as u32;
+        let capacity = 0..self.slots.len() as u32;
         capacity
             .filter_map(|slot| self.take_request(slot))
             .collect()

@@ -22,7 +22,7 @@ pub(super) struct RequestRecorder<'a> {
     /// Successful responses within the window.
     pub ok_in_time: u64,
     /// Requests started but not ended.
-    pub under_way: u64,
+    pub in_flight: u64,
     /// The last complete response.
     pub last: ResponseSummary,
     /// When the last response or failure after the warm-up arrived.
@@ -49,7 +49,7 @@ impl<'a> RequestRecorder<'a> {
             warmup: Box::new(RequestTotals::new(load.is_closed())),
             window_end_ns,
             ok_in_time: 0,
-            under_way: 0,
+            in_flight: 0,
             last: ResponseSummary::default(),
             last_end_ns: 0,
             under_way_ns: 0,
@@ -83,15 +83,15 @@ impl<'a> RequestRecorder<'a> {
     /// Records the start of a request.
     pub fn record_start(&mut self, is_warmup: bool) {
         self.outcomes(is_warmup).count_attempt();
-        self.under_way += 1;
+        self.in_flight += 1;
     }
 
     /// Records a complete response.
-    pub fn record_response(&mut self, sent: &StartedRequest, answer: JudgedResponse, end_ns: u64) {
+    pub fn record_response(&mut self, sent: &StartedRequest, judged: JudgedResponse, end_ns: u64) {
         let JudgedResponse {
             summary,
             has_good_body,
-        } = answer;
+        } = judged;
         let is_good_status = self.load.success.accepts_status(summary.status);
         let is_good_length = match self.load.success.body {
             Some(BodyRule::Length(bytes)) => summary.body_bytes == bytes,
@@ -164,8 +164,8 @@ impl<'a> RequestRecorder<'a> {
         );
     }
 
-    /// Records that the load ended before this request. Closing the counts adds the number of
-    /// these.
+    /// Records that the load ended before this request did. Such requests are counted when the
+    /// counts are closed.
     pub fn record_in_flight(&mut self, sent: &StartedRequest, end_ns: u64) {
         self.record_end(
             sent,
@@ -192,7 +192,7 @@ impl<'a> RequestRecorder<'a> {
         end_ns: u64,
         summary: &ResponseSummary,
     ) {
-        self.under_way -= 1;
+        self.in_flight -= 1;
         if sent.is_sent() {
             let totals = self.totals_mut(sent.is_warmup);
             totals

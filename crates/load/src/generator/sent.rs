@@ -1,4 +1,4 @@
-//! A request from its start to its end, possibly by the end of its connection.
+//! A request from its start to its end, which may be the end of its connection.
 
 use super::clock::NEVER;
 use crate::http1::{MethodKind, ResponsePhase};
@@ -100,7 +100,7 @@ pub(super) enum ConnectionLoss {
     /// An error with its own class, which is charged to the oldest request.
     Failed(ErrorClass),
     /// The load ended it.
-    Ours,
+    ClosedByUs,
 }
 
 impl ConnectionLoss {
@@ -119,11 +119,11 @@ impl ConnectionLoss {
         }
     }
 
-    /// Error class of a later request without any response data; `None` if we closed the connection
-    /// ourselves.
+    /// Error class of a later request without any response data; `None` if the loss counts only
+    /// against the oldest request, or we closed the connection ourselves.
     pub fn pending_error_class(self, sent: &StartedRequest) -> Option<ErrorClass> {
         match self {
-            ConnectionLoss::Failed(_) | ConnectionLoss::Ours => None,
+            ConnectionLoss::Failed(_) | ConnectionLoss::ClosedByUs => None,
             _ => Some(self.error_class(sent, ResponsePhase::FirstByte)),
         }
     }

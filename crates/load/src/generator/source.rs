@@ -12,10 +12,10 @@ use crate::load::{HttpVersion, KindsError, RequestKind, RequestKinds};
 /// Requests by kind and row.
 pub(super) struct RequestSource<'a> {
     kinds: &'a RequestKinds,
-    one: Vec<Vec<Http1Request>>,
-    two: Vec<Vec<http2::Http2Request>>,
+    http1: Vec<Vec<Http1Request>>,
+    http2: Vec<Vec<http2::Http2Request>>,
     #[cfg(feature = "http3")]
-    three: Vec<Vec<quic::PreparedRequest>>,
+    http3: Vec<Vec<quic::PreparedRequest>>,
 }
 
 impl<'a> RequestSource<'a> {
@@ -30,40 +30,40 @@ impl<'a> RequestSource<'a> {
     ) -> Result<RequestSource<'a>, KindsError> {
         let mut source = RequestSource {
             kinds,
-            one: Vec::new(),
-            two: Vec::new(),
+            http1: Vec::new(),
+            http2: Vec::new(),
             #[cfg(feature = "http3")]
-            three: Vec::new(),
+            http3: Vec::new(),
         };
-        for (at, kind) in kinds.kinds().iter().enumerate() {
-            let rows = if kinds.is_variable(at as u16) {
+        for (index, kind) in kinds.kinds().iter().enumerate() {
+            let rows = if kinds.is_variable(index as u16) {
                 kinds.rows().values.len()
             } else {
                 1
             };
-            let filled = (0..rows as u64).map(|row| kinds.fill_from_row(at as u16, row));
-            let refused = |why| KindsError::Request {
+            let filled = (0..rows as u64).map(|row| kinds.fill_from_row(index as u16, row));
+            let request_error = |error| KindsError::Request {
                 name: kind.name.clone(),
-                why,
+                why: error,
             };
             match http {
                 HttpVersion::One => {
-                    let written = filled.map(|kind| kind.with_parts(Http1Request::new));
-                    let written: Result<_, _> = written.collect();
-                    source.one.push(written.map_err(refused)?);
+                    let encoded = filled.map(|kind| kind.with_parts(Http1Request::new));
+                    let encoded: Result<_, _> = encoded.collect();
+                    source.http1.push(encoded.map_err(request_error)?);
                 }
                 HttpVersion::Two { .. } => {
-                    let write = |kind: RequestKind| {
+                    let encode = |kind: RequestKind| {
                         kind.with_parts(|parts| http2::Http2Request::new(parts, scheme))
                     };
-                    let written: Result<_, _> = filled.map(write).collect();
-                    source.two.push(written.map_err(refused)?);
+                    let encoded: Result<_, _> = filled.map(encode).collect();
+                    source.http2.push(encoded.map_err(request_error)?);
                 }
                 #[cfg(feature = "http3")]
                 HttpVersion::Three => {
-                    let written = filled.map(|kind| kind.with_parts(quic::PreparedRequest::new));
-                    let written: Result<_, _> = written.collect();
-                    source.three.push(written.map_err(refused)?);
+                    let encoded = filled.map(|kind| kind.with_parts(quic::PreparedRequest::new));
+                    let encoded: Result<_, _> = encoded.collect();
+                    source.http3.push(encoded.map_err(request_error)?);
                 }
                 #[cfg(not(feature = "http3"))]
                 HttpVersion::Three => {}
@@ -79,18 +79,18 @@ impl<'a> RequestSource<'a> {
 
     /// Returns request number `index` encoded for HTTP/1.
     pub fn http1_request(&self, kind: u16, index: u64) -> &Http1Request {
-        self.select_row(&self.one[usize::from(kind)], index)
+        self.select_row(&self.http1[usize::from(kind)], index)
     }
 
     /// Returns request number `index` encoded for HTTP/2.
     pub fn http2_request(&self, kind: u16, index: u64) -> &http2::Http2Request {
-        self.select_row(&self.two[usize::from(kind)], index)
+        self.select_row(&self.http2[usize::from(kind)], index)
     }
 
     /// Returns request number `index` prepared for HTTP/3.
     #[cfg(feature = "http3")]
     pub fn http3_request(&self, kind: u16, index: u64) -> &quic::PreparedRequest {
-        self.select_row(&self.three[usize::from(kind)], index)
+        self.select_row(&self.http3[usize::from(kind)], index)
     }
 
     fn select_row<'b, T>(&self, rows: &'b [T], index: u64) -> &'b T {

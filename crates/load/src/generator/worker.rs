@@ -35,22 +35,22 @@ pub(super) struct LoadWorker<'a> {
     sleepers: BinaryHeap<Reverse<(u64, u32, bool)>>,
     mailbox: &'a TotalsMailbox,
     stop: &'a AtomicBool,
-    /// An end of the load determined while it is running.
+    /// End of the load, if it is determined while the load is running.
     end_ns: &'a AtomicU64,
     batcher: ReadBatcher,
-    check: ThreadMonitor,
+    monitor: ThreadMonitor,
     /// Requests that ended in the last iteration.
     last_ended: u64,
     next_tick_ns: u64,
     last_tick_ns: u64,
     /// Whether counts of the warm-up remain to be handed over.
     hands_over_warmup: bool,
-    next_limits_ns: u64,
-    limits_every_ns: u64,
+    next_timeout_check_ns: u64,
+    timeout_check_interval_ns: u64,
     reached_most_connections: bool,
     /// Reused buffer for events of QUIC connections.
     #[cfg(feature = "http3")]
-    happened: Vec<speedwell_load_h3::H3Event>,
+    quic_events: Vec<speedwell_load_h3::H3Event>,
 }
 
 impl<'a> LoadWorker<'a> {
@@ -84,18 +84,18 @@ impl<'a> LoadWorker<'a> {
             mailbox,
             stop,
             end_ns,
-            check: ThreadMonitor::start(),
+            monitor: ThreadMonitor::start(),
             last_ended: 0,
             next_tick_ns: next_tick_ns(0, load.warmup_ns),
             last_tick_ns: 0,
             hands_over_warmup: load.warmup_ns > 0,
-            next_limits_ns: NEVER,
-            limits_every_ns: shortest.map_or(NEVER, |limit| {
+            next_timeout_check_ns: NEVER,
+            timeout_check_interval_ns: shortest.map_or(NEVER, |limit| {
                 (limit / TIMEOUT_CHECK_DIVISOR).clamp(1_000_000, TICK_NS)
             }),
             reached_most_connections: false,
             #[cfg(feature = "http3")]
-            happened: Vec::new(),
+            quic_events: Vec::new(),
         }
     }
 
@@ -135,11 +135,11 @@ impl<'a> LoadWorker<'a> {
                     drain_end_ns = now_ns.saturating_add(self.core.load.drain_ns);
                 }
                 self.send_pending();
-                if self.core.recorder.under_way == 0 || now_ns >= drain_end_ns {
+                if self.core.recorder.in_flight == 0 || now_ns >= drain_end_ns {
                     break now_ns;
                 }
             }
-            if now_ns >= self.next_limits_ns {
+            if now_ns >= self.next_timeout_check_ns {
                 self.expire_timeouts(now_ns)?;
             }
             let until_ns = if is_sending {
@@ -168,8 +168,8 @@ impl<'a> LoadWorker<'a> {
             connection.is_listed = is_closed;
             self.connections.push(connection);
         }
-        if self.limits_every_ns != NEVER {
-            self.next_limits_ns = self.limits_every_ns;
+        if self.timeout_check_interval_ns != NEVER {
+            self.next_timeout_check_ns = self.timeout_check_interval_ns;
         }
     }
 
@@ -187,10 +187,10 @@ impl<'a> LoadWorker<'a> {
             .totals_mut(was_warmup)
             .latency
             .service_times();
-        let (answers, median) = (service.count(), service.quantile(500_000));
+        let (responses, median) = (service.count(), service.quantile(500_000));
         let elapsed_ns = now_ns - self.last_tick_ns;
         self.batcher
-            .adapt(answers, elapsed_ns, median.map(|median| median.ns));
+            .adapt(responses, elapsed_ns, median.map(|median| median.ns));
         self.last_tick_ns = now_ns;
         self.hand_over(now_ns, until_ns);
     }
@@ -210,12 +210,12 @@ impl<'a> LoadWorker<'a> {
     }
 
     fn send_due(&mut self, now_ns: u64) {
-        while let Some(Reverse((at_ns, id, is_thought))) = self.sleepers.peek().copied() {
+        while let Some(Reverse((at_ns, id, was_thinking))) = self.sleepers.peek().copied() {
             if at_ns > now_ns {
                 break;
             }
             self.sleepers.pop();
-            self.connections[id as usize].thinking -= u32::from(is_thought);
+            self.connections[id as usize].thinking -= u32::from(was_thinking);
             self.list_if_ready(id);
         }
         match self.pacing {
@@ -286,7 +286,8 @@ impl<'a> LoadWorker<'a> {
     /// would consider responses late that are waiting in its sockets.
     fn expire_timeouts(&mut self, now_ns: u64) -> io::Result<()> {
         // With long timeouts, this coincides with the ticks.
-        self.next_limits_ns = (now_ns / self.limits_every_ns + 1) * self.limits_every_ns;
+        self.next_timeout_check_ns =
+            (now_ns / self.timeout_check_interval_ns + 1) * self.timeout_check_interval_ns;
         for _ in 0..=self.connections.len() / MAX_EVENTS {
             self.receive_events(now_ns, now_ns)?;
         }
@@ -301,7 +302,7 @@ impl<'a> LoadWorker<'a> {
         let sleeper = self
             .sleepers
             .peek()
-            .map_or(NEVER, |Reverse((at, _, _))| *at);
+            .map_or(NEVER, |Reverse((wake_ns, _, _))| *wake_ns);
         match &self.pacing {
             RequestPacing::Closed(_) => sleeper,
             RequestPacing::Open(open) => sleeper.min(open.next_due_ns()),
@@ -310,19 +311,21 @@ impl<'a> LoadWorker<'a> {
 
     /// Waits for responses and processes them.
     fn wait_and_receive(&mut self, mut now_ns: u64, until_ns: u64) -> io::Result<()> {
-        let under_way = self.core.recorder.under_way;
-        if let Some(pause) = self.batcher.next_pause(under_way, self.last_ended) {
-            now_ns = self.check.sleep_for(pause, &self.core.clock);
+        let in_flight = self.core.recorder.in_flight;
+        if let Some(pause) = self.batcher.next_pause(in_flight, self.last_ended) {
+            now_ns = self.monitor.sleep_for(pause, &self.core.clock);
             self.core.traffic.calls += 1;
         }
         let wait_until_ns = if self.core.load.rules.busy_poll || !self.core.unread.is_empty() {
             now_ns
         } else {
-            until_ns.min(self.next_tick_ns).min(self.next_limits_ns)
+            until_ns
+                .min(self.next_tick_ns)
+                .min(self.next_timeout_check_ns)
         };
-        self.check.report.loops += 1;
+        self.monitor.report.loops += 1;
         self.receive_events(now_ns, wait_until_ns)?;
-        self.last_ended = under_way.saturating_sub(self.core.recorder.under_way);
+        self.last_ended = in_flight.saturating_sub(self.core.recorder.in_flight);
         Ok(())
     }
 
@@ -337,21 +340,21 @@ impl<'a> LoadWorker<'a> {
         let unread = std::mem::take(&mut self.core.unread);
         let (ready, calls) = self.core.poll.wait(now_ns, until_ns)?;
         self.core.traffic.calls += calls;
-        for at in 0..ready {
-            let happened = self.core.poll.socket_event(at);
-            self.handle_event(happened, now_ns);
+        for index in 0..ready {
+            let event = self.core.poll.socket_event(index);
+            self.handle_event(event, now_ns);
         }
-        for happened in unread {
-            self.handle_event(happened, now_ns);
+        for event in unread {
+            self.handle_event(event, now_ns);
         }
         Ok(())
     }
 
-    fn handle_event(&mut self, happened: SocketEvent, now_ns: u64) {
-        let id = happened.token as u32;
+    fn handle_event(&mut self, event: SocketEvent, now_ns: u64) {
+        let id = event.token as u32;
         let connection = &mut self.connections[id as usize];
-        if connection.owns_token(happened.token) {
-            connection.handle_event(happened, &mut self.core);
+        if connection.owns_token(event.token) {
+            connection.handle_event(event, &mut self.core);
             self.update_connection(id, now_ns);
         }
     }
@@ -390,11 +393,11 @@ impl<'a> LoadWorker<'a> {
 impl LoadWorker<'_> {
     /// Waits for events of connections until a deadline and processes them.
     fn receive_quic_events(&mut self, now_ns: u64, until_ns: u64) {
-        let mut happened = std::mem::take(&mut self.happened);
+        let mut quic_events = std::mem::take(&mut self.quic_events);
         if let Some(engine) = &mut self.core.quic {
-            engine.wait(until_ns, &mut happened);
+            engine.wait(until_ns, &mut quic_events);
         }
-        for event in happened.drain(..) {
+        for event in quic_events.drain(..) {
             let id = event.connection as u32;
             let connection = &mut self.connections[id as usize];
             if connection.owns_token(event.connection) {
@@ -402,7 +405,7 @@ impl LoadWorker<'_> {
                 self.update_connection(id, now_ns);
             }
         }
-        self.happened = happened;
+        self.quic_events = quic_events;
     }
 
     /// Closes all connections and notifies the servers.
@@ -442,10 +445,10 @@ impl LoadWorker<'_> {
             // longest.
             if let Some(sent) = pacing.take_due(now_ns) {
                 let sent = self.core.count_attempt(sent);
-                let nothing = ResponseSummary::default();
+                let no_response = ResponseSummary::default();
                 self.core
                     .recorder
-                    .record_failure(&sent, class, now_ns, &nothing);
+                    .record_failure(&sent, class, now_ns, &no_response);
             }
         }
         while pacing.backlog > 0 {
@@ -482,14 +485,14 @@ impl LoadWorker<'_> {
                 matches!(self.connections[*id as usize].state(),
                     ConnectionState::Closed { from_ns } if from_ns <= now_ns)
             });
-            if let Some(at) = ready {
-                let id = self.closed.swap_remove(at);
+            if let Some(index) = ready {
+                let id = self.closed.swap_remove(index);
                 self.connections[id as usize].start_connecting(None, now_ns, &mut self.core);
                 self.update_connection(id, now_ns);
                 continue;
             }
-            let most = self.core.most_connections();
-            if self.connections.len() as u32 >= most {
+            let max = self.core.max_connections();
+            if self.connections.len() as u32 >= max {
                 self.reached_most_connections = true;
                 return;
             }
@@ -522,7 +525,7 @@ pub(super) struct ThreadResult {
     pub ended_by_time: bool,
     pub rows: Vec<RequestRecord>,
     pub report: ThreadReport,
-    pub most_open: u32,
+    pub max_open: u32,
     pub reached_most_connections: bool,
     pub is_interrupted: bool,
 }
@@ -561,10 +564,10 @@ impl LoadWorker<'_> {
         let recorder = &mut self.core.recorder;
         recorder.totals.outcomes.close_counts(in_flight);
         recorder.warmup.outcomes.close_counts(in_flight_warmup);
-        self.check.report.system_calls = self.core.traffic.calls;
+        self.monitor.report.system_calls = self.core.traffic.calls;
         let (fewest, most) = self.core.uses.unwrap_or_default();
-        self.check.report.fewest_requests = fewest;
-        self.check.report.most_requests = most;
+        self.monitor.report.fewest_requests = fewest;
+        self.monitor.report.most_requests = most;
         let recorder = self.core.recorder;
         ThreadResult {
             totals: *recorder.totals,
@@ -574,8 +577,8 @@ impl LoadWorker<'_> {
             under_way_ns: recorder.under_way_ns,
             ended_by_time,
             rows: recorder.rows,
-            report: self.check.into_report(end_ns),
-            most_open: self.core.most_open,
+            report: self.monitor.into_report(end_ns),
+            max_open: self.core.max_open,
             reached_most_connections: self.reached_most_connections,
             is_interrupted,
         }

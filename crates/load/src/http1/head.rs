@@ -13,7 +13,7 @@ use super::{ResponseError, ResponseWatch, trim_blanks};
 pub(super) struct HeadScanner {
     pub(super) facts: HeadFacts,
     /// The next byte to read.
-    at: usize,
+    position: usize,
     /// Start of the current line, including lines folded into it.
     line: usize,
     /// End of the line's text, once its line end was found: the next byte decides whether it
@@ -36,7 +36,7 @@ impl HeadScanner {
         }
         loop {
             if let Some(end) = self.text_end {
-                let Some(next) = head.get(self.at) else {
+                let Some(next) = head.get(self.position) else {
                     return Ok(None);
                 };
                 self.text_end = None;
@@ -49,7 +49,7 @@ impl HeadScanner {
                     if let Some(watch) = watch.as_deref_mut() {
                         watch.add_field(name, value);
                     }
-                    self.line = self.at;
+                    self.line = self.position;
                 }
             }
             let Some(end) = self.line_end(head)? else {
@@ -57,9 +57,9 @@ impl HeadScanner {
             };
             if self.line == 0 {
                 parse_status_line(&head[..end], &mut self.facts)?;
-                self.line = self.at;
+                self.line = self.position;
             } else if end == self.line {
-                return Ok(Some(self.at));
+                return Ok(Some(self.position));
             } else {
                 self.text_end = Some(end);
             }
@@ -69,18 +69,18 @@ impl HeadScanner {
     /// Advances past the next line end and returns where the text before it ends.
     fn line_end(&mut self, head: &[u8]) -> Result<Option<usize>, ResponseError> {
         loop {
-            let at = next_control(head, self.at);
-            self.at = at;
-            match (head.get(at), head.get(at + 1)) {
+            let position = next_control(head, self.position);
+            self.position = position;
+            match (head.get(position), head.get(position + 1)) {
                 (Some(b'\r'), Some(b'\n')) => {
-                    self.at = at + 2;
-                    return Ok(Some(at));
+                    self.position = position + 2;
+                    return Ok(Some(position));
                 }
                 (Some(b'\n'), _) => {
-                    self.at = at + 1;
-                    return Ok(Some(at));
+                    self.position = position + 1;
+                    return Ok(Some(position));
                 }
-                (Some(b'\t'), _) => self.at = at + 1,
+                (Some(b'\t'), _) => self.position = position + 1,
                 (None, _) | (Some(b'\r'), None) => return Ok(None),
                 _ if self.line == 0 => return Err(ResponseError::StatusLine),
                 _ => return Err(ResponseError::Header),
@@ -130,10 +130,10 @@ static TOKEN_BYTES: [bool; 256] = {
         byte += 1;
     }
     let marks = b"!#$%&'*+-.^_`|~";
-    let mut at = 0;
-    while at < marks.len() {
-        table[marks[at] as usize] = true;
-        at += 1;
+    let mut position = 0;
+    while position < marks.len() {
+        table[marks[position] as usize] = true;
+        position += 1;
     }
     table
 };
@@ -177,27 +177,27 @@ pub(super) fn parse_status_line(line: &[u8], facts: &mut HeadFacts) -> Result<()
 /// Returns the length of the token at the start of a line. Checks eight bytes at a time while they
 /// are letters and hyphens, as in most names, and single bytes otherwise.
 fn token_length(line: &[u8]) -> usize {
-    let mut at = 0;
-    while let Some(word) = line[at..].first_chunk::<8>() {
+    let mut position = 0;
+    while let Some(word) = line[position..].first_chunk::<8>() {
         let others = mark_unusual_bytes(u64::from_le_bytes(*word));
         if others == 0 {
-            at += 8;
+            position += 8;
             continue;
         }
         let other = (others.trailing_zeros() / 8) as usize;
-        at += other;
+        position += other;
         if !is_token_byte(word[other]) {
-            return at;
+            return position;
         }
-        at += 1;
+        position += 1;
     }
-    let rest = &line[at..];
+    let rest = &line[position..];
     let end = rest.iter().position(|byte| !is_token_byte(*byte));
-    at + end.unwrap_or(rest.len())
+    position + end.unwrap_or(rest.len())
 }
 
-/// Sets the highest bit of each byte that is neither. As in [`mark_controls`], no sum carries into
-/// the next byte.
+/// Sets the highest bit of each byte that is neither a letter nor a hyphen. As in
+/// [`mark_controls`], no sum carries into the next byte.
 fn mark_unusual_bytes(word: u64) -> u64 {
     const ONES: u64 = 0x0101_0101_0101_0101;
     const LOW: u64 = 0x7f * ONES;

@@ -2,7 +2,7 @@
 //!
 //! [`Http1Request`] encodes a request once, to be sent any number of times. [`ResponseReader`] is
 //! fed with received data in any pieces and finds where a response ends, how large it was and
-//! whether its connection can be reused. Both are independent of time, sockets and the purpose of a
+//! whether its connection can be reused. Neither knows about time, sockets or the purpose of a
 //! request. Nothing is allocated per request, except when a head first arrives in pieces on a
 //! connection. Start at [`ResponseReader`].
 

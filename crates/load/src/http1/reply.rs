@@ -1,8 +1,8 @@
 //! Reads responses from received data in any pieces.
 //!
-//! Decides where a response ends and how large it was; independent of who sent the request, when,
-//! and what happens to the connection. A response in one piece is read in place; only a split head
-//! is buffered until the rest arrives. Start at [`ResponseReader::feed`].
+//! Decides where a response ends and how large it was. Does not know who sent the request, when, or
+//! what happens to the connection. A response in one piece is read in place; only a split head is
+//! buffered until the rest arrives. Start at [`ResponseReader::feed`].
 
 use super::head::{BodyFraming, HeadScanner, is_token_byte};
 use super::{MethodKind, ResponseEnd, ResponseError, ResponseSummary, ResponseWatch};
@@ -319,9 +319,10 @@ impl ResponseReader {
         watch: Option<&mut ResponseWatch>,
     ) -> Result<usize, ResponseError> {
         let (read, payload) = match &mut self.state {
-            ReaderState::Length(left) => {
-                let read = usize::try_from(*left).map_or(bytes.len(), |left| left.min(bytes.len()));
-                *left -= read as u64;
+            ReaderState::Length(remaining) => {
+                let read = usize::try_from(*remaining)
+                    .map_or(bytes.len(), |remaining| remaining.min(bytes.len()));
+                *remaining -= read as u64;
                 if let Some(watch) = watch {
                     watch.add_data(&bytes[..read]);
                 }
@@ -390,7 +391,7 @@ enum ChunkState {
 pub(super) struct ChunkedReader {
     state: ChunkState,
     /// Remaining bytes of the chunk.
-    left: u64,
+    remaining: u64,
     line_bytes: u32,
 }
 
@@ -398,7 +399,7 @@ impl ChunkedReader {
     pub(super) fn new() -> ChunkedReader {
         ChunkedReader {
             state: ChunkState::Size,
-            left: 0,
+            remaining: 0,
             line_bytes: 0,
         }
     }
@@ -414,17 +415,19 @@ impl ChunkedReader {
         bytes: &[u8],
         mut data: impl FnMut(&[u8]),
     ) -> Result<usize, ResponseError> {
-        let mut at = 0;
+        let mut position = 0;
         while self.state != ChunkState::Done {
-            let Some(byte) = bytes.get(at) else { break };
+            let Some(byte) = bytes.get(position) else {
+                break;
+            };
             if self.state == ChunkState::Data {
-                let rest = &bytes[at..];
-                let length =
-                    usize::try_from(self.left).map_or(rest.len(), |left| left.min(rest.len()));
+                let rest = &bytes[position..];
+                let length = usize::try_from(self.remaining)
+                    .map_or(rest.len(), |remaining| remaining.min(rest.len()));
                 data(&rest[..length]);
-                self.left -= length as u64;
-                at += length;
-                if self.left == 0 {
+                self.remaining -= length as u64;
+                position += length;
+                if self.remaining == 0 {
                     self.state = ChunkState::DataCr;
                 }
                 continue;
@@ -434,9 +437,9 @@ impl ChunkedReader {
             if self.line_bytes > MAX_LINE_BYTES {
                 return Err(ResponseError::Chunk);
             }
-            at += 1;
+            position += 1;
         }
-        Ok(at)
+        Ok(position)
     }
 
     fn next_state(&mut self, byte: u8) -> Result<ChunkState, ResponseError> {
@@ -482,14 +485,14 @@ impl ChunkedReader {
             b'0'..=b'9' => byte - b'0',
             _ => (byte | 0x20) - b'a' + 10,
         };
-        let shifted = self.left.checked_mul(16).ok_or(ResponseError::Chunk)?;
-        self.left = shifted + u64::from(digit);
+        let shifted = self.remaining.checked_mul(16).ok_or(ResponseError::Chunk)?;
+        self.remaining = shifted + u64::from(digit);
         Ok(())
     }
 
     fn end_size_line(&mut self) -> ChunkState {
         self.line_bytes = 0;
-        match self.left {
+        match self.remaining {
             0 => ChunkState::Trailer,
             _ => ChunkState::Data,
         }

@@ -1,7 +1,7 @@
-//! Encodes a request, checked once and sent any number of times.
+//! Encodes a request that is checked once and sent any number of times.
 //!
-//! Decides the bytes on the wire and their order; independent of where they go. Rejects requests
-//! that could not be framed or would smuggle a second request. Start at [`Http1Request::new`].
+//! Decides the bytes on the wire and their order, not where they go. Rejects requests that could
+//! not be framed or would smuggle a second request. Start at [`Http1Request::new`].
 
 use super::MethodKind;
 use super::head::is_token;
@@ -193,7 +193,7 @@ impl RequestParts<'_> {
     pub(crate) fn field_values(&self, name: &str) -> impl Iterator<Item = &[u8]> {
         self.headers
             .iter()
-            .filter(move |(known, _)| known.eq_ignore_ascii_case(name))
+            .filter(move |(candidate, _)| candidate.eq_ignore_ascii_case(name))
             .map(|(_, value)| *value)
     }
 
@@ -211,7 +211,11 @@ impl RequestParts<'_> {
         let names = |option: &str| {
             self.field_values("connection")
                 .flat_map(|value| value.split(|byte| *byte == b','))
-                .any(|known| known.trim_ascii().eq_ignore_ascii_case(option.as_bytes()))
+                .any(|candidate| {
+                    candidate
+                        .trim_ascii()
+                        .eq_ignore_ascii_case(option.as_bytes())
+                })
         };
         match (self.has_field("connection"), self.version) {
             (false, _) => self.connection == ConnectionOption::Close,

@@ -17,12 +17,12 @@ impl Http2Connection {
     pub(super) fn begin_payload(
         &mut self,
         head: &FrameHead,
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         let is_data = head.kind == kind::DATA;
         let incoming = IncomingFrame {
             stream: if is_data { head.stream } else { 0 },
-            left: head.length,
+            remaining: head.length,
             padding: 0,
             awaits_padding: is_data && head.has_flag(flag::PADDED),
             ends_stream: is_data && head.has_flag(flag::END_STREAM),
@@ -32,9 +32,9 @@ impl Http2Connection {
             if incoming.awaits_padding && head.length == 0 {
                 return Err(Http2ConnectionError::FrameSize);
             }
-            let place = self.charge_windows(head, on)?;
-            if let Some(place) = place.filter(|_| incoming.ends_stream && head.length == 0) {
-                self.end_stream(place, on);
+            let slot = self.charge_windows(head, on_event)?;
+            if let Some(slot) = slot.filter(|_| incoming.ends_stream && head.length == 0) {
+                self.end_stream(slot, on_event);
             }
         }
         if head.length > 0 {
@@ -50,14 +50,14 @@ impl Http2Connection {
         &mut self,
         head: &FrameHead,
         payload: &[u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         self.check_opened(head.stream)?;
-        if let Some(place) = self.charge_windows(head, on)?
-            && (payload.is_empty() || self.deliver_data(place, payload, on))
+        if let Some(slot) = self.charge_windows(head, on_event)?
+            && (payload.is_empty() || self.deliver_data(slot, payload, on_event))
             && head.has_flag(flag::END_STREAM)
         {
-            self.end_stream(place, on);
+            self.end_stream(slot, on_event);
         }
         Ok(())
     }
@@ -69,7 +69,7 @@ impl Http2Connection {
     fn charge_windows(
         &mut self,
         head: &FrameHead,
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<Option<u32>, Http2ConnectionError> {
         let window = self.settings.connection_window;
         self.uncredited += head.length;
@@ -81,12 +81,12 @@ impl Http2Connection {
             self.count_provoked(HEAD_BYTES + 4)?;
             self.uncredited = 0;
         }
-        let Some(place) = self.streams.find_slot(head.stream) else {
+        let Some(slot) = self.streams.find_slot(head.stream) else {
             return Ok(None);
         };
-        let stream = self.streams.stream_mut(place);
+        let stream = self.streams.stream_mut(slot);
         if stream.phase != ResponsePhase::Body {
-            self.fail_stream(place, Http2StreamError::Order, on);
+            self.fail_stream(slot, Http2StreamError::Order, on_event);
             self.count_provoked(HEAD_BYTES + 4)?;
             return Ok(None);
         }
@@ -107,7 +107,7 @@ impl Http2Connection {
             frame::push_window_update(self.output.append_buffer(), head.stream, credit);
             self.count_provoked(HEAD_BYTES + 4)?;
         }
-        Ok(Some(place))
+        Ok(Some(slot))
     }
 
     /// Processes the available part of the frame; returns the remaining bytes.
@@ -115,70 +115,77 @@ impl Http2Connection {
     pub(super) fn read_payload<'a>(
         &mut self,
         bytes: &'a [u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<&'a [u8], Http2ConnectionError> {
         let Some(mut incoming) = self.incoming.take() else {
             return Ok(bytes);
         };
-        let place = self.streams.find_slot(incoming.stream);
+        let slot = self.streams.find_slot(incoming.stream);
         let mut read = 0;
         if incoming.awaits_padding
             && let Some(padding) = bytes.first()
         {
             incoming.awaits_padding = false;
             incoming.padding = u32::from(*padding);
-            incoming.left -= 1;
+            incoming.remaining -= 1;
             read = 1;
-            if incoming.padding > incoming.left {
+            if incoming.padding > incoming.remaining {
                 return Err(Http2ConnectionError::Padding);
             }
-            if let Some(place) = place {
-                self.streams.stream_mut(place).summary.framing_bytes +=
+            if let Some(slot) = slot {
+                self.streams.stream_mut(slot).summary.framing_bytes +=
                     1 + u64::from(incoming.padding);
             }
         }
         let rest = &bytes[read..];
-        let data = rest.len().min((incoming.left - incoming.padding) as usize);
+        let data = rest
+            .len()
+            .min((incoming.remaining - incoming.padding) as usize);
         if data > 0
-            && let Some(place) = place
+            && let Some(slot) = slot
         {
             // Later data of a failed stream is skipped.
-            let _ = self.deliver_data(place, &rest[..data], on);
+            let _ = self.deliver_data(slot, &rest[..data], on_event);
         }
-        let taken = rest.len().min(incoming.left as usize);
-        incoming.left -= taken as u32;
-        incoming.padding = incoming.padding.min(incoming.left);
-        if incoming.left > 0 {
+        let taken = rest.len().min(incoming.remaining as usize);
+        incoming.remaining -= taken as u32;
+        incoming.padding = incoming.padding.min(incoming.remaining);
+        if incoming.remaining > 0 {
             self.incoming = Some(incoming);
         } else if incoming.ends_stream
-            && let Some(place) = self.streams.find_slot(incoming.stream)
+            && let Some(slot) = self.streams.find_slot(incoming.stream)
         {
-            self.end_stream(place, on);
+            self.end_stream(slot, on_event);
         }
         Ok(&rest[taken..])
     }
 
     /// Passes on a part of a body; returns false if that made the stream fail.
     #[inline]
-    fn deliver_data(&mut self, place: u32, bytes: &[u8], on: &mut impl FnMut(Http2Event)) -> bool {
-        let stream = self.streams.stream_mut(place);
+    fn deliver_data(
+        &mut self,
+        slot: u32,
+        bytes: &[u8],
+        on_event: &mut impl FnMut(Http2Event),
+    ) -> bool {
+        let stream = self.streams.stream_mut(slot);
         stream.summary.body_bytes += bytes.len() as u64;
         if !stream.fits_length() {
-            self.fail_stream(place, Http2StreamError::Length, on);
+            self.fail_stream(slot, Http2StreamError::Length, on_event);
             return false;
         }
         let token = stream.token;
-        on(Http2Event::Data { token, bytes });
+        on_event(Http2Event::Data { token, bytes });
         true
     }
 
     /// Handles the end of a stream from the peer.
     #[inline]
-    pub(super) fn end_stream(&mut self, place: u32, on: &mut impl FnMut(Http2Event)) {
+    pub(super) fn end_stream(&mut self, slot: u32, on_event: &mut impl FnMut(Http2Event)) {
         let reusable = !self.is_draining();
-        let stream = self.streams.stream_mut(place);
+        let stream = self.streams.stream_mut(slot);
         if !stream.matches_length() {
-            return self.fail_stream(place, Http2StreamError::Length, on);
+            return self.fail_stream(slot, Http2StreamError::Length, on_event);
         }
         let (token, mut summary) = (stream.token, stream.summary);
         summary.reusable = reusable;
@@ -191,24 +198,24 @@ impl Http2Connection {
                 Http2ErrorCode::CANCEL,
             );
         }
-        self.free_slot(place);
-        on(Http2Event::Ended { token, summary });
+        self.free_slot(slot);
+        on_event(Http2Event::Ended { token, summary });
     }
 
     /// Fails a stream and resets it, unless the peer has done so.
     pub(super) fn fail_stream(
         &mut self,
-        place: u32,
+        slot: u32,
         why: Http2StreamError,
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) {
-        let stream = self.streams.stream_mut(place);
+        let stream = self.streams.stream_mut(slot);
         let (id, token) = (stream.id, stream.token);
         if let Some(code) = why.code() {
             frame::push_reset(self.output.append_buffer(), id, code);
         }
-        self.free_slot(place);
-        on(Http2Event::Failed { token, why });
+        self.free_slot(slot);
+        on_event(Http2Event::Failed { token, why });
     }
 }
 
@@ -221,10 +228,10 @@ const MAX_OUTPUT_BYTES: usize = 256 * 1024;
 
 impl Http2Connection {
     /// Starts sending the body of a new stream, as far as the windows permit.
-    pub(super) fn start_upload(&mut self, place: u32, request: &Http2Request) {
+    pub(super) fn start_upload(&mut self, slot: u32, request: &Http2Request) {
         let body = request.body();
         let length = body.len() as i64;
-        let stream = self.streams.stream_mut(place);
+        let stream = self.streams.stream_mut(slot);
         let is_short = body.len() <= MIN_MAX_FRAME_BYTES as usize
             && length <= stream.send_window
             && length <= self.send_window;
@@ -243,19 +250,19 @@ impl Http2Connection {
         }
         stream.upload = Some(BodyUpload {
             body: request.shared_body(),
-            at: 0,
+            offset: 0,
         });
         stream.is_queued = true;
-        self.uploads.push_back(place);
+        self.uploads.push_back(slot);
         self.pump_uploads();
     }
 
     /// Requeues a stream after its window was enlarged.
-    pub(super) fn resume_upload(&mut self, place: u32) {
-        let stream = self.streams.stream_mut(place);
+    pub(super) fn resume_upload(&mut self, slot: u32) {
+        let stream = self.streams.stream_mut(slot);
         if stream.upload.is_some() && !stream.is_queued && stream.send_window > 0 {
             stream.is_queued = true;
-            self.uploads.push_back(place);
+            self.uploads.push_back(slot);
         }
     }
 
@@ -263,24 +270,28 @@ impl Http2Connection {
     pub(super) fn pump_uploads(&mut self) {
         while self.send_window > 0
             && self.output.pending_bytes().len() < MAX_OUTPUT_BYTES
-            && let Some(place) = self.uploads.pop_front()
+            && let Some(slot) = self.uploads.pop_front()
         {
-            let stream = self.streams.stream_mut(place);
+            let stream = self.streams.stream_mut(slot);
             stream.is_queued = false;
             let Some(upload) = &mut stream.upload else {
                 continue;
             };
-            let left = upload.body.len() - upload.at;
+            let remaining = upload.body.len() - upload.offset;
             let window = stream.send_window.min(self.send_window).max(0);
             // Use small frames even if the peer accepts larger ones, so that streams take turns.
-            let length = left
+            let length = remaining
                 .min(MIN_MAX_FRAME_BYTES as usize)
                 .min(usize::try_from(window).unwrap_or(usize::MAX));
             if length == 0 {
                 continue;
             }
-            let flags = if length == left { flag::END_STREAM } else { 0 };
-            let piece = &upload.body[upload.at..upload.at + length];
+            let flags = if length == remaining {
+                flag::END_STREAM
+            } else {
+                0
+            };
+            let piece = &upload.body[upload.offset..upload.offset + length];
             frame::push_frame(
                 self.output.append_buffer(),
                 kind::DATA,
@@ -288,13 +299,13 @@ impl Http2Connection {
                 stream.id,
                 piece,
             );
-            upload.at += length;
+            upload.offset += length;
             stream.send_window -= length as i64;
             self.send_window -= length as i64;
-            if length == left {
+            if length == remaining {
                 stream.upload = None;
             } else {
-                self.resume_upload(place);
+                self.resume_upload(slot);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! An HTTP/2 connection as seen by its owner: opens streams, produces output, consumes input.
 //!
-//! Independent of sockets, of the time, and of the meaning of a token. Input is parsed in `head`,
-//! `body` and `control`; bodies that wait for a window are in `body`, too. Start at
+//! Knows neither sockets nor the time nor what a token means. Input is parsed in `head`, `body` and
+//! `control`; bodies that wait for a window are in `body`, too. Start at
 //! [`Http2Connection::feed`].
 
 use super::frame::{
@@ -67,8 +67,8 @@ pub struct Http2Connection {
     pub(super) uncredited: u32,
     /// Slots of streams whose bodies could proceed as far as their own windows are concerned.
     pub(super) uploads: VecDeque<u32>,
-    /// The last stream that the peer will process, and why there are no more.
-    pub(super) going: Option<(u32, Http2ErrorCode)>,
+    /// The last stream that the peer will process, and the error code of its GOAWAY.
+    pub(super) go_away: Option<(u32, Http2ErrorCode)>,
     pub(super) broken: Option<Http2ConnectionError>,
     pub(super) has_peer_settings: bool,
     /// Whether the peer has acknowledged our settings.
@@ -91,11 +91,11 @@ pub struct Http2Connection {
 /// A frame whose payload is processed as it arrives.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct IncomingFrame {
-    /// 0 for frames of unknown type.
+    /// Stream ID; 0 for frames of unknown type.
     pub(super) stream: u32,
     /// Remaining bytes of the payload.
-    pub(super) left: u32,
-    /// The part of them that is padding.
+    pub(super) remaining: u32,
+    /// How many of the remaining bytes are padding.
     pub(super) padding: u32,
     /// Whether the next byte is the padding length.
     pub(super) awaits_padding: bool,
@@ -130,7 +130,7 @@ impl Http2Connection {
             send_window: i64::from(peer.stream_window),
             uncredited: 0,
             uploads: VecDeque::new(),
-            going: None,
+            go_away: None,
             broken: None,
             has_peer_settings: false,
             is_acknowledged: false,
@@ -166,7 +166,7 @@ impl Http2Connection {
     /// Whether no further streams can be opened: the peer sent GOAWAY, the stream IDs are used up,
     /// or the connection has failed.
     pub fn is_draining(&self) -> bool {
-        self.going.is_some() || self.broken.is_some() || self.next_id > MAX_31_BITS
+        self.go_away.is_some() || self.broken.is_some() || self.next_id > MAX_31_BITS
     }
 
     /// Opens a stream for a request. The token is the caller's name for it and must not be in use
@@ -181,11 +181,11 @@ impl Http2Connection {
         let resets_table = std::mem::take(&mut self.resets_table);
         request.push_head(self.output.append_buffer(), id, resets_table);
         let window = self.peer.stream_window;
-        let place = self
+        let slot = self
             .streams
             .insert(StreamState::new(id, token, request.method(), window));
         if !request.body().is_empty() {
-            self.start_upload(place, request);
+            self.start_upload(slot, request);
         }
         true
     }
@@ -193,13 +193,13 @@ impl Http2Connection {
     /// Cancels a stream: resets it and ignores whatever arrives on it later. Has no effect if the
     /// token is not open.
     pub fn cancel_stream(&mut self, token: u32) {
-        if let Some((place, stream)) = self.streams.find_token(token) {
+        if let Some((slot, stream)) = self.streams.find_token(token) {
             frame::push_reset(
                 self.output.append_buffer(),
                 stream.id,
                 Http2ErrorCode::CANCEL,
             );
-            self.free_slot(place);
+            self.free_slot(slot);
         }
     }
 
@@ -226,12 +226,12 @@ impl Http2Connection {
     pub fn feed(
         &mut self,
         bytes: &[u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         if let Some(error) = self.broken {
             return Err(error);
         }
-        self.read_frames(bytes, on)
+        self.read_frames(bytes, on_event)
             .inspect_err(|error| self.fail_connection(*error))
     }
 
@@ -277,7 +277,7 @@ impl Http2Connection {
 
     /// What losing the connection now would mean.
     pub fn close_meaning(&self) -> CloseMeaning {
-        match (self.broken, self.going) {
+        match (self.broken, self.go_away) {
             (Some(error), _) => CloseMeaning::Broken(error),
             _ if self.streams.len() == 0 => CloseMeaning::Idle,
             (_, Some((_, code))) => CloseMeaning::Announced(code),
@@ -287,11 +287,11 @@ impl Http2Connection {
     }
 
     /// Frees the slot of a stream.
-    pub(super) fn free_slot(&mut self, place: u32) {
-        if self.streams.stream_mut(place).is_queued {
-            self.uploads.retain(|queued| *queued != place);
+    pub(super) fn free_slot(&mut self, slot: u32) {
+        if self.streams.stream_mut(slot).is_queued {
+            self.uploads.retain(|queued| *queued != slot);
         }
-        self.streams.remove(place);
+        self.streams.remove(slot);
     }
 }
 
@@ -302,15 +302,15 @@ impl Http2Connection {
     pub(super) fn read_frames(
         &mut self,
         mut bytes: &[u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         while !bytes.is_empty() {
             bytes = if self.incoming.is_some() {
-                self.read_payload(bytes, on)?
+                self.read_payload(bytes, on_event)?
             } else if self.carry.is_empty() {
-                self.read_frame(bytes, on)?
+                self.read_frame(bytes, on_event)?
             } else {
-                self.read_rest_of_frame(bytes, on)?
+                self.read_rest_of_frame(bytes, on_event)?
             };
         }
         Ok(())
@@ -321,7 +321,7 @@ impl Http2Connection {
     fn read_frame<'a>(
         &mut self,
         bytes: &'a [u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<&'a [u8], Http2ConnectionError> {
         let Some((start, behind)) = bytes.split_first_chunk::<HEAD_BYTES>() else {
             self.carry.extend_from_slice(bytes);
@@ -332,20 +332,20 @@ impl Http2Connection {
         match behind.split_at_checked(head.length as usize) {
             Some((payload, behind)) => {
                 match head.kind {
-                    kind::HEADERS => self.handle_headers(&head, payload, on)?,
+                    kind::HEADERS => self.handle_headers(&head, payload, on_event)?,
                     kind::DATA if !head.has_flag(flag::PADDED) => {
-                        self.complete_data(&head, payload, on)?
+                        self.complete_data(&head, payload, on_event)?
                     }
                     _ if is_streamed(head.kind) => {
-                        self.begin_payload(&head, on)?;
-                        self.read_payload(payload, on)?;
+                        self.begin_payload(&head, on_event)?;
+                        self.read_payload(payload, on_event)?;
                     }
-                    _ => self.dispatch_frame(&head, payload, on)?,
+                    _ => self.dispatch_frame(&head, payload, on_event)?,
                 }
                 Ok(behind)
             }
             None if is_streamed(head.kind) => {
-                self.begin_payload(&head, on)?;
+                self.begin_payload(&head, on_event)?;
                 Ok(behind)
             }
             None => {
@@ -359,7 +359,7 @@ impl Http2Connection {
     fn read_rest_of_frame<'a>(
         &mut self,
         bytes: &'a [u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<&'a [u8], Http2ConnectionError> {
         let had_head = self.carry.len() >= HEAD_BYTES;
         let bytes = self.fill_carry(HEAD_BYTES, bytes);
@@ -371,18 +371,18 @@ impl Http2Connection {
             self.check_frame_head(&head, &start)?;
             if is_streamed(head.kind) {
                 self.carry.clear();
-                self.begin_payload(&head, on)?;
+                self.begin_payload(&head, on_event)?;
                 return Ok(bytes);
             }
         }
-        let whole = HEAD_BYTES + head.length as usize;
-        let bytes = self.fill_carry(whole, bytes);
-        if self.carry.len() == whole {
+        let frame_length = HEAD_BYTES + head.length as usize;
+        let bytes = self.fill_carry(frame_length, bytes);
+        if self.carry.len() == frame_length {
             let carry = std::mem::take(&mut self.carry);
-            let done = self.dispatch_frame(&head, &carry[HEAD_BYTES..], on);
+            let result = self.dispatch_frame(&head, &carry[HEAD_BYTES..], on_event);
             self.carry = carry;
             self.carry.clear();
-            done?;
+            result?;
         }
         Ok(bytes)
     }
@@ -427,12 +427,12 @@ impl Http2Connection {
         &mut self,
         head: &FrameHead,
         payload: &[u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         match head.kind {
-            kind::HEADERS => self.handle_headers(head, payload, on),
-            kind::CONTINUATION => self.handle_continuation(head, payload, on),
-            _ => self.handle_control(head, payload, on),
+            kind::HEADERS => self.handle_headers(head, payload, on_event),
+            kind::CONTINUATION => self.handle_continuation(head, payload, on_event),
+            _ => self.handle_control(head, payload, on_event),
         }
     }
 
@@ -479,12 +479,12 @@ mod tests {
         // SETTINGS, and the response on the last possible stream.
         let answer = b"\0\0\0\x04\0\0\0\0\0\0\0\x01\x01\x05\x7f\xff\xff\xff\x88";
         let mut ended = Vec::new();
-        let fed = connection.feed(answer, &mut |event| {
+        let result = connection.feed(answer, &mut |event| {
             if let Http2Event::Ended { token, .. } = event {
                 ended.push(token);
             }
         });
-        assert_eq!((fed, ended), (Ok(()), vec![1]));
+        assert_eq!((result, ended), (Ok(()), vec![1]));
     }
 
     /// Stream 2^31 - 1, and the header block of the request.

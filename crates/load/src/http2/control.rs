@@ -16,13 +16,13 @@ impl Http2Connection {
         &mut self,
         head: &FrameHead,
         payload: &[u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         // SETTINGS, PING and GOAWAY apply to the connection, the others to a stream, and
         // WINDOW_UPDATE to either (sections 6.3 to 6.9).
-        let is_of_connection = matches!(head.kind, kind::SETTINGS | kind::PING | kind::GOAWAY);
-        let is_of_either = head.kind == kind::WINDOW_UPDATE;
-        if !is_of_either && is_of_connection != (head.stream == 0) {
+        let is_connection_frame = matches!(head.kind, kind::SETTINGS | kind::PING | kind::GOAWAY);
+        let applies_to_both = head.kind == kind::WINDOW_UPDATE;
+        if !applies_to_both && is_connection_frame != (head.stream == 0) {
             return Err(Http2ConnectionError::Stream);
         }
         match head.kind {
@@ -30,13 +30,13 @@ impl Http2Connection {
                 self.is_acknowledged = true;
                 sized_payload::<0>(payload).map(|_| ())
             }
-            kind::SETTINGS => self.apply_settings(payload, on),
+            kind::SETTINGS => self.apply_settings(payload, on_event),
             kind::PING => self.handle_ping(head, sized_payload(payload)?),
-            kind::GOAWAY => self.handle_go_away(payload, on),
+            kind::GOAWAY => self.handle_go_away(payload, on_event),
             kind::WINDOW_UPDATE => {
-                self.handle_window_update(head.stream, sized_payload(payload)?, on)
+                self.handle_window_update(head.stream, sized_payload(payload)?, on_event)
             }
-            kind::RST_STREAM => self.handle_reset(head.stream, sized_payload(payload)?, on),
+            kind::RST_STREAM => self.handle_reset(head.stream, sized_payload(payload)?, on_event),
             kind::PRIORITY => sized_payload::<5>(payload).map(|_| ()),
             kind::PUSH_PROMISE => Err(Http2ConnectionError::Push),
             _ => Ok(()),
@@ -56,7 +56,7 @@ impl Http2Connection {
     fn apply_settings(
         &mut self,
         payload: &[u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         let old = self.peer;
         self.peer = old.apply_changes(payload, !self.has_peer_settings)?;
@@ -72,21 +72,21 @@ impl Http2Connection {
         let change = i64::from(self.peer.stream_window) - i64::from(old.stream_window);
         if change != 0 {
             let mut resumed = Vec::new();
-            for (place, stream) in self.streams.iter_mut() {
+            for (slot, stream) in self.streams.iter_mut() {
                 stream.send_window += change;
                 if stream.send_window > i64::from(MAX_31_BITS) {
                     return Err(Http2ConnectionError::FlowControl);
                 }
                 if stream.upload.is_some() {
-                    resumed.push(place);
+                    resumed.push(slot);
                 }
             }
             resumed
                 .into_iter()
-                .for_each(|place| self.resume_upload(place));
+                .for_each(|slot| self.resume_upload(slot));
             self.pump_uploads();
         }
-        on(Http2Event::Settings);
+        on_event(Http2Event::Settings);
         self.count_provoked(HEAD_BYTES)
     }
 
@@ -111,26 +111,28 @@ impl Http2Connection {
     fn handle_go_away(
         &mut self,
         payload: &[u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         let (start, _debug_data) = payload
             .split_first_chunk::<8>()
             .ok_or(Http2ConnectionError::FrameSize)?;
         let [a, b, c, d, e, f, g, h] = *start;
-        let named = u32::from_be_bytes([a, b, c, d]) & MAX_31_BITS;
+        let announced = u32::from_be_bytes([a, b, c, d]) & MAX_31_BITS;
         let code = Http2ErrorCode(u32::from_be_bytes([e, f, g, h]));
         // The stream may be lowered later, but never raised (section 6.8).
-        let last_stream = self.going.map_or(named, |(known, _)| known.min(named));
-        self.going = Some((last_stream, code));
-        on(Http2Event::GoAway { last_stream, code });
-        let behind: Vec<u32> = self
+        let last_stream = self
+            .go_away
+            .map_or(announced, |(previous, _)| previous.min(announced));
+        self.go_away = Some((last_stream, code));
+        on_event(Http2Event::GoAway { last_stream, code });
+        let unprocessed: Vec<u32> = self
             .streams
             .iter()
             .filter(|(_, stream)| stream.id > last_stream)
-            .map(|(place, _)| place)
+            .map(|(slot, _)| slot)
             .collect();
-        for place in behind {
-            self.fail_stream(place, Http2StreamError::GoAway(code), on);
+        for slot in unprocessed {
+            self.fail_stream(slot, Http2StreamError::GoAway(code), on_event);
         }
         Ok(())
     }
@@ -139,7 +141,7 @@ impl Http2Connection {
         &mut self,
         id: u32,
         payload: &[u8; 4],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         let more = i64::from(u32::from_be_bytes(*payload) & MAX_31_BITS);
         let limit = i64::from(MAX_31_BITS);
@@ -152,21 +154,21 @@ impl Http2Connection {
             self.send_window += more;
         } else {
             self.check_opened(id)?;
-            let Some(place) = self.streams.find_slot(id) else {
+            let Some(slot) = self.streams.find_slot(id) else {
                 return Ok(());
             };
-            let stream = self.streams.stream_mut(place);
-            let why = match stream.send_window + more {
+            let stream = self.streams.stream_mut(slot);
+            let error = match stream.send_window + more {
                 _ if more == 0 => Some(Http2StreamError::NoIncrement),
                 window if window > limit => Some(Http2StreamError::Window),
                 _ => None,
             };
-            if let Some(why) = why {
-                self.fail_stream(place, why, on);
+            if let Some(error) = error {
+                self.fail_stream(slot, error, on_event);
                 return self.count_provoked(HEAD_BYTES + 4);
             }
             stream.send_window += more;
-            self.resume_upload(place);
+            self.resume_upload(slot);
         }
         self.pump_uploads();
         Ok(())
@@ -176,17 +178,17 @@ impl Http2Connection {
         &mut self,
         id: u32,
         payload: &[u8; 4],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         self.check_opened(id)?;
         // A stream that has ended may still be reset, for instance because the server does not want
         // the rest of its request (section 8.1).
-        if let Some(place) = self.streams.find_slot(id) {
-            let why = match Http2ErrorCode(u32::from_be_bytes(*payload)) {
+        if let Some(slot) = self.streams.find_slot(id) {
+            let error = match Http2ErrorCode(u32::from_be_bytes(*payload)) {
                 Http2ErrorCode::REFUSED_STREAM => Http2StreamError::Refused,
                 code => Http2StreamError::Reset(code),
             };
-            self.fail_stream(place, why, on);
+            self.fail_stream(slot, error, on_event);
         }
         Ok(())
     }

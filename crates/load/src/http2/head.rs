@@ -18,30 +18,30 @@ impl Http2Connection {
         &mut self,
         head: &FrameHead,
         payload: &[u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         self.check_opened(head.stream)?;
         let fragment = block_fragment(head, payload)?;
-        let begun = PendingHeaderBlock {
+        let pending = PendingHeaderBlock {
             stream: head.stream,
             ends_stream: head.has_flag(flag::END_STREAM),
             continuations: 0,
             wire_bytes: (HEAD_BYTES + payload.len()) as u64,
         };
-        let place = self.streams.find_slot(head.stream);
-        if let Some(place) = place {
-            let stream = self.streams.stream_mut(place);
+        let slot = self.streams.find_slot(head.stream);
+        if let Some(slot) = slot {
+            let stream = self.streams.stream_mut(slot);
             if stream.phase == ResponsePhase::FirstByte {
                 stream.phase = ResponsePhase::Head;
                 let token = stream.token;
-                on(Http2Event::FirstByte { token });
+                on_event(Http2Event::FirstByte { token });
             }
         }
         if head.has_flag(flag::END_HEADERS) {
-            return self.handle_block(place, &begun, fragment, on);
+            return self.handle_block(slot, &pending, fragment, on_event);
         }
         self.block.clear();
-        self.pending = Some(begun);
+        self.pending = Some(pending);
         self.append_fragment(fragment)
     }
 
@@ -49,7 +49,7 @@ impl Http2Connection {
         &mut self,
         head: &FrameHead,
         payload: &[u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         let Some(pending) = &mut self.pending else {
             return Err(Http2ConnectionError::Continuation);
@@ -64,10 +64,10 @@ impl Http2Connection {
             && let Some(pending) = self.pending.take()
         {
             let block = std::mem::take(&mut self.block);
-            let place = self.streams.find_slot(pending.stream);
-            let done = self.handle_block(place, &pending, &block, on);
+            let slot = self.streams.find_slot(pending.stream);
+            let result = self.handle_block(slot, &pending, &block, on_event);
             self.block = block;
-            return done;
+            return result;
         }
         Ok(())
     }
@@ -84,10 +84,10 @@ impl Http2Connection {
     #[inline]
     fn handle_block(
         &mut self,
-        place: Option<u32>,
+        slot: Option<u32>,
         pending: &PendingHeaderBlock,
         block: &[u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2ConnectionError> {
         let max_bytes = self.settings.max_header_bytes as usize;
         if block.len() > max_bytes {
@@ -101,15 +101,15 @@ impl Http2Connection {
                 DecodeResult::Malformed => return Err(Http2ConnectionError::Compression),
             }
         }
-        let Some(place) = place else {
+        let Some(slot) = slot else {
             return Ok(());
         };
-        match self.apply_block(place, pending, block, on) {
-            Ok(()) if pending.ends_stream => self.end_stream(place, on),
+        match self.apply_block(slot, pending, block, on_event) {
+            Ok(()) if pending.ends_stream => self.end_stream(slot, on_event),
             Ok(()) => {}
             Err(Http2Fault::Connection(error)) => return Err(error),
-            Err(Http2Fault::Stream(why)) => {
-                self.fail_stream(place, why, on);
+            Err(Http2Fault::Stream(error)) => {
+                self.fail_stream(slot, error, on_event);
                 self.count_provoked(HEAD_BYTES + 4)?;
             }
         }
@@ -119,12 +119,12 @@ impl Http2Connection {
     /// Applies the header block of an open stream.
     fn apply_block(
         &mut self,
-        place: u32,
+        slot: u32,
         pending: &PendingHeaderBlock,
         block: &[u8],
-        on: &mut impl FnMut(Http2Event),
+        on_event: &mut impl FnMut(Http2Event),
     ) -> Result<(), Http2Fault> {
-        let stream = self.streams.stream_mut(place);
+        let stream = self.streams.stream_mut(slot);
         let part = match stream.phase {
             ResponsePhase::Body => BlockPart::Trailers,
             _ => BlockPart::Head,
@@ -146,7 +146,7 @@ impl Http2Connection {
             (_, status @ 100..200) => {
                 stream.summary.head_bytes += pending.wire_bytes;
                 stream.summary.interim += 1;
-                on(Http2Event::Interim { token, status });
+                on_event(Http2Event::Interim { token, status });
                 Ok(())
             }
             (_, status) => {
@@ -157,7 +157,7 @@ impl Http2Connection {
                     None => HeaderBlock::coded(block, max_bytes),
                     Some(_) => HeaderBlock::decoded(&self.fields, max_bytes),
                 };
-                on(Http2Event::Head {
+                on_event(Http2Event::Head {
                     token,
                     status,
                     block,

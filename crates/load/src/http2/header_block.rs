@@ -36,7 +36,7 @@ pub struct HeaderBlock<'a> {
 
 #[derive(Debug, Clone, Copy)]
 enum BlockSource<'a> {
-    /// A block that needs no table.
+    /// A block that can be decoded without the dynamic table.
     Coded(&'a [u8]),
     Decoded(&'a FieldList),
 }

@@ -3,8 +3,8 @@
 //! [`Http2Request`] encodes a request once, to be sent on many streams. [`Http2Connection`] opens
 //! streams with such requests, is fed with received data, and reports the outcome of each. It
 //! announces a header table of size zero, so that the fields of a response need not be decoded
-//! until requested. Both are independent of time and sockets. Nothing is allocated per request once
-//! a connection has reached its peak activity. Start at [`Http2Connection`]; it reports
+//! until requested. Neither knows about time or sockets. Nothing is allocated per request once a
+//! connection has reached its peak activity. Start at [`Http2Connection`], which reports
 //! [`Http2Event`]s; stream lookup is in `streams`.
 
 mod body;
@@ -61,7 +61,7 @@ pub enum Http2Event<'a> {
         /// The data, without padding.
         bytes: &'a [u8],
     },
-    /// The response is complete. Any unsent rest of the request is dropped.
+    /// The response is complete. Any unsent part of the request is dropped.
     Ended {
         /// The stream.
         token: u32,

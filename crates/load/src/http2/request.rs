@@ -216,6 +216,8 @@ pub(crate) fn is_omitted(name: &str, value: &[u8]) -> bool {
         "proxy-connection",
         "upgrade",
     ];
-    NAMES.iter().any(|known| name.eq_ignore_ascii_case(known))
+    NAMES
+        .iter()
+        .any(|forbidden| name.eq_ignore_ascii_case(forbidden))
         || name.eq_ignore_ascii_case("te") && !value.trim_ascii().eq_ignore_ascii_case(b"trailers")
 }

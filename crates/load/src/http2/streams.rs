@@ -3,7 +3,7 @@
 //! Streams are stored in reusable slots. A slot is found from the stream ID by open addressing with
 //! linear probing (Robin Hood hashing; Celis, Larson and Munro 1985): IDs increase by two, so half
 //! an ID is as good as a hash value, and most entries are at their home position. One stream that
-//! stays open while millions pass costs an occasional probe and no memory.
+//! stays open while millions of others open and close costs an occasional probe and no memory.
 
 use crate::http1::{MethodKind, ResponsePhase, ResponseSummary};
 use std::sync::Arc;
@@ -12,24 +12,24 @@ use std::sync::Arc;
 struct TableEntry {
     /// 0 if free.
     id: u32,
-    place: u32,
+    slot: u32,
 }
 
 #[derive(Debug)]
 pub(super) struct StreamTable {
-    places: Vec<StreamState>,
-    free: Vec<u32>,
+    slots: Vec<StreamState>,
+    free_slots: Vec<u32>,
     /// The length is a power of two; at most half are in use.
-    addresses: Vec<TableEntry>,
+    entries: Vec<TableEntry>,
     open: usize,
 }
 
 impl StreamTable {
     pub(super) fn new() -> StreamTable {
         StreamTable {
-            places: Vec::new(),
-            free: Vec::new(),
-            addresses: vec![TableEntry::default(); 64],
+            slots: Vec::new(),
+            free_slots: Vec::new(),
+            entries: vec![TableEntry::default(); 64],
             open: 0,
         }
     }
@@ -39,79 +39,79 @@ impl StreamTable {
     }
 
     fn home_index(&self, id: u32) -> usize {
-        (id >> 1) as usize & (self.addresses.len() - 1)
+        (id >> 1) as usize & (self.entries.len() - 1)
     }
 
-    fn next_index(&self, at: usize) -> usize {
-        (at + 1) & (self.addresses.len() - 1)
+    fn next_index(&self, index: usize) -> usize {
+        (index + 1) & (self.entries.len() - 1)
     }
 
     /// Inserts a stream whose ID is not in use; returns its slot.
     #[inline]
     pub(super) fn insert(&mut self, stream: StreamState) -> u32 {
-        if (self.open + 1) * 2 > self.addresses.len() {
+        if (self.open + 1) * 2 > self.entries.len() {
             self.grow_table();
         }
         let id = stream.id;
-        let place = match self.free.pop() {
-            Some(place) => {
-                self.places[place as usize] = stream;
-                place
+        let slot = match self.free_slots.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = stream;
+                slot
             }
             None => {
-                self.places.push(stream);
-                (self.places.len() - 1) as u32
+                self.slots.push(stream);
+                (self.slots.len() - 1) as u32
             }
         };
-        self.insert_entry(TableEntry { id, place });
+        self.insert_entry(TableEntry { id, slot });
         self.open += 1;
-        place
+        slot
     }
 
     /// Distance of an entry from its home position.
-    fn probe_distance(&self, at: usize) -> usize {
-        at.wrapping_sub(self.home_index(self.addresses[at].id)) & (self.addresses.len() - 1)
+    fn probe_distance(&self, index: usize) -> usize {
+        index.wrapping_sub(self.home_index(self.entries[index].id)) & (self.entries.len() - 1)
     }
 
     /// Inserts an entry; the one farther from home keeps its position. A lookup may therefore stop
     /// at an entry nearer to its home than the searched one would be, and closing a gap may stop at
     /// an entry that is at home.
-    fn insert_entry(&mut self, mut address: TableEntry) {
-        let mut at = self.home_index(address.id);
-        let mut way = 0;
-        while self.addresses[at].id != 0 {
-            let other = self.probe_distance(at);
-            if other < way {
-                std::mem::swap(&mut self.addresses[at], &mut address);
-                way = other;
+    fn insert_entry(&mut self, mut entry: TableEntry) {
+        let mut index = self.home_index(entry.id);
+        let mut distance = 0;
+        while self.entries[index].id != 0 {
+            let other_distance = self.probe_distance(index);
+            if other_distance < distance {
+                std::mem::swap(&mut self.entries[index], &mut entry);
+                distance = other_distance;
             }
-            at = self.next_index(at);
-            way += 1;
+            index = self.next_index(index);
+            distance += 1;
         }
-        self.addresses[at] = address;
+        self.entries[index] = entry;
     }
 
     fn grow_table(&mut self) {
-        let twice = self.addresses.len() * 2;
-        let old = std::mem::replace(&mut self.addresses, vec![TableEntry::default(); twice]);
+        let new_length = self.entries.len() * 2;
+        let old = std::mem::replace(&mut self.entries, vec![TableEntry::default(); new_length]);
         old.into_iter()
-            .filter(|address| address.id != 0)
-            .for_each(|address| self.insert_entry(address));
+            .filter(|entry| entry.id != 0)
+            .for_each(|entry| self.insert_entry(entry));
     }
 
     #[inline]
     fn entry_index(&self, id: u32) -> Option<usize> {
-        let mut at = self.home_index(id);
-        let mut way = 0;
+        let mut index = self.home_index(id);
+        let mut distance = 0;
         // Terminates because at least half of the entries are free.
         loop {
-            match self.addresses[at].id {
-                found if found == id => return Some(at),
+            match self.entries[index].id {
+                found if found == id => return Some(index),
                 0 => return None,
-                _ if self.probe_distance(at) < way => return None,
-                _ => at = self.next_index(at),
+                _ if self.probe_distance(index) < distance => return None,
+                _ => index = self.next_index(index),
             }
-            way += 1;
+            distance += 1;
         }
     }
 
@@ -121,39 +121,39 @@ impl StreamTable {
         if id == 0 {
             return None;
         }
-        self.entry_index(id).map(|at| self.addresses[at].place)
+        self.entry_index(id).map(|index| self.entries[index].slot)
     }
 
     #[inline]
-    pub(super) fn stream_mut(&mut self, place: u32) -> &mut StreamState {
-        &mut self.places[place as usize]
+    pub(super) fn stream_mut(&mut self, slot: u32) -> &mut StreamState {
+        &mut self.slots[slot as usize]
     }
 
-    /// Takes time linear in the open streams: used after a timeout or a lost connection, not for
-    /// every response.
+    /// Finds an open stream by its token, in time linear in the number of open streams: used after
+    /// a timeout or a lost connection, not for every response.
     pub(super) fn find_token(&self, token: u32) -> Option<(u32, &StreamState)> {
         self.iter().find(|(_, stream)| stream.token == token)
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = (u32, &StreamState)> {
-        let numbered = (0..).zip(&self.places);
+        let numbered = (0..).zip(&self.slots);
         numbered.filter(|(_, stream)| stream.id != 0)
     }
 
     pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (u32, &mut StreamState)> {
-        let numbered = (0..).zip(&mut self.places);
+        let numbered = (0..).zip(&mut self.slots);
         numbered.filter(|(_, stream)| stream.id != 0)
     }
 
     /// Frees the slot of an open stream.
     #[inline]
-    pub(super) fn remove(&mut self, place: u32) {
-        let stream = &mut self.places[place as usize];
+    pub(super) fn remove(&mut self, slot: u32) {
+        let stream = &mut self.slots[slot as usize];
         let id = std::mem::take(&mut stream.id);
         stream.upload = None;
-        if let Some(at) = self.entry_index(id).filter(|_| id != 0) {
-            self.close_gap(at);
-            self.free.push(place);
+        if let Some(index) = self.entry_index(id).filter(|_| id != 0) {
+            self.close_gap(index);
+            self.free_slots.push(slot);
             self.open -= 1;
         }
     }
@@ -162,32 +162,32 @@ impl StreamTable {
     fn close_gap(&mut self, mut gap: usize) {
         loop {
             let next = self.next_index(gap);
-            let address = self.addresses[next];
-            if address.id == 0 || self.probe_distance(next) == 0 {
+            let entry = self.entries[next];
+            if entry.id == 0 || self.probe_distance(next) == 0 {
                 break;
             }
-            self.addresses[gap] = address;
+            self.entries[gap] = entry;
             gap = next;
         }
-        self.addresses[gap] = TableEntry::default();
+        self.entries[gap] = TableEntry::default();
     }
 }
 
-// A stream: the state of its response, and the rest of its request.
+// A stream: the state of its response, and the part of its request that is not sent yet.
 
 /// A partially sent body.
 #[derive(Debug)]
 pub(super) struct BodyUpload {
     pub(super) body: Arc<Vec<u8>>,
     /// The first byte that has not been appended to the output.
-    pub(super) at: usize,
+    pub(super) offset: usize,
 }
 
 #[derive(Debug)]
 pub(super) struct StreamState {
     /// Stream ID; 0 if the slot is free.
     pub(super) id: u32,
-    /// The caller's name for the stream.
+    /// Number by which the caller identifies the stream.
     pub(super) token: u32,
     pub(super) method: MethodKind,
     pub(super) phase: ResponsePhase,
@@ -269,13 +269,13 @@ mod tests {
             // Usually the oldest streams are removed, but some stay very long.
             if known.len() > wanted as usize {
                 let skip = (random.next_u32() % 4) as usize * known.len() / 5;
-                let (gone, place) = known.iter().nth(skip).map(|(a, b)| (*a, *b)).unwrap();
+                let (gone, slot) = known.iter().nth(skip).map(|(a, b)| (*a, *b)).unwrap();
                 known.remove(&gone);
-                streams.remove(place);
+                streams.remove(slot);
                 assert_eq!(streams.find_slot(gone), None);
             } else {
-                let place = streams.insert(StreamState::new(id, id * 7, MethodKind::Body, 0));
-                known.insert(id, place);
+                let slot = streams.insert(StreamState::new(id, id * 7, MethodKind::Body, 0));
+                known.insert(id, slot);
                 id += 2;
             }
             assert_eq!(streams.len(), known.len());
@@ -285,9 +285,9 @@ mod tests {
         assert!(
             known
                 .iter()
-                .all(|(id, place)| streams.find_slot(*id) == Some(*place))
+                .all(|(id, slot)| streams.find_slot(*id) == Some(*slot))
         );
         assert_eq!(streams.iter().count(), known.len());
-        assert!(streams.places.len() <= 201 && streams.addresses.len() <= 512);
+        assert!(streams.slots.len() <= 201 && streams.entries.len() <= 512);
     }
 }

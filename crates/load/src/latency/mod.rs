@@ -125,9 +125,9 @@ impl<T: OutcomeSet> ByOutcome<T> {
 
     /// Merges all outcomes into one set.
     pub fn merge_all(&self) -> T {
-        let mut all = T::default();
-        self.iter().for_each(|(_, set)| all.merge(set));
-        all
+        let mut merged = T::default();
+        self.iter().for_each(|(_, set)| merged.merge(set));
+        merged
     }
 
     fn get_or_create(&mut self, outcome: RequestOutcome) -> &mut T {

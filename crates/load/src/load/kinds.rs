@@ -15,7 +15,7 @@ pub struct DataTable {
 impl DataTable {
     /// Returns the value of a column in row `index`, modulo the number of rows.
     pub fn cell_text(&self, index: u64, name: &str) -> Option<&str> {
-        let column = self.names.iter().position(|known| known == name)?;
+        let column = self.names.iter().position(|candidate| candidate == name)?;
         let row = usize::try_from(index % self.values.len() as u64).ok()?;
         self.values[row].get(column).map(String::as_str)
     }
@@ -63,7 +63,7 @@ pub struct RequestKinds {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct CycleSlot {
     kind: u16,
-    /// Slots of this kind per cycle, and the number of those before this one.
+    /// Number of slots of this kind per cycle, and how many of them precede this slot.
     share: u32,
     before: u32,
 }
@@ -79,8 +79,8 @@ impl RequestKinds {
     /// Fails if a kind cannot be sent as specified.
     pub fn new(kinds: Vec<RequestKind>, rows: DataTable) -> Result<RequestKinds, KindsError> {
         let short = |row: &Vec<String>| row.len() != rows.names.len();
-        if let Some(at) = rows.values.iter().position(short) {
-            return Err(KindsError::Row(at + 1));
+        if let Some(index) = rows.values.iter().position(short) {
+            return Err(KindsError::Row(index + 1));
         }
         for kind in &kinds {
             check_kind(kind, &rows)?;
@@ -107,7 +107,7 @@ impl RequestKinds {
         &self.rows
     }
 
-    /// Whether requests of this kind differ from each other.
+    /// Whether requests of this kind depend on the row of the table.
     pub fn is_variable(&self, kind: u16) -> bool {
         !self.rows.values.is_empty() && self.kinds[usize::from(kind)].has_placeholders()
     }
@@ -141,13 +141,13 @@ impl RequestKinds {
 }
 
 fn check_kind(kind: &RequestKind, rows: &DataTable) -> Result<(), KindsError> {
-    let refused = |why| KindsError::Request {
+    let request_error = |error| KindsError::Request {
         name: kind.name.clone(),
-        why,
+        why: error,
     };
     let request = |kind: &RequestKind| kind.with_parts(crate::http1::Http1Request::new).map(drop);
     if rows.values.is_empty() {
-        return request(kind).map_err(refused);
+        return request(kind).map_err(request_error);
     }
     let missing = |blank: &&str| !rows.names.iter().any(|name| name == blank);
     if let Some(blank) = kind.placeholder_names().find(missing) {
@@ -157,14 +157,14 @@ fn check_kind(kind: &RequestKind, rows: &DataTable) -> Result<(), KindsError> {
         });
     }
     if !kind.has_placeholders() {
-        return request(kind).map_err(refused);
+        return request(kind).map_err(request_error);
     }
     // Try every row now, so that a bad one does not fail in the middle of the load.
     (0..rows.values.len() as u64)
         .try_for_each(|row| {
             request(&kind.fill_placeholders(|name| rows.cell_text(row, name).map(str::to_owned)))
         })
-        .map_err(refused)
+        .map_err(request_error)
 }
 
 /// Orders the kinds within a cycle: picks the one furthest behind its share each time, so that no
@@ -180,25 +180,25 @@ fn interleave_kinds(weights: &[u32]) -> Result<Vec<CycleSlot>, KindsError> {
         return Err(KindsError::Weights(cycle as u64));
     }
     let mut credit = vec![0i64; shares.len()];
-    let mut taken = vec![0; shares.len()];
+    let mut used = vec![0; shares.len()];
     let mut order = Vec::new();
     for _ in 0..cycle {
         for (credit, share) in credit.iter_mut().zip(&shares) {
             *credit += share;
         }
         let mut first = 0;
-        for at in 1..credit.len() {
-            if credit[at] > credit[first] {
-                first = at;
+        for index in 1..credit.len() {
+            if credit[index] > credit[first] {
+                first = index;
             }
         }
         credit[first] -= cycle;
         order.push(CycleSlot {
             kind: first as u16,
             share: shares[first] as u32,
-            before: taken[first],
+            before: used[first],
         });
-        taken[first] += 1;
+        used[first] += 1;
     }
     Ok(order)
 }

@@ -75,14 +75,14 @@ impl TlsOptions {
     }
 
     /// Builds the TLS configuration; `protocols` are offered by ALPN (RFC 7301). The reason for
-    /// rejecting a certificate is stored in `refused`.
+    /// rejecting a certificate is stored in `last_refusal`.
     ///
     /// # Errors
     /// Fails if a file cannot be read or there is no trusted authority.
     pub fn client_config(
         &self,
         protocols: &[&[u8]],
-        refused: &Arc<LastRefusal>,
+        last_refusal: &Arc<LastRefusal>,
     ) -> Result<Arc<ClientConfig>, TlsError> {
         let provider = Arc::new(ring::default_provider());
         let builder = ClientConfig::builder_with_provider(provider.clone())
@@ -90,20 +90,20 @@ impl TlsOptions {
         let trusted = match &self.trust {
             TrustSource::System => Some(KnownCertVerifier::from_system(
                 provider.clone(),
-                refused.clone(),
+                last_refusal.clone(),
             )?),
             TrustSource::Authority(file) => {
-                let known = read_certificates(file)?;
+                let trusted = read_certificates(file)?;
                 Some(KnownCertVerifier::from_user_file(
-                    known,
+                    trusted,
                     provider.clone(),
-                    refused.clone(),
+                    last_refusal.clone(),
                 )?)
             }
             TrustSource::Anyone => None,
         };
         let verifier: Arc<dyn ServerCertVerifier> = match trusted {
-            Some(known) => Arc::new(known),
+            Some(trusted) => Arc::new(trusted),
             None => Arc::new(AcceptAnyVerifier(provider)),
         };
         let with_verifier = builder
@@ -129,13 +129,13 @@ fn file_error(file: &Path, why: impl ToString) -> TlsError {
 }
 
 fn read_certificates(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let found: Vec<_> = CertificateDer::pem_file_iter(file)
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect)
         .map_err(|error| file_error(file, error))?;
-    if found.is_empty() {
+    if certificates.is_empty() {
         Err(file_error(file, "no certificate found"))
     } else {
-        Ok(found)
+        Ok(certificates)
     }
 }
 
@@ -165,8 +165,8 @@ impl ServerCertVerifier for AcceptAnyVerifier {
         certificate: &CertificateDer,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let known = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls12_signature(message, certificate, signature, known)
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls12_signature(message, certificate, signature, algorithms)
     }
 
     fn verify_tls13_signature(
@@ -175,8 +175,8 @@ impl ServerCertVerifier for AcceptAnyVerifier {
         certificate: &CertificateDer,
         signature: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        let known = &self.0.signature_verification_algorithms;
-        rustls::crypto::verify_tls13_signature(message, certificate, signature, known)
+        let algorithms = &self.0.signature_verification_algorithms;
+        rustls::crypto::verify_tls13_signature(message, certificate, signature, algorithms)
     }
 
     fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {

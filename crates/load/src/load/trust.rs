@@ -1,8 +1,7 @@
 //! Verifies server certificates and explains rejections.
 //!
-//! A file named by the user makes trusted both the authorities in it and the certificates in it
-//! themselves, as in curl. Start at [`KnownCertVerifier`]. Certificate fields are parsed in
-//! `x509.rs`.
+//! If the user names a file, both the authorities and the server certificates in it are trusted, as
+//! in curl. Start at [`KnownCertVerifier`]. Certificate fields are parsed in `x509.rs`.
 
 use super::TlsError;
 use super::x509::{common_name, is_self_issued, issuer_name};
@@ -63,7 +62,7 @@ impl fmt::Display for CertificateRefusal {
                 write!(f, "it is self-signed ('{name}') and not trusted")
             }
             CertificateRefusal::Issuer(name) => write!(f, "its issuer '{name}' is not trusted"),
-            CertificateRefusal::Other(why) => f.write_str(why),
+            CertificateRefusal::Other(error) => f.write_str(error),
         }
     }
 }
@@ -93,7 +92,7 @@ impl LastRefusal {
     }
 }
 
-/// Accepts certificates from known authorities, and the known certificates themselves.
+/// Accepts certificates that a trusted authority has signed, and trusted certificates themselves.
 #[derive(Debug)]
 pub(super) struct KnownCertVerifier {
     authorities: Arc<WebPkiServerVerifier>,
@@ -101,45 +100,47 @@ pub(super) struct KnownCertVerifier {
     accepted: Vec<CertificateDer<'static>>,
     /// Whether to use the common name if a certificate has no alternative names.
     takes_common_name: bool,
-    refused: Arc<LastRefusal>,
+    last_refusal: Arc<LastRefusal>,
 }
 
 impl KnownCertVerifier {
     /// Trusts the certificates in the user's file.
     pub(super) fn from_user_file(
-        known: Vec<CertificateDer<'static>>,
+        trusted: Vec<CertificateDer<'static>>,
         provider: Arc<CryptoProvider>,
-        refused: Arc<LastRefusal>,
+        last_refusal: Arc<LastRefusal>,
     ) -> Result<KnownCertVerifier, TlsError> {
         let mut roots = RootCertStore::empty();
-        for certificate in &known {
+        for certificate in &trusted {
             roots.add(certificate.clone())?;
         }
         Ok(KnownCertVerifier {
             authorities: build_verifier(roots, provider)?,
-            accepted: known,
+            accepted: trusted,
             takes_common_name: true,
-            refused,
+            last_refusal,
         })
     }
 
     /// Trusts what the operating system trusts.
     pub(super) fn from_system(
         provider: Arc<CryptoProvider>,
-        refused: Arc<LastRefusal>,
+        last_refusal: Arc<LastRefusal>,
     ) -> Result<KnownCertVerifier, TlsError> {
-        let found = rustls_native_certs::load_native_certs();
+        let native = rustls_native_certs::load_native_certs();
         let mut roots = RootCertStore::empty();
-        let (added, _) = roots.add_parsable_certificates(found.certs.iter().cloned());
+        let (added, _) = roots.add_parsable_certificates(native.certs.iter().cloned());
         if added == 0 {
-            let why = found.errors.first().map(ToString::to_string);
-            return Err(TlsError::System(why.unwrap_or_else(|| "none found".into())));
+            let error = native.errors.first().map(ToString::to_string);
+            return Err(TlsError::System(
+                error.unwrap_or_else(|| "none found".into()),
+            ));
         }
         Ok(KnownCertVerifier {
             authorities: build_verifier(roots, provider)?,
-            accepted: found.certs,
+            accepted: native.certs,
             takes_common_name: false,
-            refused,
+            last_refusal,
         })
     }
 
@@ -149,15 +150,19 @@ impl KnownCertVerifier {
         &self,
         certificate: &CertificateDer<'_>,
         name: &ServerName<'_>,
-        why: rustls::Error,
+        error: rustls::Error,
     ) -> Result<ServerCertVerified, rustls::Error> {
-        let rustls::Error::InvalidCertificate(reason) = &why else {
-            return Err(why);
+        let rustls::Error::InvalidCertificate(reason) = &error else {
+            return Err(error);
         };
         // The library checks validity dates before the issuer, and the name last (verify_cert.rs of
         // rustls-webpki 0.103). A certificate that fails by its issuer is thus within its validity
         // period; one that fails by its name is trusted.
-        let is_accepted = || self.accepted.iter().any(|known| **known == **certificate);
+        let is_accepted = || {
+            self.accepted
+                .iter()
+                .any(|accepted| **accepted == **certificate)
+        };
         if is_without_issuer(reason) && is_accepted() {
             let parsed = ParsedCertificate::try_from(certificate)?;
             return match verify_server_name(&parsed, name) {
@@ -182,9 +187,10 @@ impl KnownCertVerifier {
             &reason,
             CertificateError::NotValidForNameContext { presented, .. } if presented.is_empty()
         );
-        let is_called_so =
-            || common_name(certificate).is_some_and(|own| own.eq_ignore_ascii_case(&name.to_str()));
-        if self.takes_common_name && has_no_name && is_called_so() {
+        let matches_common_name = || {
+            common_name(certificate).is_some_and(|found| found.eq_ignore_ascii_case(&name.to_str()))
+        };
+        if self.takes_common_name && has_no_name && matches_common_name() {
             return Ok(ServerCertVerified::assertion());
         }
         Err(reason.into())
@@ -221,12 +227,12 @@ fn webpki_error(reason: &CertificateError) -> Option<&webpki::Error> {
 }
 
 /// Explains why a certificate was rejected.
-fn explain_refusal(why: &rustls::Error, certificate: &CertificateDer<'_>) -> CertificateRefusal {
-    let rustls::Error::InvalidCertificate(reason) = why else {
-        return CertificateRefusal::Other(why.to_string());
+fn explain_refusal(error: &rustls::Error, certificate: &CertificateDer<'_>) -> CertificateRefusal {
+    let rustls::Error::InvalidCertificate(reason) = error else {
+        return CertificateRefusal::Other(error.to_string());
     };
-    let distance = |one: &UnixTime, other: &UnixTime| {
-        Duration::from_secs(one.as_secs().abs_diff(other.as_secs()))
+    let distance = |first: &UnixTime, second: &UnixTime| {
+        Duration::from_secs(first.as_secs().abs_diff(second.as_secs()))
     };
     match reason {
         CertificateError::ExpiredContext { time, not_after } => {
@@ -268,14 +274,14 @@ fn explain_refusal(why: &rustls::Error, certificate: &CertificateDer<'_>) -> Cer
                 "it has X.509 version 1, but version 3 is required".to_owned(),
             )
         }
-        _ => CertificateRefusal::Other(why.to_string()),
+        _ => CertificateRefusal::Other(error.to_string()),
     }
 }
 
 /// Returns the names in a certificate (the library formats them as `DnsName("a.test")`), else its
 /// common name.
 fn certificate_names(presented: &[String], certificate: &CertificateDer<'_>) -> Vec<String> {
-    let bare = |name: &String| {
+    let strip_type = |name: &String| {
         let inside = name
             .split_once('(')
             .map_or(name.as_str(), |(_, inside)| inside);
@@ -284,7 +290,7 @@ fn certificate_names(presented: &[String], certificate: &CertificateDer<'_>) -> 
     if presented.is_empty() {
         return common_name(certificate).into_iter().collect();
     }
-    presented.iter().map(bare).collect()
+    presented.iter().map(strip_type).collect()
 }
 
 impl ServerCertVerifier for KnownCertVerifier {
@@ -299,10 +305,10 @@ impl ServerCertVerifier for KnownCertVerifier {
         let verdict = self
             .authorities
             .verify_server_cert(certificate, intermediates, name, ocsp, now)
-            .or_else(|why| self.reconsider(certificate, name, why));
-        if let Err(why) = &verdict {
-            self.refused
-                .store_refusal(explain_refusal(why, certificate));
+            .or_else(|error| self.reconsider(certificate, name, error));
+        if let Err(error) = &verdict {
+            self.last_refusal
+                .store_refusal(explain_refusal(error, certificate));
         }
         verdict
     }

@@ -101,12 +101,12 @@ impl<const FIRST: u32, const LAST: u32> ResetCodes<FIRST, LAST> {
 
     /// Counts several streams; a code that the protocol does not define counts as unknown.
     pub(super) fn add_resets(&mut self, code: u32, count: u64) {
-        let place = (FIRST..=LAST)
+        let counter = (FIRST..=LAST)
             .contains(&code)
             .then(|| (code - FIRST) as usize)
-            .and_then(|place| self.counts.get_mut(place));
-        match place {
-            Some(place) => *place += count,
+            .and_then(|counter| self.counts.get_mut(counter));
+        match counter {
+            Some(counter) => *counter += count,
             None => self.unknown += count,
         }
     }

@@ -126,8 +126,8 @@ impl OutcomeCounts {
         self.interim.count_status(code);
     }
 
-    /// Closes the counts with the number of requests still in flight. It must come from the
-    /// connections and not from these counts, which would otherwise be checked against themselves.
+    /// Closes the counts with the number of requests still in flight. The number must come from the
+    /// connections, not from these counts, which would otherwise be checked against themselves.
     pub fn close_counts(&mut self, in_flight: u64) {
         self.in_flight = in_flight;
     }
@@ -364,7 +364,7 @@ impl OutcomeCounts {
     /// # Errors
     /// Returns the sums that do not hold.
     pub fn check_balance(&self) -> Result<(), Vec<CountImbalance>> {
-        let wrong: Vec<CountImbalance> = self
+        let imbalances: Vec<CountImbalance> = self
             .balanced_pairs()
             .into_iter()
             .filter(|(_, left, _, right)| left != right)
@@ -375,7 +375,11 @@ impl OutcomeCounts {
                 right,
             })
             .collect();
-        if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+        if imbalances.is_empty() {
+            Ok(())
+        } else {
+            Err(imbalances)
+        }
     }
 }
 

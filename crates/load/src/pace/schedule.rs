@@ -83,8 +83,8 @@ impl RateSchedule {
             ),
             ArrivalSpacing::Poisson { .. } => {
                 let steps = usize::try_from(index).ok()?;
-                let mut all = self.thread_schedule(0, 1, StopCondition::default());
-                all.nth(steps).map(|due| due.at_ns)
+                let mut schedule = self.thread_schedule(0, 1, StopCondition::default());
+                schedule.nth(steps).map(|due| due.at_ns)
             }
         }
     }
@@ -94,8 +94,8 @@ impl RateSchedule {
         match self.spacing {
             ArrivalSpacing::Even => self.even_due_by(at_ns),
             ArrivalSpacing::Poisson { .. } => {
-                let all = self.thread_schedule(0, 1, StopCondition::default());
-                all.take_while(|due| due.at_ns <= at_ns).count() as u64
+                let schedule = self.thread_schedule(0, 1, StopCondition::default());
+                schedule.take_while(|due| due.at_ns <= at_ns).count() as u64
             }
         }
     }
@@ -137,11 +137,13 @@ impl RateSchedule {
     pub(super) fn time_at_units(&self, units: u128, position: &mut StagePosition) -> Option<u64> {
         loop {
             let stage = self.stages.get(position.stage)?;
-            let inside = units - position.begins_units;
+            let units_in_stage = units - position.begins_units;
             // A request that falls exactly on the end belongs to the next stage with a rate: it is
             // due when the integral exceeds its number, which it does not during a pause.
-            if inside < stage.total_units() {
-                return position.begins_ns.checked_add(stage.last_ns_within(inside));
+            if units_in_stage < stage.total_units() {
+                return position
+                    .begins_ns
+                    .checked_add(stage.last_ns_within(units_in_stage));
             }
             position.begins_units += stage.total_units();
             position.begins_ns = position.begins_ns.checked_add(stage.duration_ns)?;
@@ -222,8 +224,8 @@ impl ScheduleStage {
 
     /// Units in the whole stage: twice the area of the trapezoid.
     pub(super) fn total_units(&self) -> u128 {
-        let both = u128::from(self.from.micro_per_s()) + u128::from(self.to.micro_per_s());
-        both * u128::from(self.duration_ns)
+        let rate_sum = u128::from(self.from.micro_per_s()) + u128::from(self.to.micro_per_s());
+        rate_sum * u128::from(self.duration_ns)
     }
 
     /// Whether the integral of a ramp up to `at_ns` is at most `units`, computed without rounding.

@@ -20,15 +20,15 @@ const MS: u64 = 1_000_000;
 fn several_kinds_of_requests_go_out_in_their_proportions_with_texts_filled_in() {
     let seen: Arc<Mutex<BTreeMap<String, u64>>> = Arc::default();
     let note = seen.clone();
-    let server = Server::start(move |mut asked| {
-        let line = asked.head.lines().next().unwrap_or_default().to_owned();
-        let body = String::from_utf8_lossy(asked.body).into_owned();
+    let server = Server::start(move |mut request| {
+        let line = request.head.lines().next().unwrap_or_default().to_owned();
+        let body = String::from_utf8_lossy(request.body).into_owned();
         *note
             .lock()
             .unwrap()
             .entry(format!("{line} {body}"))
             .or_default() += 1;
-        asked.answer("200 OK", "good")
+        request.answer("200 OK", "good")
     });
     let read = RequestKind {
         weight: 3,
@@ -98,9 +98,9 @@ fn a_connection_is_given_up_after_its_requests_or_its_time() {
     assert_eq!(measured.threads[0].most_requests, 7);
 
     let clock = WaitClock::movable();
-    let server = Server::start(move |mut asked| {
+    let server = Server::start(move |mut request| {
         clock.advance(Duration::from_millis(10));
-        asked.answer("200 OK", "good")
+        request.answer("200 OK", "good")
     });
     let mut load = server.load(1, 20);
     load.rules.lifetime_ns = Some(45 * MS);
@@ -122,15 +122,15 @@ fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
     assert_eq!((server.seen(), measured.most_connections), (400, 2));
 
     // Every tenth response closes its connection; later pipelined requests are not lost.
-    let server = Server::start(|mut asked| match asked.number % 10 {
+    let server = Server::start(|mut request| match request.number % 10 {
         9 => {
-            asked.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
+            request.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
             // Read what the client has sent since; otherwise closing would reset the connection.
-            let _ = asked.stream.shutdown(std::net::Shutdown::Write);
-            let _ = std::io::copy(asked.stream, &mut std::io::sink());
+            let _ = request.stream.shutdown(std::net::Shutdown::Write);
+            let _ = std::io::copy(request.stream, &mut std::io::sink());
             Then::Close
         }
-        _ => asked.answer("200 OK", "good"),
+        _ => request.answer("200 OK", "good"),
     });
     let load = LoadConfig {
         streams_per_connection: 4,
@@ -148,9 +148,9 @@ fn pipelined_requests_are_answered_in_order_and_a_close_loses_none() {
 #[test]
 fn a_body_is_held_against_its_rule() {
     let odd = || {
-        Server::start(|mut asked| match asked.number % 2 {
-            0 => asked.answer("200 OK", "the good one"),
-            _ => asked.answer("200 OK", "bad"),
+        Server::start(|mut request| match request.number % 2 {
+            0 => request.answer("200 OK", "the good one"),
+            _ => request.answer("200 OK", "bad"),
         })
     };
     for rule in [BodyRule::Contains(b"good".to_vec()), BodyRule::Length(12)] {
@@ -165,7 +165,7 @@ fn a_body_is_held_against_its_rule() {
         let measured = carry_out(&load);
         assert_eq!(rows(&measured), [("ok", 20), ("assertion", 20)]);
     }
-    let server = Server::start(|mut asked| asked.answer("302 Found", ""));
+    let server = Server::start(|mut request| request.answer("302 Found", ""));
     let load = LoadConfig {
         success: SuccessRule {
             statuses: vec![200..=299, 302..=302],
@@ -178,9 +178,9 @@ fn a_body_is_held_against_its_rule() {
 
 #[test]
 fn a_request_before_the_load_tells_what_the_server_is() {
-    let server = Server::start(|mut asked| {
-        asked.say("HTTP/1.1 404 Not Found\r\nServer: tiny\r\nContent-Type: text/plain\r\n");
-        asked.say("Content-Length: 5\r\n\r\nnope\n");
+    let server = Server::start(|mut request| {
+        request.say("HTTP/1.1 404 Not Found\r\nServer: tiny\r\nContent-Type: text/plain\r\n");
+        request.say("Content-Length: 5\r\n\r\nnope\n");
         Then::Keep
     });
     let stop = AtomicBool::new(false);
@@ -214,12 +214,12 @@ fn times_agree_with_a_log_that_the_server_keeps() {
     let log: Arc<Mutex<Vec<u64>>> = Arc::default();
     let note = log.clone();
     let turn = AtomicU64::new(0);
-    let server = Server::start(move |mut asked| {
+    let server = Server::start(move |mut request| {
         let began = Instant::now();
         let turn = turn.fetch_add(1, Ordering::SeqCst);
         std::thread::sleep(Duration::from_micros(500 + (turn * 7919) % 4000));
         note.lock().unwrap().push(began.elapsed().as_nanos() as u64);
-        asked.answer("200 OK", "good")
+        request.answer("200 OK", "good")
     });
     let load = LoadConfig {
         keeps_rows: true,
@@ -227,30 +227,30 @@ fn times_agree_with_a_log_that_the_server_keeps() {
     };
     let measured = carry_out(&load);
     let mut served = log.lock().unwrap().clone();
-    let mut taken: Vec<u64> = measured
+    let mut durations: Vec<u64> = measured
         .rows
         .iter()
         .map(|row| row.end_ns - row.sent_ns.unwrap())
         .collect();
     served.sort_unstable();
-    taken.sort_unstable();
-    assert_eq!(served.len(), taken.len());
+    durations.sort_unstable();
+    assert_eq!(served.len(), durations.len());
     // No request is faster than the server, and the k-th fastest is no faster than the server's
     // k-th.
     assert!(
         served
             .iter()
-            .zip(&taken)
-            .all(|(served, taken)| served <= taken)
+            .zip(&durations)
+            .all(|(served, durations)| served <= durations)
     );
     // The histogram's percentiles are within a thousandth of these times.
     let service: &TimeDistribution<_> = measured.totals.latency.service_times();
     for ppm in [10_000, 250_000, 500_000, 900_000, 990_000, 1_000_000] {
         let rank = (600 * u64::from(ppm)).div_ceil(1_000_000) as usize;
-        let (exact, told) = (taken[rank - 1], service.quantile(ppm).unwrap().ns);
+        let (exact, reported) = (durations[rank - 1], service.quantile(ppm).unwrap().ns);
         assert!(
-            told >= exact && told - exact <= exact / 1000 + 1,
-            "{ppm}: {exact} {told}"
+            reported >= exact && reported - exact <= exact / 1000 + 1,
+            "{ppm}: {exact} {reported}"
         );
     }
 }

@@ -68,17 +68,17 @@ fn parts_of_a_load_add_up_to_the_whole() {
         };
         carry_out(&load)
     };
-    let mut whole = part(0);
-    whole.merge(part(1));
-    whole.merge(part(2));
-    assert_eq!(rows(&whole), [("ok", 1000)]);
-    assert_eq!((server.seen(), whole.most_connections), (1000, 7));
-    let mut numbers: Vec<u64> = whole.rows.iter().map(|row| row.index).collect();
+    let mut merged = part(0);
+    merged.merge(part(1));
+    merged.merge(part(2));
+    assert_eq!(rows(&merged), [("ok", 1000)]);
+    assert_eq!((server.seen(), merged.most_connections), (1000, 7));
+    let mut numbers: Vec<u64> = merged.rows.iter().map(|row| row.index).collect();
     numbers.sort_unstable();
     assert!(numbers.iter().copied().eq(0..1000));
-    let text = serde_json::to_string(&whole).unwrap();
-    let again: LoadMeasurement = serde_json::from_str(&text).unwrap();
-    assert_eq!(again, whole);
+    let text = serde_json::to_string(&merged).unwrap();
+    let parsed: LoadMeasurement = serde_json::from_str(&text).unwrap();
+    assert_eq!(parsed, merged);
 }
 
 #[test]
@@ -92,8 +92,8 @@ fn a_load_by_time_ends_then_and_counts_only_what_came_in_time() {
     assert!((250..=253).contains(&ok), "{ok}");
     assert_eq!(server.seen(), ok);
     assert!(measured.ok_in_time <= ok && measured.ok_in_time + 3 >= ok);
-    let course: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
-    assert_eq!(course, ok);
+    let timeline_ok: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
+    assert_eq!(timeline_ok, ok);
 }
 
 #[test]
@@ -116,9 +116,9 @@ fn answers_of_the_warm_up_are_in_its_part_of_the_timeline() {
 fn no_more_than_all_clients_are_under_way() {
     // Every response arrives after the end of the load.
     let clock = WaitClock::movable();
-    let server = Server::start(move |mut asked| {
+    let server = Server::start(move |mut request| {
         clock.advance(Duration::from_millis(400));
-        asked.answer("200 OK", "good")
+        request.answer("200 OK", "good")
     });
     let measured = carry_out_by(clock, &for_ms(server.load(3, 0), 200));
     assert_eq!(rows(&measured), [("ok", 3)]);
@@ -209,13 +209,13 @@ fn until_steady(ms: u64, seconds: fn(u64) -> f64) -> LoadMeasurement {
     let clock = WaitClock::movable();
     let (begin, watched) = (clock.now(), Arc::new(AtomicU64::new(0)));
     let seen_until = watched.clone();
-    let server = Server::start(move |mut asked| {
-        clock.advance(Duration::from_secs_f64(seconds(asked.number)));
+    let server = Server::start(move |mut request| {
+        clock.advance(Duration::from_secs_f64(seconds(request.number)));
         wait_until(|| {
             let behind = Duration::from_nanos(seen_until.load(Ordering::SeqCst) + 160 * MS);
             clock.elapsed_since(begin) < behind
         });
-        asked.answer("200 OK", "good")
+        request.answer("200 OK", "good")
     });
     let load = LoadConfig {
         steady: Some(SteadinessRule { within: 0.2 }),

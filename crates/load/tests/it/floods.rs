@@ -7,9 +7,9 @@ use std::io::Write;
 #[test]
 fn a_server_that_never_stops_sending_does_not_outlast_the_limits() {
     // A server may send any number of interim responses (RFC 9110, section 15.2).
-    let server = Server::start(|asked| {
+    let server = Server::start(|request| {
         let interim = b"HTTP/1.1 102 Processing\r\n\r\n".repeat(40_000);
-        while asked.stream.write_all(&interim).is_ok() {}
+        while request.stream.write_all(&interim).is_ok() {}
         Then::Close
     });
     let mut load = server.load(4, 4);

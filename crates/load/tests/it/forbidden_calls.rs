@@ -53,11 +53,11 @@ fn without_exact_waits(load: &LoadConfig, errno: i32) -> Option<Result<LoadMeasu
             measured.map_err(|error| error.to_string())
         })
     };
-    let done = std::thread::scope(|scope| scope.spawn(forbidden).join().unwrap());
-    if done.is_none() {
+    let result = std::thread::scope(|scope| scope.spawn(forbidden).join().unwrap());
+    if result.is_none() {
         eprintln!("skipped: this machine does not allow a filter of system calls");
     }
-    done
+    result
 }
 
 fn at_rate(server: &Server) -> LoadConfig {

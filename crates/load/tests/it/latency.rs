@@ -35,10 +35,10 @@ fn quantiles_are_those_of_the_sorted_list() {
     for ppm in (0..=1_000_000).step_by(1000) {
         let rank = (sorted.len() as u64 * ppm).div_ceil(1_000_000).max(1) as usize;
         let exact = sorted[rank - 1];
-        let told = times.quantile(ppm as u32).unwrap().ns;
+        let reported = times.quantile(ppm as u32).unwrap().ns;
         assert!(
-            told >= exact && told - exact <= exact / 1000,
-            "{ppm}: {told}, {exact}"
+            reported >= exact && reported - exact <= exact / 1000,
+            "{ppm}: {reported}, {exact}"
         );
     }
     assert_eq!(times.min_ns(), sorted.first().copied());
@@ -115,8 +115,8 @@ fn merged_distributions_are_those_of_one_recording() {
     let values = values(3000);
     let whole = recorded(&values);
     let [a, b, c] = [0, 1, 2].map(|part| {
-        let own: Vec<u64> = values.iter().copied().skip(part).step_by(3).collect();
-        recorded(&own)
+        let part_values: Vec<u64> = values.iter().copied().skip(part).step_by(3).collect();
+        recorded(&part_values)
     });
     let sum = |left: &TimeDistribution<ServiceTime>, right: &TimeDistribution<ServiceTime>| {
         let mut sum = left.clone();
@@ -136,12 +136,12 @@ fn merged_distributions_are_those_of_one_recording() {
 fn the_table_of_served_percentages_is_that_of_a_known_list() {
     let times = recorded(&(1..=200).collect::<Vec<u64>>());
     let rows = percent_rows_of(&times, &AB_PERCENTS);
-    let told: Vec<(u32, u64)> = rows
+    let reported: Vec<(u32, u64)> = rows
         .iter()
         .map(|row| (row.percent, row.within.ns))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             (50, 100),
             (66, 132),

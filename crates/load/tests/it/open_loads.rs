@@ -68,13 +68,13 @@ fn stalling() -> (Server, Arc<Mutex<Vec<Instant>>>) {
     let first = OnceLock::new();
     let answered = Arc::new(Mutex::new(Vec::new()));
     let log = answered.clone();
-    let server = Server::start(move |mut asked| {
+    let server = Server::start(move |mut request| {
         let at = first.get_or_init(Instant::now).elapsed();
         let stall = Duration::from_millis(400)..Duration::from_millis(700);
         if stall.contains(&at) {
             std::thread::sleep(stall.end - at);
         }
-        let then = asked.answer("200 OK", "good");
+        let then = request.answer("200 OK", "good");
         log.lock().unwrap().push(Instant::now());
         then
     });
@@ -149,11 +149,11 @@ fn load_through_a_stall() -> Result<(), String> {
 fn slow(clock: WaitClock) -> (Server, [Arc<AtomicU64>; 2]) {
     let counts: [Arc<AtomicU64>; 2] = Default::default();
     let [begun, answered] = counts.clone();
-    let server = Server::start(move |mut asked| {
+    let server = Server::start(move |mut request| {
         let until = clock.now() + Duration::from_millis(50);
         begun.fetch_add(1, Ordering::SeqCst);
         wait_until(|| clock.now() >= until);
-        let then = asked.answer("200 OK", "good");
+        let then = request.answer("200 OK", "good");
         answered.fetch_add(1, Ordering::SeqCst);
         then
     });

@@ -146,14 +146,14 @@ fn the_counts_say_what_does_not_add_up() {
     // A failed status that is counted without its code.
     outcomes.count_failed(ErrorClass::Status);
     outcomes.connections.count_attempt();
-    let said: Vec<String> = outcomes
+    let messages: Vec<String> = outcomes
         .check_balance()
         .unwrap_err()
         .iter()
         .map(ToString::to_string)
         .collect();
     assert_eq!(
-        said,
+        messages,
         [
             "count mismatch: 21 complete responses, 20 counted statuses",
             "count mismatch: 1 attempts to connect, 0 connections accounted for",
@@ -161,9 +161,9 @@ fn the_counts_say_what_does_not_add_up() {
     );
     outcomes.connections.count_failed();
     outcomes.count_attempt();
-    let said = outcomes.check_balance().unwrap_err()[0].to_string();
+    let message = outcomes.check_balance().unwrap_err()[0].to_string();
     assert_eq!(
-        said,
+        message,
         "count mismatch: 41 requests attempted, 40 requests accounted for"
     );
 }

@@ -216,14 +216,14 @@ pub fn load_to(address: SocketAddr, concurrency: u32, requests: u64) -> LoadConf
 
 /// A server that responds to everything with `good`.
 pub fn good() -> Server {
-    Server::start(|mut asked| asked.answer("200 OK", "good"))
+    Server::start(|mut request| request.answer("200 OK", "good"))
 }
 
 /// Same as [`good`], but each response advances the clock by a millisecond; nothing else moves it.
 pub fn good_by(clock: WaitClock) -> Server {
-    Server::start(move |mut asked| {
+    Server::start(move |mut request| {
         clock.advance(Duration::from_millis(1));
-        asked.answer("200 OK", "good")
+        request.answer("200 OK", "good")
     })
 }
 

@@ -144,5 +144,5 @@ fn serve(
 
 /// A server that does not speak HTTP/2.
 pub fn deaf() -> Server {
-    Server::start(|mut asked| asked.answer("400 Bad Request", "what?"))
+    Server::start(|mut request| request.answer("400 Bad Request", "what?"))
 }

@@ -30,9 +30,9 @@ fn forty(handler: impl Fn(Asked) -> Then + Send + Sync + 'static) -> (LoadMeasur
 fn every_second(
     misbehave: impl Fn(Asked) -> Then + Send + Sync + 'static,
 ) -> (Vec<(&'static str, u64)>, LoadMeasurement) {
-    let (measured, _server) = forty(move |mut asked| match asked.number % 2 {
-        0 => asked.answer("200 OK", "good"),
-        _ => misbehave(asked),
+    let (measured, _server) = forty(move |mut request| match request.number % 2 {
+        0 => request.answer("200 OK", "good"),
+        _ => misbehave(request),
     });
     (rows(&measured), measured)
 }
@@ -47,9 +47,9 @@ const WAIT: Duration = Duration::from_millis(5);
 
 #[test]
 fn bodies_of_varying_length_are_good() {
-    let (measured, _) = forty(|mut asked| {
-        let length = 1 + asked.number as usize % 5;
-        asked.answer("200 OK", &"x".repeat(length))
+    let (measured, _) = forty(|mut request| {
+        let length = 1 + request.number as usize % 5;
+        request.answer("200 OK", &"x".repeat(length))
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
     let replies = measured.totals.replies;
@@ -63,9 +63,9 @@ fn bodies_of_varying_length_are_good() {
 
 #[test]
 fn a_truncated_body_is_short() {
-    let (rows, measured) = every_second(|mut asked| {
+    let (rows, measured) = every_second(|mut request| {
         let half = "x".repeat(50);
-        asked.say(&format!(
+        request.say(&format!(
             "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{half}"
         ));
         Then::Close
@@ -78,14 +78,14 @@ fn a_truncated_body_is_short() {
 fn a_reset_is_told_by_how_far_the_answer_had_come() {
     let (before, _) = every_second(|_| Then::Reset);
     assert_eq!(before, [("ok", 20), ("reset.before-first-byte", 20)]);
-    let (in_head, _) = every_second(|mut asked| {
-        asked.say("HTTP/1.1 200 OK\r\nContent-");
+    let (in_head, _) = every_second(|mut request| {
+        request.say("HTTP/1.1 200 OK\r\nContent-");
         std::thread::sleep(WAIT);
         Then::Reset
     });
     assert_eq!(in_head, [("ok", 20), ("reset.in-head", 20)]);
-    let (in_body, _) = every_second(|mut asked| {
-        asked.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+    let (in_body, _) = every_second(|mut request| {
+        request.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
         std::thread::sleep(WAIT);
         Then::Reset
     });
@@ -94,16 +94,16 @@ fn a_reset_is_told_by_how_far_the_answer_had_come() {
 
 #[test]
 fn an_end_before_any_byte_is_told_by_whether_the_connection_was_used_before() {
-    let measured = one_by_one(|mut asked| match asked.number % 2 {
-        0 => asked.answer("200 OK", "good"),
+    let measured = one_by_one(|mut request| match request.number % 2 {
+        0 => request.answer("200 OK", "good"),
         _ => Then::Close,
     });
     assert_eq!(rows(&measured), [("ok", 20), ("eof.stale", 20)]);
     assert_eq!(measured.totals.outcomes.connections.opened, 20);
     let measured = one_by_one(|_| Then::Close);
     assert_eq!(rows(&measured), [("eof.first", 40)]);
-    let measured = one_by_one(|mut asked| {
-        asked.say("HTTP/1.1 2");
+    let measured = one_by_one(|mut request| {
+        request.say("HTTP/1.1 2");
         Then::Close
     });
     assert_eq!(rows(&measured), [("eof.in-head", 40)]);
@@ -111,9 +111,9 @@ fn an_end_before_any_byte_is_told_by_whether_the_connection_was_used_before() {
 
 #[test]
 fn a_request_on_a_stale_connection_is_sent_again_only_when_asked_for_and_counted() {
-    let server = Server::start(|mut asked| match asked.number % 3 {
+    let server = Server::start(|mut request| match request.number % 3 {
         1 => Then::Close,
-        _ => asked.answer("200 OK", "good"),
+        _ => request.answer("200 OK", "good"),
     });
     let mut load = server.load(1, REQUESTS);
     load.rules.retries_stale = true;
@@ -128,7 +128,7 @@ fn a_request_on_a_stale_connection_is_sent_again_only_when_asked_for_and_counted
 
 #[test]
 fn a_500_is_an_answer_and_an_error() {
-    let (rows, measured) = every_second(|mut asked| asked.answer("500 Oops", "sorry!"));
+    let (rows, measured) = every_second(|mut request| request.answer("500 Oops", "sorry!"));
     assert_eq!(rows, [("ok", 20), ("status", 20)]);
     let codes: Vec<_> = measured.totals.outcomes.codes().nonzero_counts().collect();
     assert_eq!(codes, [(200, 20), (500, 20)]);
@@ -138,10 +138,10 @@ fn a_500_is_an_answer_and_an_error() {
 
 #[test]
 fn early_hints_are_no_answer() {
-    let (measured, _) = forty(|mut asked| {
-        asked.say("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
+    let (measured, _) = forty(|mut request| {
+        request.say("HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n");
         std::thread::sleep(Duration::from_millis(1));
-        asked.answer("200 OK", "good")
+        request.answer("200 OK", "good")
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
     let interim: Vec<_> = measured
@@ -155,8 +155,8 @@ fn early_hints_are_no_answer() {
 
 #[test]
 fn a_connection_that_closes_after_each_answer_is_made_anew() {
-    let (measured, server) = forty(|mut asked| {
-        asked.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngood");
+    let (measured, server) = forty(|mut request| {
+        request.say("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 4\r\n\r\ngood");
         Then::Close
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
@@ -167,10 +167,10 @@ fn a_connection_that_closes_after_each_answer_is_made_anew() {
 
 #[test]
 fn a_body_may_last_until_the_end_of_the_connection() {
-    let (measured, _) = forty(|mut asked| {
-        asked.say("HTTP/1.0 200 OK\r\n\r\nhello ");
+    let (measured, _) = forty(|mut request| {
+        request.say("HTTP/1.0 200 OK\r\n\r\nhello ");
         std::thread::sleep(Duration::from_millis(1));
-        asked.say("world");
+        request.say("world");
         Then::Close
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
@@ -179,8 +179,8 @@ fn a_body_may_last_until_the_end_of_the_connection() {
 
 #[test]
 fn a_204_needs_no_length() {
-    let (measured, _) = forty(|mut asked| {
-        asked.say("HTTP/1.1 204 No Content\r\n\r\n");
+    let (measured, _) = forty(|mut request| {
+        request.say("HTTP/1.1 204 No Content\r\n\r\n");
         Then::Keep
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
@@ -189,8 +189,8 @@ fn a_204_needs_no_length() {
 
 #[test]
 fn what_is_not_http_is_no_answer() {
-    let (measured, _) = forty(|mut asked| {
-        asked.say("SSH-2.0-OpenSSH_9.2\r\n");
+    let (measured, _) = forty(|mut request| {
+        request.say("SSH-2.0-OpenSSH_9.2\r\n");
         Then::Close
     });
     assert_eq!(rows(&measured), [("protocol.status-line", 40)]);
@@ -198,9 +198,9 @@ fn what_is_not_http_is_no_answer() {
 
 #[test]
 fn an_answer_to_head_has_no_body_whatever_its_length_says() {
-    let server = Server::start(|mut asked| {
-        assert!(asked.head.starts_with("HEAD / "));
-        asked.say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
+    let server = Server::start(|mut request| {
+        assert!(request.head.starts_with("HEAD / "));
+        request.say("HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n");
         Then::Keep
     });
     let head = RequestKind {
@@ -222,7 +222,7 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
     let limit = Some(LIMIT.as_nanos() as u64);
     let slow = |limits: RequestTimeouts, requests: u64, handler: fn(Asked, WaitClock) -> Then| {
         let clock = WaitClock::movable();
-        let server = Server::start(move |asked| handler(asked, clock));
+        let server = Server::start(move |request| handler(request, clock));
         let mut load = server.load(1, requests);
         load.rules.timeouts = limits;
         load.drain_ns = 10 * LIMIT.as_nanos() as u64;
@@ -230,8 +230,8 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
         (rows(&measured), measured.elapsed_ns)
     };
     // Unanswered requests take as long as the limit.
-    let never: fn(Asked, WaitClock) -> Then = |mut asked, clock| match asked.number % 2 {
-        0 => asked.answer("200 OK", "good"),
+    let never: fn(Asked, WaitClock) -> Then = |mut request, clock| match request.number % 2 {
+        0 => request.answer("200 OK", "good"),
         _ => {
             clock.advance(LIMIT);
             Then::Hold
@@ -251,8 +251,8 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
     let (outcomes, _) = slow(first_byte, 4, never);
     assert_eq!(outcomes, [("ok", 2), ("timeout.first-byte", 2)]);
     // The first byte arrives in time.
-    let half: fn(Asked, WaitClock) -> Then = |mut asked, clock| {
-        asked.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
+    let half: fn(Asked, WaitClock) -> Then = |mut request, clock| {
+        request.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhalf");
         clock.advance(LIMIT);
         // Give the client time to check its timeouts.
         std::thread::sleep(4 * WAIT);
@@ -269,11 +269,11 @@ fn an_answer_that_never_comes_runs_into_its_limit() {
 
 #[test]
 fn a_server_that_does_not_listen_refuses_every_request() {
-    let gone = TcpListener::bind("127.0.0.1:0")
+    let closed_address = TcpListener::bind("127.0.0.1:0")
         .unwrap()
         .local_addr()
         .unwrap();
-    let measured = carry_out(&load_to(gone, 2, REQUESTS));
+    let measured = carry_out(&load_to(closed_address, 2, REQUESTS));
     assert_eq!(rows(&measured), [("connect.refused", 40)]);
     let lines = measured.totals.outcomes.connections;
     assert_eq!((lines.tried, lines.failed, lines.sends), (40, 40, 0));
@@ -318,9 +318,9 @@ fn a_connection_that_does_not_come_about_runs_into_its_limit() {
 
 #[test]
 fn chunks_may_have_extensions_and_trailers() {
-    let (measured, _) = forty(|mut asked| {
-        asked.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
-        asked.say("5;name=\"va;lue\"\r\nhello\r\n0\r\nChecksum: 12\r\n\r\n");
+    let (measured, _) = forty(|mut request| {
+        request.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+        request.say("5;name=\"va;lue\"\r\nhello\r\n0\r\nChecksum: 12\r\n\r\n");
         Then::Keep
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
@@ -330,17 +330,17 @@ fn chunks_may_have_extensions_and_trailers() {
 
 #[test]
 fn lengths_that_contradict_each_other_are_an_error_and_equal_ones_are_not() {
-    let (measured, _) = forty(|mut asked| {
-        let other = 4 + asked.number % 2;
-        asked.say(&format!(
+    let (measured, _) = forty(|mut request| {
+        let other = 4 + request.number % 2;
+        request.say(&format!(
             "HTTP/1.1 200 OK\r\nContent-Length: 4\r\nContent-Length: {other}\r\n\r\ngood"
         ));
         Then::Keep
     });
     assert_eq!(rows(&measured), [("ok", 20), ("protocol.length", 20)]);
-    let (measured, _) = forty(|mut asked| {
-        asked.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n");
-        asked.say("4\r\ngood\r\n0\r\n\r\n");
+    let (measured, _) = forty(|mut request| {
+        request.say("HTTP/1.1 200 OK\r\nContent-Length: 9\r\nTransfer-Encoding: chunked\r\n\r\n");
+        request.say("4\r\ngood\r\n0\r\n\r\n");
         Then::Keep
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
@@ -349,10 +349,10 @@ fn lengths_that_contradict_each_other_are_an_error_and_equal_ones_are_not() {
 
 #[test]
 fn answers_may_come_byte_by_byte() {
-    let (measured, _) = forty(|mut asked| {
+    let (measured, _) = forty(|mut request| {
         let answer = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nhi\r\n0\r\n\r\n";
         for at in 0..answer.len() {
-            asked.say(&answer[at..=at]);
+            request.say(&answer[at..=at]);
         }
         Then::Keep
     });
@@ -362,13 +362,13 @@ fn answers_may_come_byte_by_byte() {
 
 #[test]
 fn a_malformed_chunk_and_a_malformed_header_have_names_of_their_own() {
-    let (rows, _) = every_second(|mut asked| {
-        asked.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
+    let (rows, _) = every_second(|mut request| {
+        request.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n");
         Then::Hold
     });
     assert_eq!(rows, [("ok", 20), ("protocol.chunk", 20)]);
-    let (rows, _) = every_second(|mut asked| {
-        asked.say("HTTP/1.1 200 OK\r\nBad Header: x\r\n\r\n");
+    let (rows, _) = every_second(|mut request| {
+        request.say("HTTP/1.1 200 OK\r\nBad Header: x\r\n\r\n");
         Then::Hold
     });
     assert_eq!(rows, [("ok", 20), ("protocol.header", 20)]);
@@ -376,8 +376,8 @@ fn a_malformed_chunk_and_a_malformed_header_have_names_of_their_own() {
 
 #[test]
 fn bytes_behind_an_answer_put_it_in_doubt() {
-    let (rows, _) = every_second(|mut asked| {
-        asked.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngoodHTTP/1.1 200 OK\r\n");
+    let (rows, _) = every_second(|mut request| {
+        request.say("HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngoodHTTP/1.1 200 OK\r\n");
         Then::Hold
     });
     assert_eq!(rows, [("ok", 20), ("protocol.extra-bytes", 20)]);
@@ -388,18 +388,18 @@ fn a_server_that_closes_an_idle_connection_with_408_spoils_no_answer() {
     // The notice arrives together with the response, or once the connection has been idle for a
     // while.
     let goodbye = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
-    let (measured, _) = forty(move |mut asked| {
+    let (measured, _) = forty(move |mut request| {
         let good = "HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\ngood";
-        asked.say(&format!("{good}{goodbye}"));
+        request.say(&format!("{good}{goodbye}"));
         Then::Close
     });
     assert_eq!(rows(&measured), [("ok", 40)]);
     assert_eq!(measured.totals.replies.stray_bytes, 0);
     assert_eq!(measured.totals.outcomes.connections.opened, 40);
 
-    let server = Server::start(move |mut asked| {
-        asked.answer("200 OK", "good");
-        asked.say(goodbye);
+    let server = Server::start(move |mut request| {
+        request.answer("200 OK", "good");
+        request.say(goodbye);
         Then::Close
     });
     let load = LoadConfig {
@@ -415,15 +415,15 @@ fn a_server_that_closes_an_idle_connection_with_408_spoils_no_answer() {
 
 #[test]
 fn a_server_that_restarts_in_mid_run_is_waited_for_without_spinning() {
-    let good = |mut asked: Asked| {
+    let good = |mut request: Asked| {
         std::thread::sleep(Duration::from_millis(1));
-        asked.answer("200 OK", "good")
+        request.answer("200 OK", "good")
     };
     // The first server closes everything after 60 requests and stops.
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let first = Server::on(listener, move |asked| match asked.number {
-        0..60 => good(asked),
+    let first = Server::on(listener, move |request| match request.number {
+        0..60 => good(request),
         _ => Then::Close,
     });
     let mut load = load_to(address, 4, 0);

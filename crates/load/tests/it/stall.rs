@@ -106,12 +106,12 @@ fn response_times_are_the_truth_and_service_times_hide_the_stall() {
     for ppm in [500_000, 900_000, 950_000, 990_000, 999_000, 1_000_000_u32] {
         let rank = (20_000 * u64::from(ppm)).div_ceil(1_000_000) as usize;
         let exact = truth[rank - 1];
-        let told = ok.response.quantile(ppm).unwrap();
+        let reported = ok.response.quantile(ppm).unwrap();
         assert!(
-            told.ns >= exact && told.ns - exact <= exact / 1000,
-            "{ppm}: {told:?}, {exact}"
+            reported.ns >= exact && reported.ns - exact <= exact / 1000,
+            "{ppm}: {reported:?}, {exact}"
         );
-        assert!(!told.is_lower_bound);
+        assert!(!reported.is_lower_bound);
     }
     let p = |ppm| ms(ok.response.quantile(ppm).unwrap().ns);
     assert!((490.0..530.0).contains(&p(950_000)), "p95 {}", p(950_000));

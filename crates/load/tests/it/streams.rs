@@ -25,16 +25,16 @@ impl Draw {
 
     /// Replaces, inserts or removes a byte; the new one is often significant for parsing.
     pub fn damage(&mut self, bytes: &mut Vec<u8>) {
-        let at = self.below(bytes.len().max(1)).min(bytes.len());
+        let index = self.below(bytes.len().max(1)).min(bytes.len());
         let marks = b"\r\n\t :;,0aF\0\x7f";
         let byte = match self.below(2) {
             0 => marks[self.below(marks.len())],
             _ => self.below(256) as u8,
         };
         match self.below(3) {
-            0 => bytes.insert(at, byte),
-            1 if at < bytes.len() => bytes[at] = byte,
-            _ if at < bytes.len() => drop(bytes.remove(at)),
+            0 => bytes.insert(index, byte),
+            1 if index < bytes.len() => bytes[index] = byte,
+            _ if index < bytes.len() => drop(bytes.remove(index)),
             _ => {}
         }
     }

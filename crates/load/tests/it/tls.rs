@@ -247,52 +247,52 @@ fn a_probe_says_why_a_certificate_is_refused() {
         params.not_before = date_time_ymd(2010, 1, 1);
         params.not_after = date_time_ymd(2020, 1, 1);
     });
-    let told = expired.refusal();
+    let message = expired.refusal();
     assert!(
-        told.starts_with("the server's certificate was rejected: it expired ")
-            && told.ends_with(" days ago"),
-        "{told}"
+        message.starts_with("the server's certificate was rejected: it expired ")
+            && message.ends_with(" days ago"),
+        "{message}"
     );
     let early = SelfSigned::new("early", |params| {
         params.not_before = date_time_ymd(4000, 1, 1);
         params.not_after = date_time_ymd(4001, 1, 1);
     });
-    let told = early.refusal();
-    assert!(told.contains("it becomes valid in "), "{told}");
+    let message = early.refusal();
+    assert!(message.contains("it becomes valid in "), "{message}");
     let elsewhere = SelfSigned::new("elsewhere", |params| {
         params.subject_alt_names = named(&["a.test", "10.0.0.1"]);
     });
-    let told = elsewhere.refusal();
+    let message = elsewhere.refusal();
     assert!(
-        told.ends_with("it is for 'a.test', '10.0.0.1', not for '127.0.0.1'"),
-        "{told}"
+        message.ends_with("it is for 'a.test', '10.0.0.1', not for '127.0.0.1'"),
+        "{message}"
     );
     let other = SelfSigned::new("other-common-name", |params| {
         params.distinguished_name = DistinguishedName::new();
         params.distinguished_name.push(DnType::CommonName, "b.test");
     });
-    let told = other.refusal();
+    let message = other.refusal();
     assert!(
-        told.ends_with("it is for 'b.test', not for '127.0.0.1'"),
-        "{told}"
+        message.ends_with("it is for 'b.test', not for '127.0.0.1'"),
+        "{message}"
     );
-    let told = refusal(&other.trusting("ca.pem"));
+    let message = refusal(&other.trusting("ca.pem"));
     assert!(
-        told.ends_with("it is self-signed ('b.test') and not trusted"),
-        "{told}"
+        message.ends_with("it is self-signed ('b.test') and not trusted"),
+        "{message}"
     );
     let (papers, strangers) = (Papers::new("issuer"), Papers::new("strangers"));
     let address = serve(papers.server_config(false, &[]));
-    let told = refusal(&load(address, strangers.trusted()));
+    let message = refusal(&load(address, strangers.trusted()));
     assert!(
-        told.ends_with(
+        message.ends_with(
             "its signature does not match the key of the trusted 'rcgen self signed cert'"
         ),
-        "{told}"
+        "{message}"
     );
     let unrelated = SelfSigned::new("unrelated", |_| {});
     let trust = TrustSource::Authority(unrelated.papers.file("server.pem"));
-    let told = refusal(&load(
+    let message = refusal(&load(
         address,
         TlsOptions {
             trust,
@@ -300,8 +300,8 @@ fn a_probe_says_why_a_certificate_is_refused() {
         },
     ));
     assert!(
-        told.ends_with("its issuer 'rcgen self signed cert' is not trusted"),
-        "{told}"
+        message.ends_with("its issuer 'rcgen self signed cert' is not trusted"),
+        "{message}"
     );
 }
 

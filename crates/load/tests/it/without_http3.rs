@@ -12,14 +12,15 @@ fn a_build_without_http3_says_so_before_anything_is_sent() {
         ..load_to("127.0.0.1:9".parse().unwrap(), 1, 1)
     };
     let never = AtomicBool::new(false);
-    let why = generator::run(&load, &never, &mut |_| {}).unwrap_err();
+    let error = generator::run(&load, &never, &mut |_| {}).unwrap_err();
     assert_eq!(
-        why.to_string(),
+        error.to_string(),
         "HTTP/3 is not supported by this build: it lacks the feature 'http3'"
     );
-    let why = generator::send_probe(&load, &never).unwrap_err();
+    let error = generator::send_probe(&load, &never).unwrap_err();
     assert!(
-        why.to_string()
+        error
+            .to_string()
             .starts_with("HTTP/3 is not supported by this build")
     );
 }

@@ -21,7 +21,7 @@ impl ServerEvent {
         }
     }
 
-    /// Sets an explicit id: an offset in something stored that only grows.
+    /// Sets an explicit id: an offset in a stored log that only grows.
     #[must_use]
     pub fn with_id(mut self, id: u64) -> ServerEvent {
         self.id = Some(id);

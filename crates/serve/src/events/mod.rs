@@ -50,13 +50,13 @@ pub struct EventHub {
 
 struct HubState {
     viewers: Vec<Weak<Mutex<ViewerQueue>>>,
-    kept: VecDeque<(u64, Bytes)>,
+    replayable: VecDeque<(u64, Bytes)>,
     /// The newest id sent, and the newest id no longer kept.
-    newest: u64,
-    forgotten: u64,
-    last: Option<Bytes>,
-    beat: Duration,
-    is_over: bool,
+    newest_id: u64,
+    newest_dropped: u64,
+    final_event: Option<Bytes>,
+    heartbeat: Duration,
+    has_ended: bool,
 }
 
 /// Reference from a stopper to a hub that does not keep the hub alive.
@@ -99,39 +99,39 @@ impl EventHub {
         EventHub {
             state: Arc::new(Mutex::new(HubState {
                 viewers: Vec::new(),
-                kept: VecDeque::new(),
-                newest: first,
-                forgotten: first,
-                last: None,
-                beat: HEARTBEAT_INTERVAL,
-                is_over: false,
+                replayable: VecDeque::new(),
+                newest_id: first,
+                newest_dropped: first,
+                final_event: None,
+                heartbeat: HEARTBEAT_INTERVAL,
+                has_ended: false,
             })),
         }
     }
 
-    /// Creates a hub whose ids are offsets in something stored, which currently ends at `place`.
-    pub fn starting_at(place: u64) -> EventHub {
+    /// Creates a hub whose ids are offsets in a stored log that currently ends at `newest_id`.
+    pub fn starting_at(newest_id: u64) -> EventHub {
         let hub = EventHub::new();
         {
             let mut state = lock(&hub.state);
-            state.newest = place;
-            state.forgotten = place;
+            state.newest_id = newest_id;
+            state.newest_dropped = newest_id;
         }
         hub
     }
 
-    /// Ends the streams when the server stops, with `last` as their final event.
+    /// Ends the streams when the server stops, after sending `final_event`.
     #[must_use]
-    pub fn end_with_stopper(self, stopper: &ServerStopper, last: ServerEvent) -> EventHub {
-        lock(&self.state).last = Some(last.encode(None));
+    pub fn end_with_stopper(self, stopper: &ServerStopper, final_event: ServerEvent) -> EventHub {
+        lock(&self.state).final_event = Some(final_event.encode(None));
         stopper.add_listener(WeakHub(Arc::downgrade(&self.state)));
         self
     }
 
     /// Sets the time without an event after which a comment is sent; the default is 15 s.
     #[must_use]
-    pub fn with_heartbeat(self, after: Duration) -> EventHub {
-        lock(&self.state).beat = after;
+    pub fn with_heartbeat(self, interval: Duration) -> EventHub {
+        lock(&self.state).heartbeat = interval;
         self
     }
 
@@ -150,31 +150,31 @@ impl EventHub {
         let mut wakers = Vec::new();
         let id = {
             let mut state = lock(&self.state);
-            let id = event.id.unwrap_or(state.newest + 1);
-            if id <= state.newest || state.is_over {
-                return state.newest;
+            let id = event.id.unwrap_or(state.newest_id + 1);
+            if id <= state.newest_id || state.has_ended {
+                return state.newest_id;
             }
-            let text = event.encode(Some(id));
-            state.newest = id;
-            state.kept.push_back((id, text.clone()));
-            if state.kept.len() > MAX_REPLAYED_EVENTS
-                && let Some((gone, _)) = state.kept.pop_front()
+            let bytes = event.encode(Some(id));
+            state.newest_id = id;
+            state.replayable.push_back((id, bytes.clone()));
+            if state.replayable.len() > MAX_REPLAYED_EVENTS
+                && let Some((dropped_id, _)) = state.replayable.pop_front()
             {
-                state.forgotten = gone;
+                state.newest_dropped = dropped_id;
             }
             state.viewers.retain(|viewer| {
                 let Some(viewer) = viewer.upgrade() else {
                     return false;
                 };
                 let mut queue = lock(&viewer);
-                if queue.waiting.len() >= queue.limit {
-                    queue.waiting.clear();
+                if queue.pending.len() >= queue.limit {
+                    queue.pending.clear();
                     queue.finish_with(None);
                 } else {
-                    queue.waiting.push_back(text.clone());
+                    queue.pending.push_back(bytes.clone());
                 }
                 wakers.extend(queue.waker.take());
-                !queue.is_over
+                !queue.has_ended
             });
             id
         };
@@ -187,15 +187,15 @@ impl EventHub {
         let mut wakers = Vec::new();
         {
             let mut state = lock(&self.state);
-            state.is_over = true;
-            let last = state.last.clone();
+            state.has_ended = true;
+            let final_event = state.final_event.clone();
             for viewer in state
                 .viewers
                 .drain(..)
                 .filter_map(|viewer| viewer.upgrade())
             {
                 let mut queue = lock(&viewer);
-                queue.finish_with(last.as_ref());
+                queue.finish_with(final_event.as_ref());
                 wakers.extend(queue.waker.take());
             }
         }
@@ -206,46 +206,46 @@ impl EventHub {
     /// handlers that can produce the initial events without waiting.
     pub fn stream_response(
         &self,
-        asked: &HeaderMap,
-        first: impl FnOnce() -> Vec<ServerEvent>,
+        headers: &HeaderMap,
+        initial_events: impl FnOnce() -> Vec<ServerEvent>,
     ) -> Response {
-        let viewer = self.add_viewer(asked);
-        let first = if viewer.needs_initial_events() {
-            first()
+        let viewer = self.add_viewer(headers);
+        let initial_events = if viewer.needs_initial_events() {
+            initial_events()
         } else {
             Vec::new()
         };
-        viewer.into_stream_response(&first)
+        viewer.into_stream_response(&initial_events)
     }
 
     /// Registers a viewer that receives everything sent from now on. It starts with the events
-    /// after the `Last-Event-ID` of the request if all of them are kept; otherwise it [starts
-    /// anew](Viewer::begins_anew).
-    pub fn add_viewer(&self, asked: &HeaderMap) -> EventViewer {
+    /// after the `Last-Event-ID` of the request if all of them are kept; otherwise it [needs the
+    /// initial events](EventViewer::needs_initial_events).
+    pub fn add_viewer(&self, headers: &HeaderMap) -> EventViewer {
         let mut queue = ViewerQueue::default();
         let mut state = lock(&self.state);
-        let seen =
-            last_event_id(asked).filter(|seen| (state.forgotten..=state.newest).contains(seen));
-        if let Some(seen) = seen {
-            let missed = state.kept.iter().filter(|(id, _)| *id > seen);
-            queue.waiting.extend(missed.map(|(_, text)| text.clone()));
+        let last_seen = last_event_id(headers)
+            .filter(|last_seen| (state.newest_dropped..=state.newest_id).contains(last_seen));
+        if let Some(last_seen) = last_seen {
+            let missed = state.replayable.iter().filter(|(id, _)| *id > last_seen);
+            queue.pending.extend(missed.map(|(_, bytes)| bytes.clone()));
         }
-        // A reconnecting viewer may be further behind than others, by the events it has missed.
-        queue.limit = MAX_EVENTS_BEHIND + queue.waiting.len();
-        if state.is_over {
-            queue.finish_with(state.last.as_ref());
+        // The events that a reconnecting viewer has missed do not count towards its limit.
+        queue.limit = MAX_EVENTS_BEHIND + queue.pending.len();
+        if state.has_ended {
+            queue.finish_with(state.final_event.as_ref());
         }
         let queue = Arc::new(Mutex::new(queue));
-        if !state.is_over {
+        if !state.has_ended {
             state.viewers.push(Arc::downgrade(&queue));
         }
-        let since = seen.is_none().then_some(state.newest);
-        EventViewer::new(queue, since, state.beat)
+        let since = last_seen.is_none().then_some(state.newest_id);
+        EventViewer::new(queue, since, state.heartbeat)
     }
 }
 
-fn last_event_id(asked: &HeaderMap) -> Option<u64> {
-    asked
+fn last_event_id(headers: &HeaderMap) -> Option<u64> {
+    headers
         .get("last-event-id")?
         .to_str()
         .ok()?

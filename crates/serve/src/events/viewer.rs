@@ -20,16 +20,16 @@ pub(super) const MAX_EVENTS_BEHIND: usize = 64;
 /// Events that one viewer has not received yet.
 #[derive(Default)]
 pub(super) struct ViewerQueue {
-    pub waiting: VecDeque<Bytes>,
+    pub pending: VecDeque<Bytes>,
     pub limit: usize,
     pub waker: Option<Waker>,
-    pub is_over: bool,
+    pub has_ended: bool,
 }
 
 impl ViewerQueue {
-    pub fn finish_with(&mut self, last: Option<&Bytes>) {
-        self.waiting.extend(last.cloned());
-        self.is_over = true;
+    pub fn finish_with(&mut self, final_event: Option<&Bytes>) {
+        self.pending.extend(final_event.cloned());
+        self.has_ended = true;
     }
 }
 
@@ -56,9 +56,9 @@ pub struct EventViewer {
     queue: Arc<Mutex<ViewerQueue>>,
     /// Initial events: the state when the viewer connected.
     first: Option<Bytes>,
-    /// The newest event when the viewer connected, for viewers that start anew.
+    /// Id of the newest event when the viewer connected, for viewers that need the initial events.
     since: Option<u64>,
-    beat: Duration,
+    heartbeat: Duration,
     /// Created on the first poll, because a viewer may be created outside the server's runtime.
     timer: Option<Pin<Box<Sleep>>>,
 }
@@ -75,13 +75,13 @@ impl EventViewer {
     pub(super) fn new(
         queue: Arc<Mutex<ViewerQueue>>,
         since: Option<u64>,
-        beat: Duration,
+        heartbeat: Duration,
     ) -> EventViewer {
         EventViewer {
             queue,
             first: None,
             since,
-            beat,
+            heartbeat,
             timer: None,
         }
     }
@@ -115,8 +115,8 @@ impl EventViewer {
         }
         let text = {
             let mut queue = lock(&self.queue);
-            match queue.waiting.len() {
-                0 if queue.is_over => return Poll::Ready(None),
+            match queue.pending.len() {
+                0 if queue.has_ended => return Poll::Ready(None),
                 0 => {
                     queue.waker = Some(cx.waker().clone());
                     None
@@ -124,12 +124,12 @@ impl EventViewer {
                 // All pending events go out together.
                 _ => {
                     queue.limit = MAX_EVENTS_BEHIND;
-                    Some(queue.waiting.drain(..).collect::<Vec<_>>().concat().into())
+                    Some(queue.pending.drain(..).collect::<Vec<_>>().concat().into())
                 }
             }
         };
-        let beat = self.beat;
-        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(beat)));
+        let heartbeat = self.heartbeat;
+        let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(heartbeat)));
         let text = match text {
             Some(text) => text,
             None => {
@@ -137,7 +137,7 @@ impl EventViewer {
                 Bytes::from_static(b":\n\n")
             }
         };
-        timer.as_mut().reset(Instant::now() + beat);
+        timer.as_mut().reset(Instant::now() + heartbeat);
         Poll::Ready(Some(text))
     }
 }

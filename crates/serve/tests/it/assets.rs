@@ -99,12 +99,12 @@ fn the_kernel_is_never_asked_for_such_a_file() {
         eprintln!("skipped: there is no strace");
         return;
     };
-    let said = String::from_utf8_lossy(&traced.stderr);
-    if said.contains("ptrace") {
-        eprintln!("skipped: strace may not trace: {said}");
+    let stderr = String::from_utf8_lossy(&traced.stderr);
+    if stderr.contains("ptrace") {
+        eprintln!("skipped: strace may not trace: {stderr}");
         return;
     }
-    assert!(traced.status.success(), "{said}");
+    assert!(traced.status.success(), "{stderr}");
     assert!(String::from_utf8_lossy(&traced.stdout).contains("1 passed"));
     let calls = std::fs::read_to_string(&trace).unwrap();
     assert!(calls.contains("execve("), "nothing was traced");

@@ -160,7 +160,7 @@ fn a_refusal_is_json_for_those_who_ask_for_it() {
     let fields = "Content-Encoding: br\r\nAccept: application/json\r\n";
     let answer = post_body(&served, "/read", fields, b"x").read_response();
     assert_eq!(answer.headers["content-type"], "application/problem+json");
-    let said: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
-    assert_eq!(said["hint"], "use gzip once, or no encoding");
-    assert!(said["error"].is_string());
+    let problem: serde_json::Value = serde_json::from_slice(&answer.body).unwrap();
+    assert_eq!(problem["hint"], "use gzip once, or no encoding");
+    assert!(problem["error"].is_string());
 }

@@ -55,11 +55,11 @@ fn pictures_scripts_and_event_streams_are_not_for_other_sites_but_links_are() {
 #[test]
 fn nobody_else_is_given_leave_to_read() {
     let served = TestServer::start_local();
-    let asked = [
+    let request_headers = [
         "Origin: http://evil.example",
         "Access-Control-Request-Method: POST",
     ];
-    let answer = served.send_request("OPTIONS /", &asked);
+    let answer = served.send_request("OPTIONS /", &request_headers);
     assert_eq!(answer.status, 403);
     assert!(
         !answer

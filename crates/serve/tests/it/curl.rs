@@ -6,10 +6,10 @@ use speedwell_serve::{ListenAddress, ServerOptions, TlsIdentity};
 use std::process::Command;
 
 /// Returns curl's output, or `None` if curl is not installed.
-fn run_curl(words: &[&str]) -> Option<String> {
+fn run_curl(arguments: &[&str]) -> Option<String> {
     let output = Command::new("curl")
         .args(["-sS", "--max-time", "60"])
-        .args(words)
+        .args(arguments)
         .output();
     let Ok(output) = output else {
         eprintln!("skipped: there is no curl");
@@ -17,7 +17,7 @@ fn run_curl(words: &[&str]) -> Option<String> {
     };
     assert!(
         output.status.success(),
-        "{words:?}: {}",
+        "{arguments:?}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
     Some(String::from_utf8(output.stdout).unwrap())
@@ -50,13 +50,13 @@ fn curl_uploads_what_is_not_too_large_and_hears_what_is() {
     };
     let url = format!("http://{}/read", served.address());
     let status = "-w%{http_code}";
-    let Some(said) = run_curl(&["--data-binary", &file(3_000_000), &url]) else {
+    let Some(output) = run_curl(&["--data-binary", &file(3_000_000), &url]) else {
         return;
     };
-    assert_eq!(said, "3000000 bytes");
+    assert_eq!(output, "3000000 bytes");
     // With and without `Expect`: the second sends everything, and reads the response nevertheless.
     for expect in ["Expect: 100-continue", "Expect:"] {
-        let said = run_curl(&[
+        let output = run_curl(&[
             "-H",
             expect,
             status,
@@ -65,15 +65,15 @@ fn curl_uploads_what_is_not_too_large_and_hears_what_is() {
             &url,
         ])
         .unwrap();
-        assert!(said.ends_with("413"), "{said}");
+        assert!(output.ends_with("413"), "{output}");
     }
     let chunked = "Transfer-Encoding: chunked";
-    let said = run_curl(&["-H", chunked, status, "--data-binary", &file(1000), &url]).unwrap();
+    let output = run_curl(&["-H", chunked, status, "--data-binary", &file(1000), &url]).unwrap();
     assert!(
-        said.starts_with("the request body has no stated length"),
-        "{said}"
+        output.starts_with("the request body has no stated length"),
+        "{output}"
     );
-    assert!(said.ends_with("411"), "{said}");
+    assert!(output.ends_with("411"), "{output}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use speedwell_serve::{AllowedHosts, ServerOptions, TrustedProxy};
 fn no_route_answers_to_another_name() {
     let served = TestServer::start_local();
     let port = served.address().port();
-    let own = format!("127.0.0.1:{port}");
+    let own_host = format!("127.0.0.1:{port}");
     let foreign = [
         "evil.example".to_owned(),
         format!("evil.example:{port}"),
@@ -34,16 +34,23 @@ fn no_route_answers_to_another_name() {
             let answer = served.send_raw_request(request, &[&format!("Host: {name}")]);
             assert_eq!(answer.status, 421, "{request} {name}");
         }
-        let refused =
+        let check_refused =
             |lines: &[&str]| assert_eq!(served.send_raw_request(request, lines).status, 421);
-        refused(&[]);
-        refused(&[&format!("Host: {own}"), "Host: evil.example"]);
-        refused(&["Host: evil.example", &format!("Host: {own}")]);
-        refused(&[&format!("Host: {own}"), &format!("Host: {own}")]);
-        refused(&["Host: evil.example", &format!("X-Forwarded-Host: {own}")]);
+        check_refused(&[]);
+        check_refused(&[&format!("Host: {own_host}"), "Host: evil.example"]);
+        check_refused(&["Host: evil.example", &format!("Host: {own_host}")]);
+        check_refused(&[&format!("Host: {own_host}"), &format!("Host: {own_host}")]);
+        check_refused(&[
+            "Host: evil.example",
+            &format!("X-Forwarded-Host: {own_host}"),
+        ]);
     }
     assert_eq!(served.request_count(), 0);
-    for name in [own, format!("localhost:{port}"), format!("[::1]:{port}")] {
+    for name in [
+        own_host,
+        format!("localhost:{port}"),
+        format!("[::1]:{port}"),
+    ] {
         assert_eq!(
             served
                 .send_raw_request("GET /", &[&format!("Host: {name}")])
@@ -105,23 +112,26 @@ fn only_a_believed_proxy_says_who_its_clients_are() {
             proxy,
             ..local_options()
         });
-        let said = served
+        let response_text = served
             .send_request("GET /client", &fields)
             .text()
             .to_owned();
-        (said, served.log_line())
+        (response_text, served.log_line())
     };
-    let (said, logged) = ask(Some(TrustedProxy::Address("127.0.0.1".parse().unwrap())));
+    let (response_text, logged) = ask(Some(TrustedProxy::Address("127.0.0.1".parse().unwrap())));
     assert!(
-        said.contains("203.0.113.7") && said.contains("secure: true"),
-        "{said}"
+        response_text.contains("203.0.113.7") && response_text.contains("secure: true"),
+        "{response_text}"
     );
-    assert!(said.contains("https://perf.example"), "{said}");
-    assert!(logged.contains(" 203.0.113.7 GET /client 200 "), "{logged}");
-    let (said, logged) = ask(None);
     assert!(
-        said.contains("Some(127.0.0.1)") && said.contains("secure: false"),
-        "{said}"
+        response_text.contains("https://perf.example"),
+        "{response_text}"
+    );
+    assert!(logged.contains(" 203.0.113.7 GET /client 200 "), "{logged}");
+    let (response_text, logged) = ask(None);
+    assert!(
+        response_text.contains("Some(127.0.0.1)") && response_text.contains("secure: false"),
+        "{response_text}"
     );
     assert!(logged.contains(" 127.0.0.1 GET "), "{logged}");
     // Requests that bypass the TLS-terminating proxy are rejected in plain text.
@@ -129,10 +139,10 @@ fn only_a_believed_proxy_says_who_its_clients_are() {
         TrustedProxy::Unix,
         TrustedProxy::Address("127.0.0.9".parse().unwrap()),
     ] {
-        let (said, logged) = ask(Some(proxy));
+        let (response_text, logged) = ask(Some(proxy));
         assert!(
-            said.contains("only the TLS-terminating proxy may connect here"),
-            "{said}"
+            response_text.contains("only the TLS-terminating proxy may connect here"),
+            "{response_text}"
         );
         assert!(logged.contains(" 127.0.0.1 GET /client 403 "), "{logged}");
     }

@@ -57,7 +57,9 @@ fn nothing_is_served_unprotected_where_others_can_reach_it() {
     };
     for has_token in [false, true] {
         match bind(has_token) {
-            Err(Error::Exposed(why)) => assert!(why.contains("'0.0.0.0:0'") && why.contains("TLS")),
+            Err(Error::Exposed(message)) => {
+                assert!(message.contains("'0.0.0.0:0'") && message.contains("TLS"))
+            }
             other => panic!("{other:?}"),
         }
     }

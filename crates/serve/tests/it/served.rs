@@ -279,8 +279,8 @@ impl<S: Read + Write> TestConnection<S> {
                 .ahead
                 .windows(end.len())
                 .position(|part| part == end.as_bytes());
-            if let Some(at) = found {
-                let rest = self.ahead.split_off(at + end.len());
+            if let Some(index) = found {
+                let rest = self.ahead.split_off(index + end.len());
                 let text = std::mem::replace(&mut self.ahead, rest);
                 return Some(String::from_utf8(text).unwrap());
             }

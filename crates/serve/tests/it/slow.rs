@@ -203,8 +203,8 @@ fn connect_from(last: u8, served: &TestServer) -> TestConnection<TcpStream> {
     let runtime = Builder::new_current_thread().enable_io().build().unwrap();
     let socket = runtime.block_on(async {
         let socket = TcpSocket::new_v4().unwrap();
-        let own = Ipv4Addr::new(127, 0, 0, last);
-        socket.bind((own, 0).into()).unwrap();
+        let source_address = Ipv4Addr::new(127, 0, 0, last);
+        socket.bind((source_address, 0).into()).unwrap();
         let stream = socket.connect(served.address()).await.unwrap();
         stream.into_std().unwrap()
     });

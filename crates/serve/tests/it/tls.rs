@@ -117,17 +117,17 @@ fn a_handshake_that_does_not_come_is_not_waited_for() {
 
 #[test]
 fn files_that_do_not_hold_what_they_should_are_named() {
-    let (one, other) = (make_certificate(), make_certificate());
-    let why = |certificate: &str, key: &str| match TlsIdentity::from_pem(
+    let (first, second) = (make_certificate(), make_certificate());
+    let message = |certificate: &str, key: &str| match TlsIdentity::from_pem(
         certificate.as_bytes(),
         key.as_bytes(),
     ) {
-        Err(Error::Tls(why)) => why,
+        Err(Error::Tls(message)) => message,
         other => panic!("{other:?}"),
     };
-    assert!(why("", &one.key).contains("no certificate"));
-    assert!(why(&one.certificate, "").contains("PEM private key"));
-    assert!(why(&one.certificate, &other.key).len() > 5);
+    assert!(message("", &first.key).contains("no certificate"));
+    assert!(message(&first.certificate, "").contains("PEM private key"));
+    assert!(message(&first.certificate, &second.key).len() > 5);
     let nowhere = std::path::Path::new("/nowhere/cert.pem");
     assert!(
         TlsIdentity::from_files(nowhere, nowhere)

@@ -45,10 +45,10 @@ impl ApiRequest<'_> {
     }
 
     /// Records an action on a session in the audit log.
-    pub fn record_action(&self, what: &str, id: &str, result: &str) {
+    pub fn record_action(&self, action: &str, id: &str, result: &str) {
         let project = Some(self.project());
         self.site
-            .record_action(self.caller, project, what, id, result);
+            .record_action(self.caller, project, action, id, result);
     }
 
     /// Returns who sends the request, and when.
@@ -69,19 +69,19 @@ impl ApiRequest<'_> {
         let branch = origin.and_then(|origin| origin.branch.clone());
         let environment = &session.environment;
         let machine = environment.machine.clone().or(environment.host.clone());
-        let bound = [
+        let restrictions = [
             ("branch", &caller.branches, branch),
             ("machine", &caller.machines, machine),
         ];
-        for (what, allowed, named) in bound {
-            let named = named.unwrap_or_default();
+        for (kind, allowed, name) in restrictions {
+            let name = name.unwrap_or_default();
             if allowed
                 .as_ref()
-                .is_some_and(|allowed| !allowed.contains(&named))
+                .is_some_and(|allowed| !allowed.contains(&name))
             {
-                let words = format!("the token may not push sessions of the {what} '{named}'");
-                self.record_action("push", &session.id, &words);
-                return Err(ApiError::new(StatusCode::FORBIDDEN, words)
+                let message = format!("the token may not push sessions of the {kind} '{name}'");
+                self.record_action("push", &session.id, &message);
+                return Err(ApiError::new(StatusCode::FORBIDDEN, message)
                     .with_hint("create a token with this permission: speedwell serve token add"));
             }
         }
@@ -112,7 +112,9 @@ impl ApiRequest<'_> {
 pub fn json_response(status: StatusCode, body: &Value) -> Response<Body> {
     let mut response = Response::new(Body::from(body.to_string() + "\n"));
     *response.status_mut() = status;
-    let kind = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    let content_type = HeaderValue::from_static("application/json");
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
     response
 }

@@ -25,11 +25,12 @@ const LATEST_UNIX_MS: i64 = 253_402_300_799_999;
 /// Nanoseconds of a year: no run takes longer.
 const MAX_RUN_NS: u64 = 366 * 24 * 3600 * 1_000_000_000;
 
-/// Scans lines without parsing them. The first one is line `at` of the session, counted from 0.
+/// Scans lines without parsing them. `first_number` is the number of the first line in the session,
+/// counted from 0.
 ///
 /// # Errors
 /// Returns 400 or 413, naming the line.
-pub fn check_lines(text: &[u8], at: u64) -> Result<(), ApiError> {
+pub fn check_lines(text: &[u8], first_number: u64) -> Result<(), ApiError> {
     let Ok(text) = std::str::from_utf8(text) else {
         return Err(ApiError::bad_request("the body is not valid UTF-8"));
     };
@@ -37,8 +38,8 @@ pub fn check_lines(text: &[u8], at: u64) -> Result<(), ApiError> {
         return Err(ApiError::bad_request("the last line is incomplete")
             .with_hint("end each line with a line break"));
     }
-    for (line, number) in text.lines().zip(at..) {
-        let most_keys = if number == 0 {
+    for (line, number) in text.lines().zip(first_number..) {
+        let max_keys = if number == 0 {
             MAX_HEADER_KEYS
         } else {
             MAX_KEYS
@@ -46,14 +47,14 @@ pub fn check_lines(text: &[u8], at: u64) -> Result<(), ApiError> {
         let fault = match scan_line(line.as_bytes()) {
             _ if line.len() > MAX_LINE_BYTES => Some("is longer than 16 MiB".to_owned()),
             _ if line.trim().is_empty() => Some("is empty".to_owned()),
-            found if found.depth > MAX_DEPTH => Some(format!("is nested deeper than {MAX_DEPTH}")),
-            found if found.keys > most_keys => Some(format!("has more than {most_keys} keys")),
-            found if found.has_nul => Some("contains a NUL character".to_owned()),
+            scan if scan.depth > MAX_DEPTH => Some(format!("is nested deeper than {MAX_DEPTH}")),
+            scan if scan.keys > max_keys => Some(format!("has more than {max_keys} keys")),
+            scan if scan.has_nul => Some("contains a NUL character".to_owned()),
             _ => None,
         };
         if let Some(fault) = fault {
-            let words = format!("line {} {fault}", number + 1);
-            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, words));
+            let message = format!("line {} {fault}", number + 1);
+            return Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, message));
         }
     }
     Ok(())
@@ -69,29 +70,29 @@ struct LineScan {
 
 /// Scans a line of JSON, which need not be valid.
 fn scan_line(line: &[u8]) -> LineScan {
-    let mut seen = LineScan::default();
+    let mut scan = LineScan::default();
     let mut depth = 0_usize;
-    let mut is_text = false;
+    let mut is_string = false;
     let mut position = 0;
     while position < line.len() {
-        match (is_text, line[position]) {
+        match (is_string, line[position]) {
             (true, b'\\') => {
-                seen.has_nul |= line[position..].starts_with(b"\\u0000");
+                scan.has_nul |= line[position..].starts_with(b"\\u0000");
                 position += 1;
             }
-            (_, b'"') => is_text = !is_text,
-            (_, 0) => seen.has_nul = true,
+            (_, b'"') => is_string = !is_string,
+            (_, 0) => scan.has_nul = true,
             (false, b'{' | b'[') => {
                 depth += 1;
-                seen.depth = seen.depth.max(depth);
+                scan.depth = scan.depth.max(depth);
             }
             (false, b'}' | b']') => depth = depth.saturating_sub(1),
-            (false, b':') => seen.keys += 1,
+            (false, b':') => scan.keys += 1,
             _ => {}
         }
         position += 1;
     }
-    seen
+    scan
 }
 
 /// Checks that a parsed session has the announced id, and that its names and numbers are within
@@ -101,36 +102,36 @@ fn scan_line(line: &[u8]) -> LineScan {
 /// Returns 400 or 413.
 pub fn check_session(session: &Session, id: &str) -> Result<(), ApiError> {
     if session.id != id {
-        let words = format!(
+        let message = format!(
             "the header names session '{}': expected '{id}'",
             shorten_name(&session.id)
         );
-        return Err(ApiError::bad_request(words));
+        return Err(ApiError::bad_request(message));
     }
     if session.state == speedwell_model::SessionState::Running {
         return Err(ApiError::bad_request("the session is still being measured")
             .with_hint("push it when it has finished"));
     }
-    let is_time = |at: i64| (0..=LATEST_UNIX_MS).contains(&at);
+    let is_time = |unix_ms: i64| (0..=LATEST_UNIX_MS).contains(&unix_ms);
     if !is_time(session.started_unix_ms) {
         return Err(ApiError::bad_request(
             "the session starts before 1970 or after 9999",
         ));
     }
     check_names(session)?;
-    for (run, place) in session.runs.iter().zip(1..) {
-        let words = |what: &str| ApiError::bad_request(format!("run {place} {what}"));
+    for (run, run_number) in session.runs.iter().zip(1..) {
+        let error = |problem: &str| ApiError::bad_request(format!("run {run_number} {problem}"));
         if !is_time(run.started_unix_ms) {
-            return Err(words("starts before 1970 or after 9999"));
+            return Err(error("starts before 1970 or after 9999"));
         }
         if run.wall_ns > MAX_RUN_NS {
-            return Err(words("took longer than a year"));
+            return Err(error("took longer than a year"));
         }
         if run.usage.is_some_and(|usage| is_huge(&usage)) {
-            return Err(words("reports implausible resource usage"));
+            return Err(error("reports implausible resource usage"));
         }
         if run.case.values.len() > MAX_PARAMETERS {
-            return Err(words("has a case with more than 64 parameters").too_large());
+            return Err(error("has a case with more than 64 parameters").too_large());
         }
     }
     Ok(())
@@ -153,12 +154,12 @@ fn is_huge(usage: &ResourceUsage) -> bool {
 
 /// Rejects names that are too long.
 fn check_names(session: &Session) -> Result<(), ApiError> {
-    let check = |what: &str, name: &str| match name.len() {
+    let check = |kind: &str, name: &str| match name.len() {
         0..=MAX_NAME_BYTES => Ok(()),
         bytes => Err(ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             format!(
-                "the {what} '{}...' has {bytes} bytes: expected at most 4,096",
+                "the {kind} '{}...' has {bytes} bytes: expected at most 4,096",
                 shorten_name(name)
             ),
         )),

@@ -14,11 +14,11 @@ use speedwell_results::store::{Store, StoredPoint};
 
 type DataResult = Result<Response<Body>, ApiError>;
 
-/// Points in a response: default and maximum.
+/// Number of points in a response: default and maximum.
 const DEFAULT_POINTS: usize = 1_000;
 const MAX_POINTS: usize = 10_000;
 
-/// Entries of the audit log in a response.
+/// Maximum number of audit log entries in a response.
 const MAX_AUDIT_ENTRIES: usize = 200;
 
 /// Option names of the gate.
@@ -72,11 +72,11 @@ pub fn list_points(call: &ApiRequest<'_>) -> DataResult {
         return Err(ApiError::bad_request("no series given")
             .with_hint("use ?series=NUMBER; PROJECT/series lists the numbers"));
     };
-    let most = match query.get_number("most")? {
+    let limit = match query.get_number("most")? {
         None => DEFAULT_POINTS,
-        Some(most) => usize::try_from(most)
+        Some(limit) => usize::try_from(limit)
             .ok()
-            .filter(|most| (1..=MAX_POINTS).contains(most))
+            .filter(|limit| (1..=MAX_POINTS).contains(limit))
             .ok_or_else(|| {
                 ApiError::bad_request(format!(
                     "invalid 'most': expected a number from 1 to {MAX_POINTS}"
@@ -85,13 +85,13 @@ pub fn list_points(call: &ApiRequest<'_>) -> DataResult {
     };
     let project = call.site.find_project(call.project())?;
     let mut points =
-        project.with_reader(|store| Ok(store.load_newest_points(series, most + 1)?.points))?;
-    let is_more = points.len() > most;
-    if is_more {
+        project.with_reader(|store| Ok(store.load_newest_points(series, limit + 1)?.points))?;
+    let has_more = points.len() > limit;
+    if has_more {
         points.remove(0);
     }
     let points: Vec<Value> = points.iter().map(point_json).collect();
-    let body = json!({"series": series, "points": points, "more": is_more});
+    let body = json!({"series": series, "points": points, "more": has_more});
     Ok(json_response(StatusCode::OK, &body))
 }
 
@@ -135,11 +135,11 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
         options.push(("fail-on", "worse"));
     }
     let project = call.site.find_project(call.project())?;
-    let words = [base.to_owned(), with.to_owned()];
+    let references = [base.to_owned(), with.to_owned()];
     let gate = project
         .with_reader(|store| {
-            Ok(check_size(call, store, &words)
-                .and_then(|()| Ok((project.lookups.gate)(store, &words, &options)?)))
+            Ok(check_size(call, store, &references)
+                .and_then(|()| Ok((project.lookups.gate)(store, &references, &options)?)))
         })?
         .map_err(|problem| match problem.status {
             StatusCode::INTERNAL_SERVER_ERROR => ApiError {
@@ -155,10 +155,10 @@ pub fn evaluate_gate(call: &ApiRequest<'_>) -> DataResult {
 }
 
 /// Rejects comparisons that would take too long.
-fn check_size(call: &ApiRequest<'_>, store: &Store, words: &[String]) -> Result<(), ApiError> {
+fn check_size(call: &ApiRequest<'_>, store: &Store, references: &[String]) -> Result<(), ApiError> {
     let mut runs = 0;
-    for word in words {
-        let without_filter = word.split("::").next().unwrap_or_default();
+    for reference in references {
+        let without_filter = reference.split("::").next().unwrap_or_default();
         let reference = without_filter.split('[').next().unwrap_or_default();
         let number = (call.site.lookups.session)(store, reference).map_err(|error| ApiError {
             status: StatusCode::NOT_FOUND,
@@ -171,8 +171,8 @@ fn check_size(call: &ApiRequest<'_>, store: &Store, words: &[String]) -> Result<
     if runs <= MAX_RUNS {
         return Ok(());
     }
-    let words = format!("cannot compare {runs} runs: expected at most {MAX_RUNS}");
-    Err(ApiError::bad_request(words).too_large())
+    let message = format!("cannot compare {runs} runs: expected at most {MAX_RUNS}");
+    Err(ApiError::bad_request(message).too_large())
 }
 
 /// Lists the tokens, without secrets.
@@ -204,20 +204,20 @@ pub fn list_tokens(call: &ApiRequest<'_>) -> DataResult {
 /// Returns the newest entries of the audit log.
 pub fn list_audit_entries(call: &ApiRequest<'_>) -> DataResult {
     call.parse_query()?.check_names(&[])?;
-    let lines = call
+    let entries = call
         .site
         .first
         .with_reader(|store| Ok(store.latest_audit_entries(MAX_AUDIT_ENTRIES)?))?;
-    let rows = lines.iter().map(|line| {
+    let rows = entries.iter().map(|entry| {
         json!({
-            "at_unix_ms": line.at_unix_ms,
-            "who": line.who,
-            "token": line.token,
-            "address": line.address,
-            "project": line.project,
-            "what": line.what,
-            "subject": line.subject,
-            "result": line.result,
+            "at_unix_ms": entry.at_unix_ms,
+            "who": entry.who,
+            "token": entry.token,
+            "address": entry.address,
+            "project": entry.project,
+            "what": entry.what,
+            "subject": entry.subject,
+            "result": entry.result,
         })
     });
     let rows: Vec<Value> = rows.collect();

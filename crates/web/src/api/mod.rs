@@ -62,10 +62,10 @@ async fn handle(
     Extension(client): Extension<ClientInfo>,
     request: Request,
 ) -> Response<Body> {
-    let (is_look, asked) = (request.method() == Method::GET, request.headers().clone());
+    let (is_get, request_headers) = (request.method() == Method::GET, request.headers().clone());
     match route_request(api, client, request).await {
-        Ok(answer) if is_look => with_etag(&asked, answer).await,
-        Ok(answer) => answer,
+        Ok(response) if is_get => with_etag(&request_headers, response).await,
+        Ok(response) => response,
         Err(problem) => problem.into_response(),
     }
 }
@@ -82,19 +82,19 @@ async fn route_request(
     let caller = {
         let (api, headers, names) = (api.clone(), parts.headers.clone(), names.clone());
         let client = client.clone();
-        let ask = move || {
+        let identify = move || {
             let caller = access::identify_caller(&api.site, &headers, &client)?;
-            let allowed =
+            let permitted =
                 caller.ensure_permitted(route.permission, names.first().map(String::as_str));
-            allowed.map(|()| caller)
+            permitted.map(|()| caller)
         };
-        api_pool.run(ask).await??
+        api_pool.run(identify).await??
     };
-    let share = if route.is_heavy {
+    let permit = if route.is_heavy {
         Some(
             api.site
-                .shares
-                .acquire_share(&caller.limiter_key(&client))
+                .client_limiter
+                .acquire_permit(&caller.limiter_key(&client))
                 .await?,
         )
     } else {
@@ -112,9 +112,9 @@ async fn route_request(
             body: &body,
             caller: &caller,
         };
-        let answer = (route.handler)(&call);
-        drop(share);
-        answer
+        let response = (route.handler)(&call);
+        drop(permit);
+        response
     };
     if route.is_heavy {
         return heavy.run_within(HEAVY_TIMEOUTS, work).await?;

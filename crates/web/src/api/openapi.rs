@@ -51,21 +51,21 @@ fn problem_schema() -> Value {
 
 fn route_operation(route: &ApiRoute) -> Value {
     let mut responses = Map::new();
-    for (status, what) in route.responses {
-        let kind = match route.path {
+    for (status, description) in route.responses {
+        let media_type = match route.path {
             "{project}/sessions/{id}" if route.method == "GET" => "application/jsonl",
             _ => "application/json",
         };
-        let content = json!({kind: {}});
-        let response = json!({"description": what, "content": content});
+        let content = json!({media_type: {}});
+        let response = json!({"description": description, "content": content});
         responses.insert(status.to_string(), response);
     }
-    let refusal = json!({"$ref": "#/components/schemas/Problem"});
+    let problem = json!({"$ref": "#/components/schemas/Problem"});
     responses.insert(
         "default".to_owned(),
         json!({
             "description": "the error, and how to fix it",
-            "content": {"application/problem+json": {"schema": refusal}},
+            "content": {"application/problem+json": {"schema": problem}},
         }),
     );
     let mut operation = json!({
@@ -77,13 +77,13 @@ fn route_operation(route: &ApiRoute) -> Value {
     if route.permission != RequiredPermission::Nothing {
         operation["security"] = json!([{"token": []}]);
     }
-    let takes = match route.body_kind {
+    let request_media_type = match route.body_kind {
         BodyKind::Nothing => None,
         BodyKind::Lines => Some("application/jsonl"),
         BodyKind::Json => Some("application/json"),
     };
-    if let Some(kind) = takes {
-        operation["requestBody"] = json!({"required": true, "content": {kind: {}}});
+    if let Some(media_type) = request_media_type {
+        operation["requestBody"] = json!({"required": true, "content": {media_type: {}}});
     }
     operation
 }
@@ -91,12 +91,12 @@ fn route_operation(route: &ApiRoute) -> Value {
 fn route_parameters(route: &ApiRoute) -> Vec<Value> {
     let names = route.path.split('/').filter_map(|part| {
         let name = part.strip_prefix('{')?.strip_suffix('}')?;
-        let text = json!({"type": "string"});
-        Some(json!({"name": name, "in": "path", "required": true, "schema": text}))
+        let string_schema = json!({"type": "string"});
+        Some(json!({"name": name, "in": "path", "required": true, "schema": string_schema}))
     });
-    let keys = route.query.iter().map(|(name, what)| {
-        let text = json!({"type": "string"});
-        json!({"name": name, "in": "query", "description": what, "schema": text})
+    let keys = route.query.iter().map(|(name, description)| {
+        let string_schema = json!({"type": "string"});
+        json!({"name": name, "in": "query", "description": description, "schema": string_schema})
     });
     names.chain(keys).collect()
 }
@@ -104,7 +104,7 @@ fn route_parameters(route: &ApiRoute) -> Vec<Value> {
 /// Builds an operation id such as `put_project_sessions_id`.
 fn operation_id(route: &ApiRoute) -> String {
     let is_letter = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
-    let letters: String = route.path.chars().map(is_letter).collect();
-    let path = letters.replace("__", "_");
+    let characters: String = route.path.chars().map(is_letter).collect();
+    let path = characters.replace("__", "_");
     format!("{}_{}", route.method.to_lowercase(), path.trim_matches('_'))
 }

@@ -65,8 +65,8 @@ impl ApiError {
         let mut response = Response::new(Body::from(Value::Object(body).to_string() + "\n"));
         *response.status_mut() = self.status;
         let headers = response.headers_mut();
-        let kind = HeaderValue::from_static("application/problem+json");
-        headers.insert(header::CONTENT_TYPE, kind);
+        let content_type = HeaderValue::from_static("application/problem+json");
+        headers.insert(header::CONTENT_TYPE, content_type);
         if let Some(seconds) = self.retry_after_s {
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
@@ -83,22 +83,22 @@ impl From<anyhow::Error> for ApiError {
 }
 
 impl From<PageError> for ApiError {
-    fn from(refusal: PageError) -> ApiError {
-        let hints = refusal.hints.join("; ");
+    fn from(error: PageError) -> ApiError {
+        let hints = error.hints.join("; ");
         ApiError {
             hint: (!hints.is_empty()).then_some(hints),
-            retry_after_s: refusal.retry_after_s(),
-            ..ApiError::new(refusal.status, refusal.message)
+            retry_after_s: error.retry_after_s(),
+            ..ApiError::new(error.status, error.message)
         }
     }
 }
 
 impl From<speedwell_serve::HttpError> for ApiError {
-    fn from(refusal: speedwell_serve::HttpError) -> ApiError {
+    fn from(error: speedwell_serve::HttpError) -> ApiError {
         ApiError {
-            hint: refusal.hint,
-            retry_after_s: refusal.retry_after_s,
-            ..ApiError::new(refusal.status, refusal.message)
+            hint: error.hint,
+            retry_after_s: error.retry_after_s,
+            ..ApiError::new(error.status, error.message)
         }
     }
 }

@@ -298,9 +298,9 @@ pub(super) fn find_route(
         let hint = "GET /api/v1/openapi.json lists all endpoints";
         return Err(ApiError::not_found("API endpoint not found").with_hint(hint));
     }
-    let words = format!(
+    let message = format!(
         "method {method} not allowed: expected {}",
         methods.join(", ")
     );
-    Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, words))
+    Err(ApiError::new(StatusCode::METHOD_NOT_ALLOWED, message))
 }

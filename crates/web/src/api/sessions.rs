@@ -19,14 +19,14 @@ type SessionResult = Result<Response<Body>, ApiError>;
 /// Maximum bytes of all lines of a session.
 const MAX_SESSION_BYTES: u64 = 256 << 20;
 
-/// Receives a whole session or its header.
+/// Receives a complete session, or only its header.
 pub fn put_session(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
     check::check_lines(call.body, 0)?;
     match call.parse_query()?.get("sha256") {
         Some(digest) => {
-            let read = parse_upload(call, id, call.body, digest)?;
-            call.with_writer(|store| store_upload(call, store, id, &read))
+            let upload = parse_upload(call, id, call.body, digest)?;
+            call.with_writer(|store| store_upload(call, store, id, &upload))
         }
         None => {
             if count_lines(call.body) != 1 {
@@ -38,12 +38,12 @@ pub fn put_session(call: &ApiRequest<'_>) -> SessionResult {
             }
             let origin = parse_header(call, id)?.origin;
             call.with_writer(|store| {
-                let begun = store.begin_upload(id, call.body, &call.upload_sender())?;
-                if let (UploadStatus::Arriving(_), Some(origin)) = (&begun, &origin) {
+                let status = store.begin_upload(id, call.body, &call.upload_sender())?;
+                if let (UploadStatus::Arriving(_), Some(origin)) = (&status, &origin) {
                     store.queue_pending_comment(origin, call.upload_sender().at_unix_ms)?;
                     call.site.record_upload();
                 }
-                arrival_response(call, store, id, begun)
+                arrival_response(call, store, id, status)
             })
         }
     }
@@ -77,15 +77,16 @@ pub fn append_lines(call: &ApiRequest<'_>) -> SessionResult {
     call.with_writer(|store| {
         match store.find_incomplete_upload(id)? {
             None if store.upload_status(id)?.is_none() => return Err(upload_not_begun(id)),
-            Some(so_far) if so_far.bytes + call.body.len() as u64 > MAX_SESSION_BYTES => {
-                let words = format!("the session is larger than {} MiB", MAX_SESSION_BYTES >> 20);
-                return Err(ApiError::bad_request(words).too_large());
+            Some(upload) if upload.bytes + call.body.len() as u64 > MAX_SESSION_BYTES => {
+                let message = format!("the session is larger than {} MiB", MAX_SESSION_BYTES >> 20);
+                return Err(ApiError::bad_request(message).too_large());
             }
             _ => {}
         }
-        let (now, is_placed) = store.add_lines(id, first_line, call.body, &call.upload_sender())?;
-        match now {
-            UploadStatus::Arriving(lines) if !is_placed => Err(line_mismatch(lines)),
+        let (status, is_contiguous) =
+            store.add_lines(id, first_line, call.body, &call.upload_sender())?;
+        match status {
+            UploadStatus::Arriving(lines) if !is_contiguous => Err(line_mismatch(lines)),
             other => arrival_response(call, store, id, other),
         }
     })
@@ -102,22 +103,27 @@ pub fn finish_upload(call: &ApiRequest<'_>) -> SessionResult {
             "invalid body: expected {\"lines\": NUMBER, \"sha256\": DIGEST}",
         ));
     };
-    let so_far =
+    let progress =
         call.with_writer(|store| Ok((store.upload_status(id)?, store.received_lines(id)?)))?;
-    let text = match so_far {
+    let text = match progress {
         (None, _) => return Err(upload_not_begun(id)),
-        (Some(UploadStatus::Arriving(here)), _) if here != lines => {
-            return Err(line_mismatch(here));
+        (Some(UploadStatus::Arriving(received)), _) if received != lines => {
+            return Err(line_mismatch(received));
         }
         (Some(UploadStatus::Arriving(_)), text) => text,
         (Some(UploadStatus::Known(number)), _) => {
-            let sent = parse_digest(digest)?;
+            let sent_digest = parse_digest(digest)?;
             return call.with_writer(|store| {
-                let here = store.session_digest(number)?;
-                if here == sent {
-                    Ok(known_response(StatusCode::OK, "known", number, here))
+                let stored_digest = store.session_digest(number)?;
+                if stored_digest == sent_digest {
+                    Ok(known_response(
+                        StatusCode::OK,
+                        "known",
+                        number,
+                        stored_digest,
+                    ))
                 } else {
-                    Err(session_conflict(id, here, sent))
+                    Err(session_conflict(id, stored_digest, sent_digest))
                 }
             });
         }
@@ -125,22 +131,22 @@ pub fn finish_upload(call: &ApiRequest<'_>) -> SessionResult {
             return call.with_writer(|store| arrival_response(call, store, id, other));
         }
     };
-    let read = match parse_upload(call, id, &text, digest) {
-        Ok(read) => read,
-        Err(problem) => {
+    let upload = match parse_upload(call, id, &text, digest) {
+        Ok(upload) => upload,
+        Err(error) => {
             // The stored lines cannot become the session, so the client has to start over.
             call.with_writer(|store| Ok(store.discard_upload(id)?))?;
-            return Err(problem);
+            return Err(error);
         }
     };
-    call.with_writer(|store| store_upload(call, store, id, &read))
+    call.with_writer(|store| store_upload(call, store, id, &upload))
 }
 
 /// Returns the progress of an upload.
 pub fn upload_status(call: &ApiRequest<'_>) -> SessionResult {
     let id = call.session_id()?;
     call.with_writer(|store| match store.upload_status(id)? {
-        Some(now) => arrival_response(call, store, id, now),
+        Some(status) => arrival_response(call, store, id, status),
         None => Err(ApiError::not_found(format!("session '{id}' not found"))),
     })
 }
@@ -155,8 +161,10 @@ pub fn get_session(call: &ApiRequest<'_>) -> SessionResult {
         Ok(lines)
     })?;
     let mut response = Response::new(Body::from(lines));
-    let kind = HeaderValue::from_static("application/jsonl");
-    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    let content_type = HeaderValue::from_static("application/jsonl");
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, content_type);
     Ok(response)
 }
 
@@ -216,12 +224,13 @@ fn parse_upload(
     lines: &[u8],
     digest: &str,
 ) -> Result<ParsedUpload, ApiError> {
-    let (sent, here) = (parse_digest(digest)?, SessionDigest::hash_lines(lines));
-    if sent != here {
-        let words = "digest mismatch: the received lines differ from the sent ones";
-        let mismatch = ApiError::new(StatusCode::CONFLICT, words).with_hint("send the lines again");
+    let (sent_digest, received_digest) = (parse_digest(digest)?, SessionDigest::hash_lines(lines));
+    if sent_digest != received_digest {
+        let message = "digest mismatch: the received lines differ from the sent ones";
+        let mismatch =
+            ApiError::new(StatusCode::CONFLICT, message).with_hint("send the lines again");
         return Err(mismatch
-            .with_member("here", here.to_string())
+            .with_member("here", received_digest.to_string())
             .with_member("sent", digest)
             .with_member("lines", 0));
     }
@@ -236,7 +245,7 @@ fn parse_upload(
     Ok(ParsedUpload {
         points: (!session.runs.is_empty()).then(|| analysis::session_points(&session)),
         session,
-        digest: here,
+        digest: received_digest,
         size: (count_lines(lines), lines.len() as u64),
     })
 }
@@ -245,12 +254,12 @@ fn store_upload(
     call: &ApiRequest<'_>,
     store: &mut Store,
     id: &str,
-    read: &ParsedUpload,
+    upload: &ParsedUpload,
 ) -> SessionResult {
     let sender = call.upload_sender();
-    match store.accept_session(&read.session, read.digest, read.size, &sender)? {
+    match store.accept_session(&upload.session, upload.digest, upload.size, &sender)? {
         UploadStatus::Stored(number) => {
-            if let Some(points) = &read.points {
+            if let Some(points) = &upload.points {
                 // Derived data: history recomputes missing points on demand.
                 let _ = store.store_points(number, points);
             }
@@ -260,13 +269,16 @@ fn store_upload(
                 StatusCode::CREATED,
                 "stored",
                 number,
-                read.digest,
+                upload.digest,
             ))
         }
-        UploadStatus::Known(number) => {
-            Ok(known_response(StatusCode::OK, "known", number, read.digest))
-        }
-        UploadStatus::Differs { here } => Err(session_conflict(id, here, read.digest)),
+        UploadStatus::Known(number) => Ok(known_response(
+            StatusCode::OK,
+            "known",
+            number,
+            upload.digest,
+        )),
+        UploadStatus::Differs { here } => Err(session_conflict(id, here, upload.digest)),
         other => arrival_response(call, store, id, other),
     }
 }
@@ -275,9 +287,9 @@ fn arrival_response(
     _: &ApiRequest<'_>,
     store: &Store,
     id: &str,
-    now: UploadStatus,
+    status: UploadStatus,
 ) -> SessionResult {
-    match now {
+    match status {
         UploadStatus::Arriving(lines) => Ok(json_response(
             StatusCode::OK,
             &json!({"state": "arriving", "lines": lines}),
@@ -289,8 +301,8 @@ fn arrival_response(
             store.session_digest(number)?,
         )),
         UploadStatus::Differs { here } => {
-            let words = format!("a different session '{id}' is already stored");
-            Err(ApiError::new(StatusCode::CONFLICT, words).with_member("here", here.to_string()))
+            let message = format!("a different session '{id}' is already stored");
+            Err(ApiError::new(StatusCode::CONFLICT, message).with_member("here", here.to_string()))
         }
         UploadStatus::Deleted => Err(ApiError::new(
             StatusCode::GONE,
@@ -333,16 +345,20 @@ fn session_not_found(id: &str) -> ApiError {
 }
 
 fn line_mismatch(lines: u64) -> ApiError {
-    let words = format!("line number mismatch: {lines} received so far");
-    ApiError::new(StatusCode::CONFLICT, words).with_member("lines", lines)
+    let message = format!("line number mismatch: {lines} received so far");
+    ApiError::new(StatusCode::CONFLICT, message).with_member("lines", lines)
 }
 
-fn session_conflict(id: &str, here: SessionDigest, sent: SessionDigest) -> ApiError {
-    let words = format!(
-        "a different session '{id}' is already stored: its digest is {here}, yours is {sent}"
+fn session_conflict(
+    id: &str,
+    stored_digest: SessionDigest,
+    sent_digest: SessionDigest,
+) -> ApiError {
+    let message = format!(
+        "a different session '{id}' is already stored: its digest is {stored_digest}, yours is {sent_digest}"
     );
-    ApiError::new(StatusCode::CONFLICT, words)
+    ApiError::new(StatusCode::CONFLICT, message)
         .with_hint("stored sessions are never replaced; give the changed session a new id")
-        .with_member("here", here.to_string())
-        .with_member("sent", sent.to_string())
+        .with_member("here", stored_digest.to_string())
+        .with_member("sent", sent_digest.to_string())
 }

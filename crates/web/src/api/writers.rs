@@ -43,8 +43,8 @@ impl WriterPool {
                 opened
             }
         };
-        let done = work(&mut store);
+        let result = work(&mut store);
         *writer = Some(store);
-        done
+        result
     }
 }

@@ -11,24 +11,24 @@ use speedwell_model::ChangeTriage;
 use speedwell_report::html::{FormField, PageForm, PageLink};
 use speedwell_report::{self as report, Document};
 
-pub fn alerts_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
-    visit.query.check_names(&["branch"])?;
-    let course = TrendQuery {
-        branch: visit.query.get("branch").map(str::to_owned),
+pub fn alerts_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+    context.query.check_names(&["branch"])?;
+    let trend_query = TrendQuery {
+        branch: context.query.get("branch").map(str::to_owned),
         ..TrendQuery::default()
     };
-    let history = visit.project.load_history(&course)?;
-    let [branches, _] = visit.store.branches_and_tags()?;
+    let history = context.project.load_history(&trend_query)?;
+    let [branches, _] = context.store.branches_and_tags()?;
     let default_option = (String::new(), "default".to_owned());
     let branch_options = branches.into_iter().map(|name| (name.clone(), name));
     let filters = PageForm {
-        action: visit.page_href("alerts"),
+        action: context.page_href("alerts"),
         title: "Filter".into(),
         button: "Show".into(),
         fields: vec![FormField {
             name: "branch",
             label: "branch".into(),
-            value: course.branch.clone().unwrap_or_default(),
+            value: trend_query.branch.clone().unwrap_or_default(),
             options: std::iter::once(default_option)
                 .chain(branch_options)
                 .collect(),
@@ -36,57 +36,57 @@ pub fn alerts_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
         }],
         set: Vec::new(),
     };
-    let own_href = visit.page_href(&format!("alerts{}", visit.query.to_query_string()));
+    let own_href = context.page_href(&format!("alerts{}", context.query.to_query_string()));
     let judgeable = judgeable_changes(&history);
-    let may_judge = visit
+    let may_judge = context
         .caller
-        .is_permitted(RequiredPermission::Judge, Some(&visit.project.name));
+        .is_permitted(RequiredPermission::Judge, Some(&context.project.name));
     let changes = (may_judge && !judgeable.is_empty()).then(|| {
         judge_form(
-            visit.page_href("alerts"),
+            context.page_href("alerts"),
             judgeable,
-            course.branch.as_deref(),
+            trend_query.branch.as_deref(),
         )
     });
     Ok(PageContent {
         changes: changes.into_iter().collect(),
         crumbs: vec![PageLink::new(own_href, "open changes")],
         filters: Some(filters),
-        is_lasting: true,
-        ..PageContent::from_document(open_changes_table(visit, &history))
+        is_cacheable: true,
+        ..PageContent::from_document(open_changes_table(context, &history))
     })
 }
 
-/// Lists the numbers and descriptions of the open changes, then of the judged ones, whose judgement
-/// can be taken back.
+/// Lists the numbers and descriptions of the open changes, then of those already judged, which can
+/// be reopened.
 fn judgeable_changes(history: &ProjectHistory) -> Vec<(String, String)> {
     let changes_by_series = history.series.iter().flat_map(|series| {
         let changes = series.trend.changes.iter();
         changes.map(move |change| (series, change))
     });
-    let (open, others): (Vec<_>, Vec<_>) =
+    let (open, closed): (Vec<_>, Vec<_>) =
         changes_by_series.partition(|(_, change)| change.is_open());
-    let judged = others
+    let judged = closed
         .into_iter()
         .filter(|(_, change)| change.judgement != ChangeTriage::Open);
-    let with_words = open.into_iter().chain(judged).map(|(series, change)| {
+    let labelled = open.into_iter().chain(judged).map(|(series, change)| {
         let number = change.number.to_string();
-        let mut words = format!("{number}: {}", series.key.case);
+        let mut label = format!("{number}: {}", series.key.case);
         if change.judgement != ChangeTriage::Open {
-            words += &format!(" ({})", change.judgement);
+            label += &format!(" ({})", change.judgement);
         }
-        (number, words)
+        (number, label)
     });
-    with_words.collect()
+    labelled.collect()
 }
 
 /// Builds the table of open changes, linked to the trend of the case and to the revision after the
 /// change.
-pub fn open_changes_table(visit: PageContext<'_>, history: &ProjectHistory) -> Document {
+pub fn open_changes_table(context: PageContext<'_>, history: &ProjectHistory) -> Document {
     let mut document = report::report_changes(
         history,
         &|_, change| change.is_open(),
-        &visit.report_options(),
+        &context.report_options(),
     );
     link_column(&mut document, "changes", "case", |case| {
         let case = case.as_str()?;
@@ -94,10 +94,10 @@ pub fn open_changes_table(visit: PageContext<'_>, history: &ProjectHistory) -> D
             .series
             .iter()
             .any(|series| *series.key.case == *case);
-        is_known.then(|| visit.trend_href(case))
+        is_known.then(|| context.trend_href(case))
     });
     link_by(&mut document, "changes", ["between", "after"], |after| {
-        Some(visit.revision_href(after.as_str()?))
+        Some(context.revision_href(after.as_str()?))
     });
     document
 }

@@ -1,7 +1,7 @@
 //! `?charts=NUMBER`: some of the charts of a page with many cases, as a separate page.
 //!
-//! Works for every page without its knowledge: the key is removed from the query first, and the
-//! part is cut from the finished document. Start at [`ChartPart::split_query`].
+//! Pages need not know about it: the key is removed from the query first, and the part is cut from
+//! the finished document. Start at [`ChartPart::split_query`].
 
 use super::PageContent;
 use crate::address::PageFormat;
@@ -76,7 +76,7 @@ impl ChartPart {
             crumbs,
             links: before.into_iter().chain(after).collect(),
             sessions: page.sessions,
-            is_lasting: page.is_lasting,
+            is_cacheable: page.is_cacheable,
             charts: ChartsLocation::From(part.first),
             ..PageContent::from_document(part.document)
         })

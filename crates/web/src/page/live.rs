@@ -21,83 +21,83 @@ const MAX_SESSIONS: usize = 20;
 const QUERY_KEYS: [&str; 1] = ["every"];
 
 /// Shows everything that is being measured.
-pub fn live_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
-    visit.query.check_names(&QUERY_KEYS)?;
-    let running = visit.store.running_sessions(MAX_SESSIONS)?;
+pub fn live_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+    context.query.check_names(&QUERY_KEYS)?;
+    let running = context.store.running_sessions(MAX_SESSIONS)?;
     let (killed, running): (Vec<SessionOverview>, Vec<SessionOverview>) =
         running.into_iter().partition(|session| session.is_killed);
-    let loads = visit.store.list_live_loads()?;
+    let loads = context.store.list_live_loads()?;
     let mut document = Document::new("live");
     document.push(ReportBlock::Headline(match (running.len(), loads.len()) {
         (0, 0) => "nothing is being measured".to_owned(),
-        (0, some) => format!(
+        (0, count) => format!(
             "{} running",
-            report::format_count(some, "load is", "loads are")
+            report::format_count(count, "load is", "loads are")
         ),
-        (some, _) => format!(
+        (count, _) => format!(
             "{} running",
-            report::format_count(some, "session is", "sessions are")
+            report::format_count(count, "session is", "sessions are")
         ),
     }));
     document.append_document(report::report_live_loads(&loads, unix_ms()));
     if !running.is_empty() {
-        document.append_document(visit.list_sessions(&running));
+        document.append_document(context.list_sessions(&running));
     }
     if !killed.is_empty() {
         document.push_heading(2, "Killed");
-        document.append_document(visit.list_sessions(&killed));
+        document.append_document(context.list_sessions(&killed));
     }
     let links = running.iter().map(|session| {
-        let live = format!("{}/live", visit.session_href(&session.id));
+        let live = format!("{}/live", context.session_href(&session.id));
         PageLink::new(live, format!("watch @{}", session.number))
     });
     Ok(PageContent {
-        crumbs: vec![PageLink::new(visit.page_href("live"), "live")],
+        crumbs: vec![PageLink::new(context.page_href("live"), "live")],
         links: links.collect(),
-        events: Some(visit.page_href("sessions/any/events")),
+        events: Some(context.page_href("sessions/any/events")),
         ..PageContent::from_document(document)
     })
 }
 
 /// Shows one session while it is being measured; afterwards redirects to its report.
-pub fn session_live_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
-    visit.query.check_names(&QUERY_KEYS)?;
-    let overview = find_session(visit, id)?;
+pub fn session_live_page(context: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
+    context.query.check_names(&QUERY_KEYS)?;
+    let overview = find_session(context, id)?;
     if overview.state != SessionState::Running {
-        return Ok(PageOutcome::Redirect(visit.session_href(id)));
+        return Ok(PageOutcome::Redirect(context.session_href(id)));
     }
     check_runs(&[&overview])?;
-    progress_page(visit, &overview).map(PageOutcome::from)
+    progress_page(context, &overview).map(PageOutcome::from)
 }
 
 /// Shows the progress of a session.
 fn progress_page(
-    visit: PageContext<'_>,
-    known: &SessionOverview,
+    context: PageContext<'_>,
+    overview: &SessionOverview,
 ) -> Result<PageContent, PageError> {
-    let finished = visit.store.finished_slots(known.number)?;
-    let mut session = visit.store.load_session(known.number)?;
+    let finished = context.store.finished_slots(overview.number)?;
+    let mut session = context.store.load_session(overview.number)?;
     if !finished.is_empty() {
         // Runs that have ended since would be in the table, but not in the headline.
         session.runs.retain(|run| finished.contains(&run.slot));
     }
-    let decided = visit.store.decided_cases(known.number)?;
-    let planned = (visit.project.lookups.planned)(visit.store, known.number)?;
+    let decided = context.store.decided_cases(overview.number)?;
+    let planned = (context.project.lookups.planned)(context.store, overview.number)?;
     let saved: usize = decided.values().sum();
     let now_unix_ms = unix_ms();
-    let verdicts = decided_verdicts(visit, &session, &decided)?;
-    let last = session
+    let verdicts = decided_verdicts(context, &session, &decided)?;
+    let last_run_end = session
         .runs
         .iter()
         .map(|run| run.started_unix_ms + (run.wall_ns / 1_000_000) as i64)
         .max();
     let state = LiveState {
-        number: known.number,
-        is_killed: known.is_killed,
+        number: overview.number,
+        is_killed: overview.is_killed,
         done: finished.len(),
         planned: planned.slots.saturating_sub(saved),
-        started_unix_ms: known.started_unix_ms,
-        last_sign_unix_ms: last.unwrap_or(known.started_unix_ms),
+        started_unix_ms: overview.started_unix_ms,
+        last_sign_unix_ms: last_run_end.unwrap_or(overview.started_unix_ms),
         now_unix_ms,
         timeout_ms: planned.timeout_ms,
         cases: count_case_runs(&session, &verdicts),
@@ -105,13 +105,13 @@ fn progress_page(
     let mut document = report::report_live(&state);
     document.append_document(report::report_failures(
         &session.failures,
-        visit.report_options().verbosity,
+        context.report_options().verbosity,
     ));
-    let own_href = visit.session_href(&known.id);
+    let own_href = context.session_href(&overview.id);
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(visit.page_href("live"), "live"),
-            PageLink::new(format!("{own_href}/live"), format!("@{}", known.number)),
+            PageLink::new(context.page_href("live"), "live"),
+            PageLink::new(format!("{own_href}/live"), format!("@{}", overview.number)),
         ],
         links: vec![PageLink::new(own_href.clone(), "report so far")],
         events: Some(format!("{own_href}/events")),
@@ -138,7 +138,7 @@ fn count_case_runs(session: &Session, verdicts: &BTreeMap<String, String>) -> Ve
 
 /// Returns the verdicts of decided cases, each from the look that decided it.
 fn decided_verdicts(
-    visit: PageContext<'_>,
+    context: PageContext<'_>,
     session: &Session,
     decided: &BTreeMap<String, usize>,
 ) -> Result<BTreeMap<String, String>, PageError> {
@@ -147,12 +147,16 @@ fn decided_verdicts(
         return Ok(verdicts);
     }
     let part = session.with_runs(|run| decided.contains_key(&run.case.id()));
-    let settings = (visit.project.lookups.settings)(&[])?;
+    let settings = (context.project.lookups.settings)(&[])?;
     let findings = analysis::analyze_session(&part, &settings);
     for case in decided.keys() {
         verdicts.insert(case.clone(), "decided".to_owned());
     }
-    for row in findings.comparisons.iter().flat_map(|found| &found.rows) {
+    for row in findings
+        .comparisons
+        .iter()
+        .flat_map(|comparison| &comparison.rows)
+    {
         let verdict = match &row.withheld {
             Some(withheld) => withheld.to_string(),
             None => row.verdict.to_string(),

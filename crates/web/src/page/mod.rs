@@ -60,7 +60,7 @@ pub struct PageContent {
     /// Which charts it shows, if it is a part of another page.
     pub charts: ChartsLocation,
     /// Whether it stays valid until the store changes.
-    pub is_lasting: bool,
+    pub is_cacheable: bool,
     pub status: StatusCode,
 }
 
@@ -77,7 +77,7 @@ impl PageContent {
             changes: Vec::new(),
             events: None,
             charts: ChartsLocation::Here,
-            is_lasting: false,
+            is_cacheable: false,
             status: StatusCode::OK,
         }
     }
@@ -168,16 +168,17 @@ impl PageContext<'_> {
             all: sessions.len(),
             is_chosen: false,
         });
-        let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+        let string = |value: &serde_json::Value| value.as_str().map(str::to_owned);
         link_by(&mut document, "sessions", ["number", "id"], |id| {
-            Some(self.session_href(&text(id)?))
+            Some(self.session_href(&string(id)?))
         });
-        let known = |value: &serde_json::Value| text(value).filter(|text| !text.is_empty());
+        let nonempty =
+            |value: &serde_json::Value| string(value).filter(|string| !string.is_empty());
         link_column(&mut document, "sessions", "revision", |id| {
-            Some(self.revision_href(&known(id)?))
+            Some(self.revision_href(&nonempty(id)?))
         });
         link_column(&mut document, "sessions", "branch", |name| {
-            Some(self.branch_href(&known(name)?))
+            Some(self.branch_href(&nonempty(name)?))
         });
         shorten_column(&mut document, "command");
         document
@@ -194,40 +195,45 @@ impl PageContext<'_> {
     }
 }
 
-/// Builds the page at a place.
+/// Builds a page.
 ///
 /// # Errors
 /// Fails if there is no such page, or the store cannot be read.
-pub fn build_page(visit: PageContext<'_>, place: &PageKind) -> Result<PageOutcome, PageError> {
-    match place {
-        PageKind::Overview => overview::overview_page(visit).map(PageOutcome::from),
-        PageKind::Project => project::project_page(visit).map(PageOutcome::from),
-        PageKind::Sessions => sessions::sessions_page(visit).map(PageOutcome::from),
-        PageKind::Session(id) => session::session_page(visit, id),
-        PageKind::Reference(word) => session::redirect_to_session(visit, word),
-        PageKind::Benchmarks => benchmarks::benchmarks_page(visit).map(PageOutcome::from),
-        PageKind::Benchmark(name) => benchmarks::benchmark_page(visit, name).map(PageOutcome::from),
-        PageKind::Trend => trend::trend_page(visit).map(PageOutcome::from),
-        PageKind::Compare => compare::compare_page(visit),
-        PageKind::Revision(id) => revision::revision_page(visit, id),
-        PageKind::Branch(name) => branch::branch_page(visit, name).map(PageOutcome::from),
-        PageKind::Pull(pull) => pull::pull_page(visit, pull).map(PageOutcome::from),
-        PageKind::Machines => machines::machines_page(visit).map(PageOutcome::from),
-        PageKind::Machine(number) => machines::machine_page(visit, number).map(PageOutcome::from),
-        PageKind::Calibration => machines::calibration_page(visit).map(PageOutcome::from),
-        PageKind::Alerts => alerts::alerts_page(visit).map(PageOutcome::from),
-        PageKind::Live => live::live_page(visit).map(PageOutcome::from),
-        PageKind::SessionLive(id) => live::session_live_page(visit, id),
+pub fn build_page(
+    context: PageContext<'_>,
+    page_kind: &PageKind,
+) -> Result<PageOutcome, PageError> {
+    match page_kind {
+        PageKind::Overview => overview::overview_page(context).map(PageOutcome::from),
+        PageKind::Project => project::project_page(context).map(PageOutcome::from),
+        PageKind::Sessions => sessions::sessions_page(context).map(PageOutcome::from),
+        PageKind::Session(id) => session::session_page(context, id),
+        PageKind::Reference(reference) => session::redirect_to_session(context, reference),
+        PageKind::Benchmarks => benchmarks::benchmarks_page(context).map(PageOutcome::from),
+        PageKind::Benchmark(name) => {
+            benchmarks::benchmark_page(context, name).map(PageOutcome::from)
+        }
+        PageKind::Trend => trend::trend_page(context).map(PageOutcome::from),
+        PageKind::Compare => compare::compare_page(context),
+        PageKind::Revision(id) => revision::revision_page(context, id),
+        PageKind::Branch(name) => branch::branch_page(context, name).map(PageOutcome::from),
+        PageKind::Pull(pull) => pull::pull_page(context, pull).map(PageOutcome::from),
+        PageKind::Machines => machines::machines_page(context).map(PageOutcome::from),
+        PageKind::Machine(number) => machines::machine_page(context, number).map(PageOutcome::from),
+        PageKind::Calibration => machines::calibration_page(context).map(PageOutcome::from),
+        PageKind::Alerts => alerts::alerts_page(context).map(PageOutcome::from),
+        PageKind::Live => live::live_page(context).map(PageOutcome::from),
+        PageKind::SessionLive(id) => live::session_live_page(context, id),
         PageKind::Events(_) => Err(PageError::not_found("an event stream has no other formats")),
-        PageKind::Search => search::search_page(visit).map(PageOutcome::from),
-        PageKind::Settings => settings::settings_page(visit).map(PageOutcome::from),
+        PageKind::Search => search::search_page(context).map(PageOutcome::from),
+        PageKind::Settings => settings::settings_page(context).map(PageOutcome::from),
     }
 }
 
-/// Maximum length of a long text in a list, in characters.
+/// Maximum length of a cell in a list, in characters.
 const MAX_LIST_CHARS: usize = 60;
 
-/// Shortens the texts of a column; the raw values stay complete.
+/// Shortens the displayed strings of a column; the raw values stay complete.
 fn shorten_column(document: &mut Document, key: &str) {
     document.for_each_table(&mut |table| {
         let Some(column_index) = table.columns.iter().position(|column| column.key == key) else {

@@ -12,26 +12,29 @@ const DAY_MS: i64 = 86_400_000;
 /// Sessions are counted up to this number.
 const MAX_COUNTED: usize = 1_000;
 
-pub fn overview_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
-    visit.query.check_names(&[])?;
-    let mut lines = Vec::new();
-    for (project, _) in visit.site.list_projects()? {
-        if visit.caller.can_read(&project.name) {
-            lines.push(project.with_reader(|store| summarize_project(&project.name, store))?);
+pub fn overview_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+    context.query.check_names(&[])?;
+    let mut summaries = Vec::new();
+    for (project, _) in context.site.list_projects()? {
+        if context.caller.can_read(&project.name) {
+            summaries.push(project.with_reader(|store| summarize_project(&project.name, store))?);
         }
     }
     // Omit the first project if it is empty: some servers only use its store to list the others.
-    if lines.len() > 1 && lines[0].name == visit.site.first.name && lines[0].newest.is_none() {
-        lines.remove(0);
+    if summaries.len() > 1
+        && summaries[0].name == context.site.first.name
+        && summaries[0].newest.is_none()
+    {
+        summaries.remove(0);
     }
-    let mut document = list_projects(&lines);
+    let mut document = list_projects(&summaries);
     link_column(&mut document, "projects", "project", |name| {
         Some(format!("/{}/", name.as_str()?))
     });
     link_by(&mut document, "projects", ["newest", "project"], |name| {
         let name = name.as_str()?;
-        let line = lines.iter().find(|line| line.name == name)?;
-        Some(format!("/{name}/@{}", line.newest.as_ref()?.number))
+        let summary = summaries.iter().find(|summary| summary.name == name)?;
+        Some(format!("/{name}/@{}", summary.newest.as_ref()?.number))
     });
     Ok(PageContent::from_document(document))
 }
@@ -54,7 +57,10 @@ fn summarize_project(name: &str, store: &Store) -> Result<ProjectLine, PageError
 fn sessions_per_day(store: &Store) -> Result<Vec<(String, usize)>, PageError> {
     let now = unix_ms();
     let today = now - now.rem_euclid(DAY_MS);
-    let days: Vec<i64> = (0..7).rev().map(|back| today - back * DAY_MS).collect();
+    let days: Vec<i64> = (0..7)
+        .rev()
+        .map(|days_ago| today - days_ago * DAY_MS)
+        .collect();
     let started = store.start_times_since(days[0])?;
     let count_day = |day: &i64| {
         let started_then = started

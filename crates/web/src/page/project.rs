@@ -12,67 +12,64 @@ use speedwell_report::{
 };
 use speedwell_results::store::{SessionFilter, SessionOverview};
 
-/// Newest sessions listed.
+/// Maximum number of recent sessions listed.
 const MAX_SESSIONS: usize = 8;
 
 /// Maximum number of series for which trends are drawn.
 const MAX_SERIES: usize = 60;
 
-pub fn project_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
-    visit.query.check_names(&[])?;
-    let newest = visit
+pub fn project_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+    context.query.check_names(&[])?;
+    let newest_sessions = context
         .store
         .select_sessions(&SessionFilter::default(), MAX_SESSIONS)?;
-    let Some(last) = newest.first() else {
+    let Some(newest_session) = newest_sessions.first() else {
         let mut document = Document::new("project");
         report::add_first_steps(&mut document);
         return Ok(PageContent::from_document(document));
     };
-    let running: Vec<&SessionOverview> = newest
+    let running: Vec<&SessionOverview> = newest_sessions
         .iter()
         .filter(|session| {
             session.state == speedwell_model::SessionState::Running && !session.is_killed
         })
         .collect();
     // A project without a history still has sessions.
-    let history = visit.project.load_history(&TrendQuery::default());
+    let history = context.project.load_history(&TrendQuery::default());
     let mut document = Document::new("project");
-    let words = project_headline(last, running.len(), history.as_deref().ok());
+    let headline = project_headline(newest_session, running.len(), history.as_deref().ok());
     document.push(ReportBlock::Headline(format!(
-        "{}: {words}",
-        visit.project.name
+        "{}: {headline}",
+        context.project.name
     )));
-    // The store does not record that a process was killed, so such a page may go stale without a
-    // change.
-    let is_lasting = running.is_empty();
-    if !is_lasting {
+    // The store does not record that a process was killed, so a page that shows a running session
+    // may go stale although the store has not changed.
+    let is_cacheable = running.is_empty();
+    if !is_cacheable {
         document.push_heading(2, "Running");
         let owned: Vec<SessionOverview> = running.into_iter().cloned().collect();
-        document.append_document(visit.list_sessions(&owned));
+        document.append_document(context.list_sessions(&owned));
     }
     match &history {
-        Ok(history) => add_history(&mut document, visit, history),
-        Err(refusal) => document.push(ReportBlock::Note(format!(
-            "No history: {}.",
-            refusal.message
-        ))),
+        Ok(history) => add_history(&mut document, context, history),
+        Err(error) => document.push(ReportBlock::Note(format!("No history: {}.", error.message))),
     }
     document.push_heading(2, "Newest sessions");
-    document.append_document(visit.list_sessions(&newest));
+    document.append_document(context.list_sessions(&newest_sessions));
     Ok(PageContent {
-        links: project_links(visit)?,
+        links: project_links(context)?,
         choice: None,
-        is_lasting: is_lasting && history.is_ok(),
+        is_cacheable: is_cacheable && history.is_ok(),
         ..PageContent::from_document(document)
     })
 }
 
 fn project_headline(
-    last: &SessionOverview,
+    newest: &SessionOverview,
     running: usize,
     history: Option<&ProjectHistory>,
 ) -> String {
-    let words = match history {
+    let summary = match history {
         Some(history) => OpenChanges::from_history(history).sentence(history),
         None => "history unavailable".to_owned(),
     };
@@ -81,42 +78,42 @@ fn project_headline(
         _ => "; measurement in progress",
     };
     format!(
-        "{words}{measuring}. Newest session: @{}, {}.",
-        last.number,
-        format_moment(last.started_unix_ms)
+        "{summary}{measuring}. Newest session: @{}, {}.",
+        newest.number,
+        format_moment(newest.started_unix_ms)
     )
 }
 
-/// Adds open changes, and the trend of every series, urgent ones first.
-fn add_history(document: &mut Document, visit: PageContext<'_>, history: &ProjectHistory) {
+/// Adds the open changes, then the trend of every series, series with urgent changes first.
+fn add_history(document: &mut Document, context: PageContext<'_>, history: &ProjectHistory) {
     let open = OpenChanges::from_history(history);
     if open.known + open.suspected > 0 {
         document.push_heading(2, "Open changes");
-        let found = open_changes_table(visit, history);
-        let tables = found.blocks.into_iter();
+        let changes = open_changes_table(context, history);
+        let tables = changes.blocks.into_iter();
         document.extend(tables.filter(|block| matches!(block, ReportBlock::Table(_))));
     }
     if history.series.is_empty() || history.series.len() > MAX_SERIES {
         return;
     }
     // The points are listed on the trend page.
-    let courses = report::report_trend(history, TrendXAxis::Revision, 0, &visit.report_options());
-    let mut galleries = courses.blocks.into_iter();
+    let trends = report::report_trend(history, TrendXAxis::Revision, 0, &context.report_options());
+    let mut galleries = trends.blocks.into_iter();
     if let Some(gallery) = galleries.find(|block| matches!(block, ReportBlock::Gallery(_))) {
         document.push(gallery);
     }
 }
 
-fn project_links(visit: PageContext<'_>) -> Result<Vec<PageLink>, PageError> {
+fn project_links(context: PageContext<'_>) -> Result<Vec<PageLink>, PageError> {
     let mut links = vec![PageLink::new(
-        visit.compare_href("@prev", "@latest"),
+        context.compare_href("@prev", "@latest"),
         "compare @prev with @latest",
     )];
-    let [branches, _] = visit.store.branches_and_tags()?;
+    let [branches, _] = context.store.branches_and_tags()?;
     for branch in branches.iter().take(4) {
-        let trend = visit.page_href(&format!("trend?branch={}", encode_segment(branch)));
+        let trend = context.page_href(&format!("trend?branch={}", encode_segment(branch)));
         links.push(PageLink::new(
-            visit.branch_href(branch),
+            context.branch_href(branch),
             format!("branch {branch}"),
         ));
         links.push(PageLink::new(trend, format!("trend of {branch}")));

@@ -7,30 +7,30 @@ use speedwell_report::html::PageLink;
 use speedwell_report::{Document, ReportBlock, format_moment};
 use speedwell_results::store::{CommentJob, CommentState, PostedComment, SessionFilter};
 
-/// Sessions listed.
+/// Maximum number of sessions listed.
 const MAX_SESSIONS: usize = 50;
 
-pub fn pull_page(visit: PageContext<'_>, pull: &str) -> Result<PageContent, PageError> {
-    visit.query.check_names(&[])?;
+pub fn pull_page(context: PageContext<'_>, pull: &str) -> Result<PageContent, PageError> {
+    context.query.check_names(&[])?;
     let filter = SessionFilter {
         pull: Some(pull.to_owned()),
         ..SessionFilter::default()
     };
-    let sessions = visit.store.select_sessions(&filter, MAX_SESSIONS)?;
-    let comments = visit.store.posted_comments(pull)?;
+    let sessions = context.store.select_sessions(&filter, MAX_SESSIONS)?;
+    let comments = context.store.posted_comments(pull)?;
     if sessions.is_empty() && comments.is_empty() {
         return Err(PageError::not_found(format!(
             "no sessions for pull request '{pull}'"
         ))
         .with_hint("a session belongs to a pull request if a GitHub, GitLab or Gitea job measured it")
-        .with_nearest(vec![(visit.page_href("sessions"), "sessions".into())]));
+        .with_nearest(vec![(context.page_href("sessions"), "sessions".into())]));
     }
     let mut document = Document::new("pull");
     document.push(ReportBlock::Headline(format!("pull request {pull}")));
     if !sessions.is_empty() {
-        document.append_document(visit.list_sessions(&sessions));
+        document.append_document(context.list_sessions(&sessions));
     }
-    if let Some(job) = visit.store.comment_job(pull)? {
+    if let Some(job) = context.store.comment_job(pull)? {
         document.extend(comment_status(&job));
     }
     push_comments(&mut document, &comments);
@@ -39,7 +39,7 @@ pub fn pull_page(visit: PageContext<'_>, pull: &str) -> Result<PageContent, Page
     if let Some(origin) = head {
         if let Some(base) = &origin.base {
             links.push(PageLink::new(
-                visit.compare_href(
+                context.compare_href(
                     &format!("@rev:{base}"),
                     &format!("@rev:{}", origin.revision),
                 ),
@@ -47,20 +47,20 @@ pub fn pull_page(visit: PageContext<'_>, pull: &str) -> Result<PageContent, Page
             ));
         }
         links.push(PageLink::new(
-            visit.revision_href(&origin.revision),
+            context.revision_href(&origin.revision),
             "newest revision",
         ));
     }
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(visit.page_href("sessions"), "sessions"),
+            PageLink::new(context.page_href("sessions"), "sessions"),
             PageLink::new(
-                visit.page_href(&format!("pulls/{pull}")),
+                context.page_href(&format!("pulls/{pull}")),
                 format!("pull request {pull}"),
             ),
         ],
         links,
-        choice: (sessions.len() > 1).then(|| visit.row_choice()).flatten(),
+        choice: (sessions.len() > 1).then(|| context.row_choice()).flatten(),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
     })
@@ -75,24 +75,24 @@ fn comment_status(job: &CommentJob) -> Option<ReportBlock> {
         (CommentState::Waiting, "") => Some(ReportBlock::Note(format!(
             "The comment on {revision} is queued."
         ))),
-        (CommentState::Waiting, why) => Some(ReportBlock::Note(format!(
-            "The comment on {revision} could not be posted yet and will be retried: {why}."
+        (CommentState::Waiting, reason) => Some(ReportBlock::Note(format!(
+            "The comment on {revision} could not be posted yet and will be retried: {reason}."
         ))),
-        (CommentState::Refused, why) => Some(ReportBlock::Warning(format!(
-            "The comment on {revision} was rejected: {why}."
+        (CommentState::Refused, reason) => Some(ReportBlock::Warning(format!(
+            "The comment on {revision} was rejected: {reason}."
         ))),
     }
 }
 
 /// Adds the posted comments, newest first.
 fn push_comments(document: &mut Document, comments: &[PostedComment]) {
-    for (place, comment) in comments.iter().enumerate() {
-        let when = format_moment(comment.posted_unix_ms);
+    for (index, comment) in comments.iter().enumerate() {
+        let posted_at = format_moment(comment.posted_unix_ms);
         document.push_heading(
             2,
-            match place {
-                0 => format!("Comment posted {when} (UTC)"),
-                _ => format!("Earlier comment, posted {when} (UTC)"),
+            match index {
+                0 => format!("Comment posted {posted_at} (UTC)"),
+                _ => format!("Earlier comment, posted {posted_at} (UTC)"),
             },
         );
         document.push(ReportBlock::Facts(vec![

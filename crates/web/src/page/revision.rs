@@ -7,28 +7,28 @@ use speedwell_report::html::PageLink;
 use speedwell_report::{Document, ReportBlock, format_moment};
 use speedwell_results::store::{SessionFilter, SessionReference};
 
-/// Sessions listed.
+/// Maximum number of sessions listed.
 const MAX_SESSIONS: usize = 50;
 
-pub fn revision_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
-    visit.query.check_names(&[])?;
-    let found = visit.store.revisions_with_prefix(id, 6)?;
-    let revision = match &found[..] {
-        _ if found.iter().any(|known| known == id) => id.to_owned(),
-        [only] => return Ok(PageOutcome::Redirect(visit.revision_href(only))),
+pub fn revision_page(context: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
+    context.query.check_names(&[])?;
+    let matches_found = context.store.revisions_with_prefix(id, 6)?;
+    let revision = match &matches_found[..] {
+        _ if matches_found.iter().any(|candidate| candidate == id) => id.to_owned(),
+        [only] => return Ok(PageOutcome::Redirect(context.revision_href(only))),
         [] => {
             return Err(
                 PageError::not_found(format!("no sessions for revision '{id}'"))
                     .with_hint(format!(
                         "measure it with: speedwell run --variant 'then=rev:{id}'"
                     ))
-                    .with_nearest(vec![(visit.page_href("sessions"), "sessions".into())]),
+                    .with_nearest(vec![(context.page_href("sessions"), "sessions".into())]),
             );
         }
         several => {
             let pages = several
                 .iter()
-                .map(|id| (visit.revision_href(id), id.clone()));
+                .map(|id| (context.revision_href(id), id.clone()));
             return Err(PageError::not_found(format!(
                 "'{id}' is ambiguous: several revisions start with it"
             ))
@@ -39,7 +39,7 @@ pub fn revision_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, Pa
         revision: Some(revision.clone()),
         ..SessionFilter::default()
     };
-    let sessions = visit.store.select_sessions(&filter, MAX_SESSIONS)?;
+    let sessions = context.store.select_sessions(&filter, MAX_SESSIONS)?;
     let origin = sessions.iter().find_map(|session| session.origin.as_ref());
     let mut document = Document::new("revision");
     let subject = origin.and_then(|origin| origin.subject.as_deref());
@@ -49,14 +49,14 @@ pub fn revision_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, Pa
         None => format!("revision {name}"),
     }));
     document.extend(origin.map(revision_facts));
-    document.append_document(visit.list_sessions(&sessions));
+    document.append_document(context.list_sessions(&sessions));
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(visit.page_href("sessions"), "sessions"),
-            PageLink::new(visit.revision_href(&revision), format!("revision {name}")),
+            PageLink::new(context.page_href("sessions"), "sessions"),
+            PageLink::new(context.revision_href(&revision), format!("revision {name}")),
         ],
-        links: revision_links(visit, &revision, origin)?,
-        choice: (sessions.len() > 1).then(|| visit.row_choice()).flatten(),
+        links: revision_links(context, &revision, origin)?,
+        choice: (sessions.len() > 1).then(|| context.row_choice()).flatten(),
         sessions: sessions.iter().map(|session| session.number).collect(),
         ..PageContent::from_document(document)
     }
@@ -85,7 +85,7 @@ fn revision_facts(origin: &CodeOrigin) -> ReportBlock {
 
 /// Links to comparisons with the base and the parents, if those were measured.
 fn revision_links(
-    visit: PageContext<'_>,
+    context: PageContext<'_>,
     id: &str,
     origin: Option<&CodeOrigin>,
 ) -> Result<Vec<PageLink>, PageError> {
@@ -94,7 +94,7 @@ fn revision_links(
         return Ok(links);
     };
     let is_measured = |id: &str| {
-        visit
+        context
             .store
             .resolve_reference(&SessionReference::Revision(id.to_owned()))
             .is_ok()
@@ -102,17 +102,17 @@ fn revision_links(
     let mut earlier: Vec<(&str, &String)> = Vec::new();
     earlier.extend(origin.base.iter().map(|base| ("base", base)));
     earlier.extend(origin.parents.iter().map(|parent| ("parent", parent)));
-    for (words, earlier) in earlier {
+    for (label, earlier) in earlier {
         if earlier != id && is_measured(earlier) && is_measured(id) {
             links.push(PageLink::new(
-                visit.compare_href(&format!("@rev:{earlier}"), &format!("@rev:{id}")),
-                format!("compare with {words} {}", short_revision(earlier)),
+                context.compare_href(&format!("@rev:{earlier}"), &format!("@rev:{id}")),
+                format!("compare with {label} {}", short_revision(earlier)),
             ));
         }
     }
     if let Some(branch) = &origin.branch {
         links.push(PageLink::new(
-            visit.branch_href(branch),
+            context.branch_href(branch),
             format!("branch {branch}"),
         ));
     }

@@ -14,67 +14,70 @@ use speedwell_results::store::SessionOverview;
 pub const MAX_RUNS: usize = 200_000;
 
 /// Shows the session with this id.
-pub fn session_page(visit: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
+pub fn session_page(context: PageContext<'_>, id: &str) -> Result<PageOutcome, PageError> {
     if id.starts_with('@') {
-        return redirect_to_session(visit, id);
+        return redirect_to_session(context, id);
     }
-    visit.query.check_names(&[])?;
-    let overview = find_session(visit, id)?;
+    context.query.check_names(&[])?;
+    let overview = find_session(context, id)?;
     check_runs(&[&overview])?;
-    let session = visit.store.load_session(overview.number)?;
-    let settings = (visit.project.lookups.settings)(&[])?;
+    let session = context.store.load_session(overview.number)?;
+    let settings = (context.project.lookups.settings)(&[])?;
     let is_measured = overview.state == SessionState::Running && !overview.is_killed;
     let mut is_compared = false;
     let mark = |findings: &mut AnalysisFindings| {
-        mark_known(findings, [&session], visit.store);
+        mark_known(findings, [&session], context.store);
         is_compared = !findings.comparisons.is_empty();
     };
-    let output = visit.report_options();
+    let output = context.report_options();
     let study = StudyChoice::default();
     let report = report_session((None, &session), &study, &settings, &output, mark)?;
     let mut document = Document::new(report.report);
     if is_measured && !is_compared {
-        let words = format!("@{} has not ended: no verdict yet", overview.number);
-        document.push(ReportBlock::Headline(words));
+        let headline = format!("@{} has not ended: no verdict yet", overview.number);
+        document.push(ReportBlock::Headline(headline));
     }
     document.append_document(report);
     Ok(PageContent {
         crumbs: vec![
-            PageLink::new(visit.page_href("sessions"), "sessions"),
-            PageLink::new(visit.session_href(id), format!("@{}", overview.number)),
+            PageLink::new(context.page_href("sessions"), "sessions"),
+            PageLink::new(context.session_href(id), format!("@{}", overview.number)),
         ],
-        links: session_links(visit, &overview)?,
+        links: session_links(context, &overview)?,
         sessions: vec![overview.number],
-        is_lasting: overview.state != SessionState::Running,
+        is_cacheable: overview.state != SessionState::Running,
         ..PageContent::from_document(document)
     }
     .into())
 }
 
 /// Returns the session with an id, without its data.
-pub fn find_session(visit: PageContext<'_>, id: &str) -> Result<SessionOverview, PageError> {
-    let number = visit.store.find_by_id(id)?;
+pub fn find_session(context: PageContext<'_>, id: &str) -> Result<SessionOverview, PageError> {
+    let number = context.store.find_by_id(id)?;
     let found = match number {
-        Some(number) => visit.store.find_overview(number)?,
+        Some(number) => context.store.find_overview(number)?,
         None => None,
     };
     found.ok_or_else(|| {
         PageError::not_found(format!("session '{id}' not found"))
             .with_hint("use its id, or @latest, @prev, @NUMBER, @TAG, @rev:REVISION, @branch:NAME or @base")
-            .with_nearest(vec![(visit.page_href("sessions"), "sessions".into())])
+            .with_nearest(vec![(context.page_href("sessions"), "sessions".into())])
     })
 }
 
 /// Redirects to the session that a reference names.
-pub fn redirect_to_session(visit: PageContext<'_>, word: &str) -> Result<PageOutcome, PageError> {
-    visit.query.check_names(&[])?;
-    let number = (visit.project.lookups.session)(visit.store, word)
+pub fn redirect_to_session(
+    context: PageContext<'_>,
+    reference: &str,
+) -> Result<PageOutcome, PageError> {
+    context.query.check_names(&[])?;
+    let number = (context.project.lookups.session)(context.store, reference)
         .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
-    let overview = visit
+    let overview = context
         .store
         .find_overview(number)?
-        .ok_or_else(|| PageError::not_found(format!("session '{word}' no longer exists")))?;
-    Ok(PageOutcome::Redirect(visit.session_href(&overview.id)))
+        .ok_or_else(|| PageError::not_found(format!("session '{reference}' no longer exists")))?;
+    Ok(PageOutcome::Redirect(context.session_href(&overview.id)))
 }
 
 /// Rejects pages that would take too long.
@@ -93,46 +96,49 @@ pub fn check_runs(sessions: &[&SessionOverview]) -> Result<(), PageError> {
 }
 
 fn session_links(
-    visit: PageContext<'_>,
-    known: &SessionOverview,
+    context: PageContext<'_>,
+    overview: &SessionOverview,
 ) -> Result<Vec<PageLink>, PageError> {
     let mut links = Vec::new();
-    let reference = format!("@{}", known.number);
-    let [before, after] = visit.store.neighbor_sessions(known.number)?;
-    if known.state == SessionState::Running {
-        let live = format!("{}/live", visit.session_href(&known.id));
+    let reference = format!("@{}", overview.number);
+    let [before, after] = context.store.neighbor_sessions(overview.number)?;
+    if overview.state == SessionState::Running {
+        let live = format!("{}/live", context.session_href(&overview.id));
         links.push(PageLink::new(live, "live"));
     }
     if let Some(number) = before {
         links.push(PageLink::new(
-            visit.numbered_href(number),
+            context.numbered_href(number),
             format!("← @{number}"),
         ));
     }
     if let Some(number) = after {
         links.push(PageLink::new(
-            visit.numbered_href(number),
+            context.numbered_href(number),
             format!("@{number} →"),
         ));
     }
     if let Some(number) = before {
         let earlier = format!("@{number}");
-        let words = format!("compare with {earlier}");
+        let label = format!("compare with {earlier}");
         links.push(PageLink::new(
-            visit.compare_href(&earlier, &reference),
-            words,
+            context.compare_href(&earlier, &reference),
+            label,
         ));
     }
     links.push(PageLink::new(
-        visit.page_href(&format!("compare?with={reference}")),
+        context.page_href(&format!("compare?with={reference}")),
         "compare with ...",
     ));
-    if let Some(origin) = &known.origin {
-        let words = format!("revision {}", short_revision(&origin.revision));
-        links.push(PageLink::new(visit.revision_href(&origin.revision), words));
+    if let Some(origin) = &overview.origin {
+        let label = format!("revision {}", short_revision(&origin.revision));
+        links.push(PageLink::new(
+            context.revision_href(&origin.revision),
+            label,
+        ));
         if let Some(branch) = &origin.branch {
             links.push(PageLink::new(
-                visit.branch_href(branch),
+                context.branch_href(branch),
                 format!("branch {branch}"),
             ));
         }

@@ -10,10 +10,10 @@ use speedwell_results::store::{SessionFilter, Store};
 /// Entries of the audit log shown.
 const MAX_AUDIT_ENTRIES: usize = 200;
 
-pub fn settings_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
-    visit.query.check_names(&[])?;
+pub fn settings_page(context: PageContext<'_>) -> Result<PageContent, PageError> {
+    context.query.check_names(&[])?;
     let mut projects = Vec::new();
-    for (project, is_public) in visit.site.list_projects()? {
+    for (project, is_public) in context.site.list_projects()? {
         projects.push(ServedProject {
             name: project.name.clone(),
             is_public,
@@ -26,14 +26,14 @@ pub fn settings_page(visit: PageContext<'_>) -> Result<PageContent, PageError> {
                 .with_reader(|store| Ok(store.forge_setting()?.map(|forge| forge.repository)))?,
         });
     }
-    let on_server = Store::server_address(visit.site.first.path()).is_some();
+    let on_server = Store::server_address(context.site.first.path()).is_some();
     let document = report_settings(&ServerSettings {
         version: env!("CARGO_PKG_VERSION"),
         store: if on_server { "PostgreSQL" } else { "SQLite" },
         now_unix_ms: unix_ms(),
         projects: &projects,
-        tokens: &visit.store.list_tokens()?,
-        audit: &visit.store.latest_audit_entries(MAX_AUDIT_ENTRIES)?,
+        tokens: &context.store.list_tokens()?,
+        audit: &context.store.latest_audit_entries(MAX_AUDIT_ENTRIES)?,
     });
     Ok(PageContent {
         crumbs: vec![PageLink::new("/settings", "settings")],

@@ -1,6 +1,6 @@
 //! One connection and its requests, from connecting to the end, repeatedly.
 //!
-//! Decides what an event means for its requests. Independent of the pacing: the event loop asks
+//! Decides what an event means for its requests. Knows nothing about pacing: the event loop asks
 //! whether the connection has room and gives it requests. Start at
 //! [`LoadConnection::handle_event`].
 
@@ -19,7 +19,7 @@ use crate::load::LoadConfig;
 use crate::measured::LoadLatency;
 use crate::outcomes::ErrorClass;
 
-/// Reads per turn and connection, before other connections and the clock get their turn.
+/// Maximum number of reads from a connection before other connections and the clock get their turn.
 const MAX_READS_PER_TURN: u32 = 16;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,7 +53,7 @@ pub(super) struct LoadConnection {
     failures: u32,
     /// Whether no further request may be sent on it.
     is_last: bool,
-    /// Since when it has had room, and the own lag of its last request.
+    /// Since when it has had room, and the lag of its last request that the generator alone caused.
     pub freed: ConnectionLag,
     /// Whether it is in the event loop's list of connections with room.
     pub is_listed: bool,
@@ -147,19 +147,17 @@ impl LoadConnection {
     }
 
     /// Handles a socket event.
-    pub fn handle_event(&mut self, happened: SocketEvent, core: &mut WorkerCore) {
-        if self.state == ConnectionState::Connecting
-            && !self.finish_connecting(happened.ended, core)
-        {
+    pub fn handle_event(&mut self, event: SocketEvent, core: &mut WorkerCore) {
+        if self.state == ConnectionState::Connecting && !self.finish_connecting(event.ended, core) {
             return;
         }
-        if happened.writable {
+        if event.writable {
             self.flush_output(core);
             self.flush_handshake(core);
         }
         match self.state {
-            ConnectionState::Greeting if happened.readable => self.continue_handshake(core),
-            ConnectionState::Open if happened.readable => self.read_turn(happened.ended, core),
+            ConnectionState::Greeting if event.readable => self.continue_handshake(core),
+            ConnectionState::Open if event.readable => self.read_turn(event.ended, core),
             _ => {}
         }
     }
@@ -287,18 +285,18 @@ impl LoadConnection {
                 ..
             } = core;
             let protocol = &mut self.protocol;
-            let (mut fed, before) = (InputOutcome::Open, protocol.in_flight());
+            let (mut outcome, before) = (InputOutcome::Open, protocol.in_flight());
             let read = channel.read(buffer, traffic, |bytes| {
-                fed = protocol.process_input(bytes, clock.now_ns(), recorder);
-                fed == InputOutcome::Open
+                outcome = protocol.process_input(bytes, clock.now_ns(), recorder);
+                outcome == InputOutcome::Open
             });
             let ended = before.saturating_sub(protocol.in_flight());
             core.ended += ended as u32;
             if ended > 0 && !had_room {
                 self.freed.since_ns = core.clock.now_ns();
             }
-            if fed != InputOutcome::Open {
-                return self.apply_outcome(fed, core);
+            if outcome != InputOutcome::Open {
+                return self.apply_outcome(outcome, core);
             }
             match read {
                 // After the peer's end, read on until the end or the reset is found.
@@ -318,13 +316,13 @@ impl LoadConnection {
         self.flush_output(core);
         self.is_last |= self.protocol.is_last();
         if self.is_last && self.protocol.in_flight() == 0 {
-            self.end_connection(ConnectionLoss::Ours, core);
+            self.end_connection(ConnectionLoss::ClosedByUs, core);
         }
     }
 
     /// Ends the connection if the processed data requires it.
-    fn apply_outcome(&mut self, fed: InputOutcome, core: &mut WorkerCore) {
-        match fed {
+    fn apply_outcome(&mut self, outcome: InputOutcome, core: &mut WorkerCore) {
+        match outcome {
             InputOutcome::Open => {}
             InputOutcome::Closed => self.end_connection(ConnectionLoss::Announced, core),
             InputOutcome::Goodbye if self.pending.is_none() => {
@@ -351,7 +349,7 @@ impl LoadConnection {
         } else {
             core.recorder.totals_mut(self.is_warmup).replies.stray_bytes += 1;
         }
-        self.end_connection(ConnectionLoss::Ours, core);
+        self.end_connection(ConnectionLoss::ClosedByUs, core);
     }
 
     /// Writes pending output of the protocol and of the socket.
@@ -371,8 +369,8 @@ impl LoadConnection {
     fn end_connection(&mut self, lost: ConnectionLoss, core: &mut WorkerCore) {
         let now_ns = core.clock.now_ns();
         let before = self.protocol.in_flight();
-        let again = self.protocol.end_all(lost, now_ns, &mut core.recorder);
-        core.ended += (before - usize::from(again.is_some())) as u32;
+        let stale = self.protocol.end_all(lost, now_ns, &mut core.recorder);
+        core.ended += (before - usize::from(stale.is_some())) as u32;
         if let Some(sent) = self.pending.take() {
             // Closed before anything was sent: fail the request, or it would be retried forever.
             let class = lost.error_class(&sent, ResponsePhase::FirstByte);
@@ -385,7 +383,7 @@ impl LoadConnection {
         }
         self.drop_channel();
         self.state = ConnectionState::Closed { from_ns: now_ns };
-        if let Some(sent) = again {
+        if let Some(sent) = stale {
             core.recorder.outcomes(sent.is_warmup).count_retry();
             let retry = StartedRequest {
                 is_retry: true,
@@ -416,7 +414,7 @@ const MIN_RETRY_PAUSE_NS: u64 = 1_000_000;
 const MAX_RETRY_PAUSE_NS: u64 = 100_000_000;
 
 impl LoadConnection {
-    /// Handles the end of a connection attempt. Returns whether it succeeded.
+    /// Handles the end of a connection attempt. Returns whether the attempt succeeded.
     fn finish_connecting(&mut self, may_have_failed: bool, core: &mut WorkerCore) -> bool {
         let Some(channel) = &mut self.channel else {
             return false;
@@ -462,10 +460,10 @@ impl LoadConnection {
                 self.mark_open(core);
                 if !early.is_empty() {
                     let now_ns = core.clock.now_ns();
-                    let fed = self
+                    let outcome = self
                         .protocol
                         .process_input(&early, now_ns, &mut core.recorder);
-                    self.apply_outcome(fed, core);
+                    self.apply_outcome(outcome, core);
                     self.flush_output(core);
                 }
                 if self.state == ConnectionState::Open {
@@ -495,9 +493,9 @@ impl LoadConnection {
         totals.latency.record_connect(now_ns - self.begun_ns);
         core.opening -= 1;
         core.open += 1;
-        core.most_open = core.most_open.max(core.open);
-        if let (Some(seen), Some(channel)) = (&mut core.seen, &self.channel) {
-            seen.record_connect(channel.tls(), now_ns - self.begun_ns);
+        core.max_open = core.max_open.max(core.open);
+        if let (Some(facts), Some(channel)) = (&mut core.facts, &self.channel) {
+            facts.record_connect(channel.tls(), now_ns - self.begun_ns);
         }
         self.protocol.reset_connection();
         self.flush_output(core);

@@ -31,10 +31,10 @@ impl LoadConnection {
         let ProtocolState::Three(streams) = &mut self.protocol else {
             return;
         };
-        match (event.what, self.state) {
+        match (event.kind, self.state) {
             (EventKind::Established(established), ConnectionState::Connecting) => {
-                if let Some(seen) = &mut core.seen {
-                    seen.record_quic_connect(&established, at_ns - self.begun_ns);
+                if let Some(facts) = &mut core.facts {
+                    facts.record_quic_connect(&established, at_ns - self.begun_ns);
                 }
                 streams.set_established(*established);
                 self.mark_open(core);
@@ -75,7 +75,7 @@ impl LoadConnection {
         self.is_last |= self.protocol.is_last();
         let is_awaited = self.pending.is_some() || self.protocol.in_flight() > 0;
         if self.is_last && !is_awaited {
-            self.end_connection(ConnectionLoss::Ours, core);
+            self.end_connection(ConnectionLoss::ClosedByUs, core);
         }
     }
 }

@@ -162,7 +162,7 @@ impl FieldList {
     /// Returns the first value of a field; the name must be lowercase.
     pub fn value(&self, name: &str) -> Option<&[u8]> {
         self.iter()
-            .find(|(known, _)| *known == name.as_bytes())
+            .find(|(candidate, _)| *candidate == name.as_bytes())
             .map(|(_, value)| value)
     }
 

@@ -41,8 +41,8 @@ impl<'a> CodedText<'a> {
         let mut length = 0;
         let mut fits = true;
         let mut take = |byte| match buffer.get_mut(length) {
-            Some(place) => {
-                *place = byte;
+            Some(target) => {
+                *target = byte;
                 length += 1;
             }
             None => fits = false,

@@ -38,8 +38,8 @@ impl DynamicTable {
 
     /// Returns name and value; index 0 is the newest entry.
     pub(super) fn get(&self, index: usize) -> Option<(&[u8], &[u8])> {
-        let place = self.entries.len().checked_sub(index + 1)?;
-        let entry = self.entries.get(place)?;
+        let position = self.entries.len().checked_sub(index + 1)?;
+        let entry = self.entries.get(position)?;
         let value = entry.start + entry.name_bytes;
         Some((
             &self.bytes[entry.start..value],
@@ -101,8 +101,8 @@ pub(crate) const STATIC_ENTRIES: u32 = 61;
 
 /// Returns the static entry at an index from 1 to [`STATIC_ENTRIES`].
 pub(crate) fn static_entry(index: u32) -> Option<(&'static str, &'static str)> {
-    let place = usize::try_from(index).ok()?.checked_sub(1)?;
-    STATIC_TABLE.get(place).copied()
+    let position = usize::try_from(index).ok()?.checked_sub(1)?;
+    STATIC_TABLE.get(position).copied()
 }
 
 /// Returns the index of a field, and whether its value matches, too.
@@ -115,7 +115,7 @@ pub(super) fn find_static(name: &[u8], value: &[u8]) -> Option<(usize, bool)> {
     let first = named.clone().next()?;
     let exact = named.find(|(_, entry)| entry.1.as_bytes() == value);
     Some(match exact {
-        Some((place, _)) => (place + 1, true),
+        Some((position, _)) => (position + 1, true),
         None => (first.0 + 1, false),
     })
 }

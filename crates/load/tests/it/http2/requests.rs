@@ -46,13 +46,13 @@ fn the_connection_begins_with_the_preface_and_the_settings() {
         .strip_prefix(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
         .unwrap();
     let frames = parse(rest);
-    let of = |name: u8, value: u32| [&[0, name][..], &value.to_be_bytes()].concat();
+    let setting = |name: u8, value: u32| [&[0, name][..], &value.to_be_bytes()].concat();
     let expected = [
-        of(1, 0),
-        of(2, 0),
-        of(4, (1 << 30) - 1),
-        of(5, 16_384),
-        of(6, 65_536),
+        setting(1, 0),
+        setting(2, 0),
+        setting(4, (1 << 30) - 1),
+        setting(5, 16_384),
+        setting(6, 65_536),
     ];
     assert_eq!(frames[0].payload, expected.concat());
     assert_eq!(frames[1].payload, ((1u32 << 30) - 1 - 65_535).to_be_bytes());
@@ -120,7 +120,7 @@ fn the_commonest_request_is_a_few_bytes() {
 
 #[test]
 fn host_and_connect_name_the_authority() {
-    let of = |parts| fields(&sent(&parts));
+    let fields_for = |parts| fields(&sent(&parts));
     let get = RequestParts {
         method: "GET",
         target: "/",
@@ -128,7 +128,7 @@ fn host_and_connect_name_the_authority() {
         headers: &[("Host", b"b")],
         ..RequestParts::default()
     };
-    assert_eq!(pairs(&of(get))[2], (":authority", "b"));
+    assert_eq!(pairs(&fields_for(get))[2], (":authority", "b"));
     let connect = RequestParts {
         method: "CONNECT",
         target: "c:443",
@@ -136,14 +136,14 @@ fn host_and_connect_name_the_authority() {
         ..RequestParts::default()
     };
     assert_eq!(
-        pairs(&of(connect)),
+        pairs(&fields_for(connect)),
         [(":method", "CONNECT"), (":authority", "c:443")]
     );
 }
 
 #[test]
 fn what_has_no_meaning_in_http_2_is_refused() {
-    let of = |target, headers| {
+    let error_for = |target, headers| {
         Http2Request::new(
             &RequestParts {
                 method: "GET",
@@ -157,19 +157,19 @@ fn what_has_no_meaning_in_http_2_is_refused() {
         .unwrap_err()
     };
     assert_eq!(
-        of("http://a/", &[]),
+        error_for("http://a/", &[]),
         InvalidRequest::Target("http://a/".into())
     );
     assert_eq!(
-        of("/", &[("Transfer-Encoding", b"chunked")]),
+        error_for("/", &[("Transfer-Encoding", b"chunked")]),
         InvalidRequest::TransferEncoding
     );
     assert_eq!(
-        of("/", &[(":path", b"/b")]),
+        error_for("/", &[(":path", b"/b")]),
         InvalidRequest::Name(":path".into())
     );
     assert_eq!(
-        of("/", &[("a", b"b\r\nc: d")]),
+        error_for("/", &[("a", b"b\r\nc: d")]),
         InvalidRequest::Value("a".into())
     );
 }

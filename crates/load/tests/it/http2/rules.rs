@@ -14,20 +14,23 @@ const OK: &[(&str, &str)] = &[(":status", "200")];
 
 #[test]
 fn the_server_must_begin_with_its_settings() {
-    let of = |bytes: &[u8]| Client::silent(&Http2Settings::default()).broken(bytes);
+    let error_for = |bytes: &[u8]| Client::silent(&Http2Settings::default()).broken(bytes);
     assert_eq!(
-        of(b"HTTP/1.1 400 Bad Request\r\n"),
+        error_for(b"HTTP/1.1 400 Bad Request\r\n"),
         Http2ConnectionError::NotHttp2
     );
     assert_eq!(
-        of(&frame(PING, 0, 0, &[0; 8])),
+        error_for(&frame(PING, 0, 0, &[0; 8])),
         Http2ConnectionError::NoSettings
     );
     assert_eq!(
-        of(&frame(SETTINGS, END, 0, &[])),
+        error_for(&frame(SETTINGS, END, 0, &[])),
         Http2ConnectionError::NoSettings
     );
-    assert_eq!(of(b"SSH-2.0-OpenSSH_9.2"), Http2ConnectionError::NoSettings);
+    assert_eq!(
+        error_for(b"SSH-2.0-OpenSSH_9.2"),
+        Http2ConnectionError::NoSettings
+    );
 }
 
 #[test]
@@ -39,27 +42,33 @@ fn settings_are_acknowledged_and_must_have_values_that_exist() {
         super::frames::parse(&frame(SETTINGS, END, 0, &[]))
     );
     assert_eq!(client.connection.capacity(), 7);
-    let of = |bytes: &[u8]| Client::new().broken(bytes);
-    assert_eq!(of(&settings(&[(2, 1)])), Http2ConnectionError::Setting);
-    assert_eq!(of(&settings(&[(5, 16_383)])), Http2ConnectionError::Setting);
+    let error_for = |bytes: &[u8]| Client::new().broken(bytes);
     assert_eq!(
-        of(&settings(&[(5, 16_777_216)])),
+        error_for(&settings(&[(2, 1)])),
         Http2ConnectionError::Setting
     );
     assert_eq!(
-        of(&settings(&[(4, 0x8000_0000)])),
+        error_for(&settings(&[(5, 16_383)])),
+        Http2ConnectionError::Setting
+    );
+    assert_eq!(
+        error_for(&settings(&[(5, 16_777_216)])),
+        Http2ConnectionError::Setting
+    );
+    assert_eq!(
+        error_for(&settings(&[(4, 0x8000_0000)])),
         Http2ConnectionError::FlowControl
     );
     assert_eq!(
-        of(&frame(SETTINGS, 0, 0, &[0; 5])),
+        error_for(&frame(SETTINGS, 0, 0, &[0; 5])),
         Http2ConnectionError::FrameSize
     );
     assert_eq!(
-        of(&frame(SETTINGS, END, 0, &[0; 6])),
+        error_for(&frame(SETTINGS, END, 0, &[0; 6])),
         Http2ConnectionError::FrameSize
     );
     assert_eq!(
-        of(&frame(SETTINGS, 0, 1, &[])),
+        error_for(&frame(SETTINGS, 0, 1, &[])),
         Http2ConnectionError::Stream
     );
 }

@@ -15,7 +15,7 @@ const MS: u64 = 1_000_000;
 
 /// A server that answers every second request correctly.
 fn every_second(then: Then) -> Server {
-    Server::start(move |asked: &Asked| match asked.number % 2 {
+    Server::start(move |request: &Asked| match request.number % 2 {
         0 => then.clone(),
         _ => good(),
     })
@@ -46,8 +46,8 @@ fn a_stream_that_is_reset_is_counted_by_its_code() {
     assert_eq!(measured.totals.outcomes.http3_reset_codes().unknown(), 8);
     let text = serde_json::to_string(&measured.totals.outcomes).unwrap();
     assert!(text.contains("\"h3_reset_unknown\":8"), "{text}");
-    let again: speedwell_load::outcomes::OutcomeCounts = serde_json::from_str(&text).unwrap();
-    assert_eq!(again, measured.totals.outcomes);
+    let parsed: speedwell_load::outcomes::OutcomeCounts = serde_json::from_str(&text).unwrap();
+    assert_eq!(parsed, measured.totals.outcomes);
 
     let server = every_second(Then::Reset(Code::H3_REQUEST_REJECTED, false));
     let measured = carry_out(&sixteen(&server));
@@ -70,7 +70,7 @@ fn a_connection_that_is_closed_ends_as_others_do_and_is_made_again() {
         assert_eq!(measured.totals.outcomes.connections.opened, 16);
     }
     // The first response of each connection succeeds, so it was in use when it was closed.
-    let server = Server::start(|asked: &Asked| match asked.number % 2 {
+    let server = Server::start(|request: &Asked| match request.number % 2 {
         0 => good(),
         _ => Then::Close(0x100, false),
     });
@@ -81,7 +81,7 @@ fn a_connection_that_is_closed_ends_as_others_do_and_is_made_again() {
 
 #[test]
 fn all_streams_of_a_connection_end_with_it() {
-    let server = Server::start(|asked: &Asked| match asked.number {
+    let server = Server::start(|request: &Asked| match request.number {
         4 => Then::Close(0x102, false),
         _ => Then::Hold,
     });
@@ -91,7 +91,7 @@ fn all_streams_of_a_connection_end_with_it() {
 
 #[test]
 fn a_server_that_takes_no_more_requests_costs_none() {
-    let server = Server::start(|asked: &Asked| match asked.number % 5 {
+    let server = Server::start(|request: &Asked| match request.number % 5 {
         4 => Then::Last,
         _ => good(),
     });

@@ -60,7 +60,11 @@ fn as_many_requests_are_sent_as_asked_for_however_many_threads_send_them() {
         assert_eq!(outcomes.connections.first_sends, 5);
         assert_eq!(measured.totals.replies.count, 600);
         assert_eq!(measured.totals.latency.service_times().count(), 600);
-        let calls: u64 = measured.threads.iter().map(|one| one.system_calls).sum();
+        let calls: u64 = measured
+            .threads
+            .iter()
+            .map(|thread| thread.system_calls)
+            .sum();
         assert!(calls > 0 && outcomes.bytes.sent > 600 && outcomes.bytes.received > 600 * 4);
     }
 }
@@ -184,8 +188,8 @@ fn load_by_time() -> Result<(), String> {
         measured.warmup.outcomes.succeeded(),
     );
     assert_eq!(server.requests(), ok + warm);
-    let course: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
-    assert_eq!(course, ok + warm);
+    let timeline_ok: u64 = measured.timeline.ticks.iter().map(|tick| tick.ok).sum();
+    assert_eq!(timeline_ok, ok + warm);
     assert!(measured.ok_in_time <= ok && measured.ok_in_time + 3 >= ok);
     ensure_holds(told >= 2 && in_warmup >= 1, || {
         format!("told {told} times, {in_warmup}")
@@ -267,14 +271,14 @@ fn a_request_arrives_as_it_was_written_and_large_bodies_do_in_both_directions() 
     assert_eq!(rows(&measured), [("ok", 2)]);
     assert_eq!(measured.totals.outcomes.bytes.body, 2 * BYTES as u64);
     assert!(measured.totals.outcomes.bytes.sent > 2 * BYTES as u64);
-    let asked = server.seen.last.lock().unwrap().clone().unwrap();
-    assert_eq!(asked.head.method(), "POST");
-    assert_eq!(asked.head.uri(), "https://known.test:99/path?query=1");
-    assert_eq!(asked.head.headers()["x-who"], "me");
-    assert_eq!(asked.head.headers()["content-length"], "3000000");
-    assert!(!asked.head.headers().contains_key("connection"));
-    assert!(!asked.head.headers().contains_key("host"));
-    assert_eq!(asked.body, vec![b'x'; BYTES]);
+    let request = server.seen.last.lock().unwrap().clone().unwrap();
+    assert_eq!(request.head.method(), "POST");
+    assert_eq!(request.head.uri(), "https://known.test:99/path?query=1");
+    assert_eq!(request.head.headers()["x-who"], "me");
+    assert_eq!(request.head.headers()["content-length"], "3000000");
+    assert!(!request.head.headers().contains_key("connection"));
+    assert!(!request.head.headers().contains_key("host"));
+    assert_eq!(request.body, vec![b'x'; BYTES]);
 }
 
 #[test]

@@ -220,13 +220,13 @@ async fn serve(incoming: Incoming, seen: Arc<Seen>, handler: Arc<Handler>) -> Op
             while let Ok(Some(mut data)) = stream.recv_data().await {
                 body.extend_from_slice(&data.copy_to_bytes(data.remaining()));
             }
-            let asked = Asked {
+            let request = Asked {
                 number: seen.requests.fetch_add(1, Ordering::SeqCst),
                 head,
                 body,
             };
-            let then = handler(&asked);
-            *seen.last.lock().unwrap() = Some(asked);
+            let then = handler(&request);
+            *seen.last.lock().unwrap() = Some(request);
             let done = carry_out(then, stream, &quic, &tell_last).await;
             at_once.fetch_sub(1, Ordering::SeqCst);
             done.ok()

@@ -54,7 +54,7 @@ fn a_server_that_speaks_something_else_over_quic_does_not_agree() {
 #[test]
 fn what_cannot_be_http3_is_refused_before_anything_is_sent() {
     let server = Server::start(|_| good());
-    let why = |load: &LoadConfig| {
+    let error_message = |load: &LoadConfig| {
         let never = AtomicBool::new(false);
         let error = generator::run(load, &never, &mut |_| {}).unwrap_err();
         let of_probe = generator::send_probe(load, &never).unwrap_err();
@@ -63,8 +63,8 @@ fn what_cannot_be_http3_is_refused_before_anything_is_sent() {
     };
     let mut load = server.load(1, 1, 1);
     load.target.addresses = vec![ServerAddress::Unix("/nowhere".into())];
-    assert!(why(&load).contains("Unix socket"));
+    assert!(error_message(&load).contains("Unix socket"));
     let mut load = server.load(1, 1, 1);
     load.target.tls = None;
-    assert!(why(&load).contains("needs TLS"));
+    assert!(error_message(&load).contains("needs TLS"));
 }
