@@ -49,7 +49,7 @@ fn a_pattern_renames_every_case_that_it_matches() {
     };
     rename("^h/.* n=(.*)$")
         .expect_status(2)
-        .expect_stderr(&["is called '^h/.* n=(.*)$'"]);
+        .expect_stderr(&["is named '^h/.* n=(.*)$'"]);
     rename("^g/.* n=(.*)$")
         .expect_status(0)
         .expect_stderr(&["'g/parse.fake n=1' is now 'g/read.fake size=1'"]);

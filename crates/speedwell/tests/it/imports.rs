@@ -219,7 +219,7 @@ fn two_files_of_google_benchmark_are_compared_and_so_are_two_parts_of_one() {
             "9 runs a side",
             "all 10 cases",
             "BM_copy/8192",
-            "A hint only",
+            "Only a hint",
         ]);
     project
         .run(&["compare", "a.json::BM_memcpy", "a.json::BM_copy"])
