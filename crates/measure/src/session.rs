@@ -118,8 +118,8 @@ pub fn execute_session(
     let placement = (plan.design.experiment.as_mut()).and_then(|file| file.placement.as_mut());
     if let Some(placement) = placement.filter(|_| is_resumed) {
         // Only now is it certain that no other process measures this session.
-        let lease = roles::reacquire_machines(placement, listener);
-        reacquired = lease.map(|lease| lease = Some(lease));
+        let machines = roles::reacquire_machines(placement, listener);
+        reacquired = machines.map(|machines| lease = Some(machines));
     }
     let ended = reacquired.and_then(|()| {
         runner::execute(
