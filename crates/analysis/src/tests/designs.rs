@@ -253,7 +253,7 @@ fn the_metric_asked_for_is_the_one_analysed() {
     assert!(nothing.comparisons.is_empty() && nothing.summaries.is_empty());
     assert!(warns(
         &nothing,
-        "no metric 'time'; there are 'throughput', 'memory'"
+        "Unknown metric 'time'; the session has 'throughput', 'memory'"
     ));
 }
 

@@ -222,8 +222,8 @@ fn messages_of_each_crate_are_listed() {
     }
 }
 
-#[test]
-fn documents_are_plain() {
+/// Lines of all documents outside of code, with their places.
+fn document_lines() -> Vec<(String, String)> {
     let mut pages = files(&repository().join("docs"), ".md");
     pages.extend(["README.md", "CONTRIBUTING.md"].map(|name| repository().join(name)));
     let mut lines = Vec::new();
@@ -237,7 +237,24 @@ fn documents_are_plain() {
             }
         }
     }
-    assert_plain("lines of documents", lines.into_iter());
+    lines
+}
+
+#[test]
+fn documents_are_plain() {
+    assert_plain("lines of documents", document_lines().into_iter());
+}
+
+/// A row that continues on the next line is text behind the table instead.
+#[test]
+fn every_row_of_a_table_is_one_line() {
+    let is_broken = |line: &str| line.starts_with('|') != line.ends_with(" |");
+    let broken: Vec<_> = document_lines()
+        .into_iter()
+        .filter(|(_, line)| is_broken(line) && (line.starts_with('|') || line.contains(" | ")))
+        .filter(|(_, line)| !line.ends_with("-|"))
+        .collect();
+    assert!(broken.is_empty(), "{broken:#?}");
 }
 
 #[test]
