@@ -285,7 +285,7 @@ fn options_that_other_tools_have_are_understood() {
     project
         .run(&["load", &url, "-d", "10s"])
         .expect_status(2)
-        .expect_stderr(&["'-d 10s' would send '10s' as the body", "hint: -t 10s"]);
+        .expect_stderr(&["'-d 10s' would send '10s' as the body", "hint: use -t 10s"]);
     assert_eq!(server.count(), sent);
 }
 

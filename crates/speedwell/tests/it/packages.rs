@@ -92,7 +92,7 @@ fn an_npm_package_without_its_program_says_what_is_missing() {
     let output = Command::new("node").arg(launcher).output().unwrap();
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     assert_eq!(output.status.code(), Some(2), "{stderr}");
-    assert!(stderr.contains("hint: npm leaves it out"), "{stderr}");
+    assert!(stderr.contains("hint: npm skips it"), "{stderr}");
 }
 
 /// A Python interpreter with hatchling, which builds Python packages; installed by

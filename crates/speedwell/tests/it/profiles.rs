@@ -249,7 +249,7 @@ fn what_cannot_be_compared_is_told_with_its_reason() {
         &["a.folded", "b.csv"],
         "'a.folded' is a profile but 'b.csv' is not",
     );
-    refused(&["a.folded"], "cannot compare 1 profiles: expected two");
+    refused(&["a.folded"], "cannot compare 1 profile: expected two");
     refused(
         &["a.folded", "perf.data"],
         "hint: convert it to text first: perf script -i",
