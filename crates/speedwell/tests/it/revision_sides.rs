@@ -501,9 +501,11 @@ fn a_slower_revision_of_a_jar_of_jmh_is_found() {
     let mut command = repository.command(&words);
     let answer = CommandResult::from(command.env("JMH", libraries).output().unwrap());
     let [old, new] = medians(answer.expect_status(0));
-    // Either time or operations per second.
+    // Either time or operations per second. Five times the work was planted; with one jar on both
+    // sides the factor would be 1. How far above it is depends on what else
+    // the machine does during two short runs a side.
     let factor = (new / old).max(old / new);
-    assert!(factor > 3.0 && factor < 8.0, "{old} {new}");
+    assert!(factor > 2.0, "{old} {new}");
 }
 
 #[test]
