@@ -227,7 +227,7 @@ fn a_framework_without_an_adapter_is_named_and_one_of_the_user_wins() {
     let answer = project.run(&["run", "a.mjs"]).expect_status(2);
     answer.expect_stderr(&["benchmarks of mitata", "speedwell new adapter mitata"]);
     let answer = project.run(&["run", "."]).expect_status(2);
-    answer.expect_stderr(&["of 'a.mjs'", "benchmarks of mitata"]);
+    answer.expect_stderr(&["cannot measure 'a.mjs'", "benchmarks of mitata"]);
     let table = "[suite.mitata]\nrecognise = { kind = 'text', glob = '*.mjs' }\nprogram = 'sh'\n\
                  list = ['{program}', '-c', 'echo own']\ncase = '(?P<name>.+)'\n\
                  run = ['{program}', '-c', 'echo own 5']\nread = 'lines'\nline = '(?P<name>\\w+) (?P<value>\\d+)'\n";

@@ -253,7 +253,7 @@ function addThemes() {
   const show = () => {
     const words = themes[root.dataset.theme ?? ''];
     button.textContent = words;
-    button.setAttribute('aria-label', `Change theme (now ${words.slice(2)})`);
+    button.setAttribute('aria-label', `Theme: ${words.slice(2)}. Change theme`);
   };
   button.addEventListener('click', () => {
     const names = Object.keys(themes);
