@@ -256,7 +256,7 @@ fn what_cannot_be_compared_is_told_with_its_reason() {
     );
     refused(
         &["a.folded", "c.folded", "--fail-on", "worse"],
-        "no verdict",
+        "--fail-on needs a verdict",
     );
 }
 
