@@ -69,7 +69,7 @@ impl RunResult {
         }
     }
 
-    /// Adds a value without elapsed time and iterations.
+    /// Adds a value that has neither an elapsed time nor a number of iterations.
     pub(crate) fn add_value(&mut self, metric: Metric, value: f64) {
         self.samples.push(Sample {
             metric: Arc::from(metric.name.as_str()),
@@ -77,7 +77,7 @@ impl RunResult {
             elapsed_ns: None,
             iterations: None,
         });
-        if self.metrics.iter().all(|known| known.name != metric.name) {
+        if self.metrics.iter().all(|other| other.name != metric.name) {
             self.metrics.push(metric);
         }
     }
@@ -86,7 +86,7 @@ impl RunResult {
     /// itself.
     pub(crate) fn add_cpu_times(&mut self, times_ns: &[f64]) {
         let metric = Metric::cpu_time();
-        if self.metrics.iter().all(|known| known.name != metric.name) {
+        if self.metrics.iter().all(|other| other.name != metric.name) {
             times_ns
                 .iter()
                 .for_each(|&value| self.add_value(metric.clone(), value));
@@ -102,23 +102,23 @@ pub(crate) fn invalid_cause(reason: impl Into<String>) -> FailureCause {
 }
 
 impl RunOutcome {
-    /// Creates the result of a finished process. `reported` is the fault in its report, if any; the
-    /// exit status takes precedence, because it explains the rest.
+    /// Creates the result of a finished process. `report_fault` is the fault in its report, if any;
+    /// the exit status takes precedence, because it explains a faulty report.
     pub(super) fn from_process(
         spec: &ProcessSpec,
         outcome: &ProcessOutcome,
         mut observations: Vec<RunResult>,
-        reported: Option<FailureCause>,
+        report_fault: Option<FailureCause>,
         job: &BenchmarkJob,
         setting: &RunContext<'_>,
     ) -> RunOutcome {
-        let impossible = || observations.iter().find_map(find_impossible_value);
+        let find_impossible = || observations.iter().find_map(find_impossible_value);
         let cause = outcome
             .failure_cause(spec.limit)
-            .or(reported)
-            .or_else(impossible);
-        for seen in &mut observations {
-            seen.notes.extend(exit_notes(outcome));
+            .or(report_fault)
+            .or_else(find_impossible);
+        for result in &mut observations {
+            result.notes.extend(exit_notes(outcome));
         }
         RunOutcome {
             observations,
@@ -164,8 +164,8 @@ impl RunOutcome {
     /// Adds how the program was linked for its run.
     pub(super) fn with_linking(mut self, linking: Option<LinkRecord>) -> RunOutcome {
         let note = linking.as_ref().and_then(LinkRecord::coarse_note);
-        for seen in &mut self.observations {
-            seen.notes.extend(note.clone());
+        for result in &mut self.observations {
+            result.notes.extend(note.clone());
         }
         self.linking = linking;
         self
@@ -187,10 +187,10 @@ impl RunOutcome {
 
 /// Rejects values that no measurement can produce. Checks every source here: a harness, a command,
 /// or a benchmark that writes to the harness channel itself.
-fn find_impossible_value(seen: &RunResult) -> Option<FailureCause> {
-    let reason = seen.samples.iter().find_map(|sample| {
+fn find_impossible_value(result: &RunResult) -> Option<FailureCause> {
+    let reason = result.samples.iter().find_map(|sample| {
         let (name, value) = (&sample.metric, sample.value);
-        let metric = seen.metrics.iter().find(|metric| metric.name == **name);
+        let metric = result.metrics.iter().find(|metric| metric.name == **name);
         let is_time = metric.is_some_and(|metric| metric.unit == "ns");
         if !value.is_finite() || value.abs() > MAX_VALUE {
             return Some(format!(
@@ -264,22 +264,22 @@ pub(super) fn description_failure(
 }
 
 impl CompileFailure {
-    /// Converts to a failure of describing a file, or of performing the given job.
+    /// Converts to the failure of performing `run`, or of describing the file if that is `None`.
     pub fn into_failure(
         self,
         source: &BenchmarkSource,
-        of: Option<(&BenchmarkJob, &RunContext<'_>)>,
+        run: Option<(&BenchmarkJob, &RunContext<'_>)>,
     ) -> StepFailure {
         StepFailure {
-            step: if of.is_some() {
+            step: if run.is_some() {
                 SessionStep::Run
             } else {
                 SessionStep::Describe
             },
             benchmark: source.name.clone(),
-            case: of.map(|(job, _)| job.label.clone()),
-            variant: of.map(|(_, setting)| setting.variant.name.clone()),
-            slot: of.map(|(_, setting)| setting.slot),
+            case: run.map(|(job, _)| job.label.clone()),
+            variant: run.map(|(_, setting)| setting.variant.name.clone()),
+            slot: run.map(|(_, setting)| setting.slot),
             cause: self.cause,
             stderr_tail: self.output,
             replay: self.replay,

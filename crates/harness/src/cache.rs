@@ -45,10 +45,10 @@ fn choose_folder() -> (PathBuf, Option<String>) {
     }
 }
 
-/// A folder for this process, removed by a later one.
+/// Returns a temporary folder of this process; a later process removes it.
 fn temporary_folder() -> PathBuf {
-    static OWN: OnceLock<Option<ScratchFolder>> = OnceLock::new();
-    let scratch = OWN.get_or_init(|| ScratchFolder::new().ok());
+    static FOLDER: OnceLock<Option<ScratchFolder>> = OnceLock::new();
+    let scratch = FOLDER.get_or_init(|| ScratchFolder::new().ok());
     // Without a temporary folder, the first write reports the error.
     scratch
         .as_ref()
@@ -56,13 +56,13 @@ fn temporary_folder() -> PathBuf {
 }
 
 fn default_folder() -> PathBuf {
-    let set = |name| {
+    let folder_variable = |name| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
     };
-    let home = || set("HOME").map(|home| home.join(".cache"));
-    match set("XDG_CACHE_HOME").or_else(home) {
+    let home = || folder_variable("HOME").map(|home| home.join(".cache"));
+    match folder_variable("XDG_CACHE_HOME").or_else(home) {
         Some(caches) => caches.join("speedwell"),
         None => std::env::temp_dir().join(format!("speedwell-{}", effective_user_id())),
     }
@@ -120,8 +120,8 @@ pub(super) fn remove_drafts(folder: &Path) {
             .file_name()
             .to_string_lossy()
             .starts_with(DRAFT_PREFIX);
-        let changed = entry.metadata().and_then(|data| data.modified());
-        if is_draft && changed.is_ok_and(|time| is_older(time, MAX_DRAFT_AGE)) {
+        let modified = entry.metadata().and_then(|data| data.modified());
+        if is_draft && modified.is_ok_and(|time| is_older(time, MAX_DRAFT_AGE)) {
             remove_entry(&entry.path());
         }
     }
@@ -163,30 +163,30 @@ mod tests {
         let home = tempfile::tempdir().unwrap();
         let cache = home.path().join("speedwell");
         fs::create_dir(&cache).unwrap();
-        let told = |user| unsafe_reason(&cache, user).unwrap_or_default();
+        let reason = |user| unsafe_reason(&cache, user).unwrap_or_default();
         with_mode(&cache, 0o755);
-        assert_eq!(told(effective_user_id()), "");
+        assert_eq!(reason(effective_user_id()), "");
         // Root is trusted.
         if effective_user_id() != 0 {
             assert!(
-                told(effective_user_id() + 1).contains("owns"),
+                reason(effective_user_id() + 1).contains("owns"),
                 "{}",
-                told(effective_user_id() + 1)
+                reason(effective_user_id() + 1)
             );
         }
         for mode in [0o757, 0o1777] {
             with_mode(&cache, mode);
             assert_eq!(
-                told(effective_user_id()),
+                reason(effective_user_id()),
                 "other users may write to it",
                 "{mode:o}"
             );
         }
         with_mode(&cache, 0o700);
         with_mode(home.path(), 0o777);
-        assert!(told(effective_user_id()).starts_with("other users may write to '"));
+        assert!(reason(effective_user_id()).starts_with("other users may write to '"));
         with_mode(home.path(), 0o1777);
-        assert_eq!(told(effective_user_id()), "");
+        assert_eq!(reason(effective_user_id()), "");
     }
 
     #[test]
@@ -198,8 +198,8 @@ mod tests {
             eprintln!("skipped: only root can give a folder away");
             return;
         }
-        let told = unsafe_reason(&cache, effective_user_id());
-        assert_eq!(told.unwrap(), "the user with ID 65534 owns it");
+        let reason = unsafe_reason(&cache, effective_user_id());
+        assert_eq!(reason.unwrap(), "the user with ID 65534 owns it");
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
             file.set_modified(time).unwrap();
         }
         remove_drafts(cache.path());
-        let left = |name: &str| cache.path().join(name).exists();
-        assert!(!left("draft-a.d") && left("draft-b") && left("program"));
+        let exists = |name: &str| cache.path().join(name).exists();
+        assert!(!exists("draft-a.d") && exists("draft-b") && exists("program"));
     }
 }

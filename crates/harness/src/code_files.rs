@@ -52,7 +52,7 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
     let mut search = ModuleSearch {
         folders: folders.into_iter().flatten().map(Path::to_owned).collect(),
         found: BTreeSet::new(),
-        open: Vec::new(),
+        unsearched: Vec::new(),
     };
     if source.kind != SourceKind::Cpp && source.file.is_file() && !source.is_read_once() {
         search.add_file(&source.file);
@@ -89,8 +89,8 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
     search.found.into_iter().collect()
 }
 
-/// Whether it is compiled once per session, so that `program` is a compiler and takes no part in
-/// runs.
+/// Whether the source is compiled once per session, so that `program` is a compiler that runs do
+/// not execute.
 fn is_built_once(source: &BenchmarkSource) -> bool {
     match source.kind {
         SourceKind::Cpp => true,
@@ -99,12 +99,12 @@ fn is_built_once(source: &BenchmarkSource) -> bool {
     }
 }
 
-/// Files found, and those not yet searched for modules.
+/// Files found so far, and those of them that are still to be searched for modules.
 struct ModuleSearch {
     /// Search path of Python modules, besides the folder of the importing file.
     folders: Vec<PathBuf>,
     found: BTreeSet<PathBuf>,
-    open: Vec<PathBuf>,
+    unsearched: Vec<PathBuf>,
 }
 
 impl ModuleSearch {
@@ -116,21 +116,21 @@ impl ModuleSearch {
         };
         let is_new = path.is_file() && self.found.len() < MAX_FILES;
         if is_new && self.found.insert(path.clone()) {
-            self.open.push(path.clone());
+            self.unsearched.push(path.clone());
         }
-        let typed = remove_dots(file);
-        if is_new && typed.is_absolute() && typed != path {
-            self.found.insert(typed);
+        let uncanonical = remove_dots(file);
+        if is_new && uncanonical.is_absolute() && uncanonical != path {
+            self.found.insert(uncanonical);
         }
     }
 
     fn add_program(&mut self, program: &Path, directory: &Path) {
         // A bare name is looked up in PATH, a path is relative to the working directory.
-        let place = match program.components().count() {
+        let candidate = match program.components().count() {
             1 => program.to_owned(),
             _ => directory.join(program),
         };
-        if let Ok(path) = resolve_program(&place) {
+        if let Ok(path) = resolve_program(&candidate) {
             self.add_file(&path);
         }
     }
@@ -145,8 +145,8 @@ impl ModuleSearch {
     }
 
     /// Adds the program of a command line, and the script it executes.
-    fn add_command(&mut self, line: &str, directory: &Path) {
-        let split = shell_words::split(line).unwrap_or_default();
+    fn add_command(&mut self, command_line: &str, directory: &Path) {
+        let split = shell_words::split(command_line).unwrap_or_default();
         let is_assignment = |word: &&String| word.contains('=');
         let mut words = split.iter().skip_while(is_assignment);
         let Some(program) = words.next() else { return };
@@ -181,7 +181,7 @@ impl ModuleSearch {
 
     /// Searches all files found for modules, transitively.
     fn follow_modules(&mut self) {
-        while let Some(file) = self.open.pop() {
+        while let Some(file) = self.unsearched.pop() {
             let is_small = fs::metadata(&file).is_ok_and(|data| data.len() <= MAX_SCRIPT_BYTES);
             let ending = file
                 .extension()
@@ -205,14 +205,14 @@ impl ModuleSearch {
         let Some(pattern) = &*JAVASCRIPT_MODULE else {
             return;
         };
-        for found in pattern.captures_iter(text) {
-            let name = &found[1];
-            let place = if name.starts_with(['.', '/']) {
+        for captures in pattern.captures_iter(text) {
+            let name = &captures[1];
+            let path = if name.starts_with(['.', '/']) {
                 Some(folder.join(name))
             } else {
                 resolve_linked_package(name, folder)
             };
-            if let Some(file) = place.as_deref().and_then(resolve_javascript_module) {
+            if let Some(file) = path.as_deref().and_then(resolve_javascript_module) {
                 self.add_file(&file);
             }
         }
@@ -229,14 +229,14 @@ impl ModuleSearch {
                 .filter_map(first)
                 .collect()
         };
-        for found in pattern.captures_iter(text) {
+        for captures in pattern.captures_iter(text) {
             let mut modules = Vec::new();
-            match (found.get(1), found.get(2), found.get(3)) {
+            match (captures.get(1), captures.get(2), captures.get(3)) {
                 (Some(package), Some(names), _) => {
                     let module = package.as_str();
-                    let inside = names_in(names.as_str());
+                    let imported = names_in(names.as_str());
                     let dot = if module.ends_with('.') { "" } else { "." };
-                    modules.extend(inside.iter().map(|name| format!("{module}{dot}{name}")));
+                    modules.extend(imported.iter().map(|name| format!("{module}{dot}{name}")));
                     modules.push(module.to_owned());
                 }
                 (_, _, Some(list)) => modules.extend(names_in(list.as_str())),
@@ -261,11 +261,11 @@ impl ModuleSearch {
             // One dot is the folder itself, each further dot its parent.
             _ => folders.extend(folder.ancestors().nth(dots - 1).map(Path::to_owned)),
         }
-        for mut place in folders {
+        for mut module_path in folders {
             for part in name.split('.').filter(|part| !part.is_empty()) {
-                place.push(part);
-                self.add_file(&place.join("__init__.py"));
-                self.add_file(&place.with_extension(PYTHON_EXTENSION));
+                module_path.push(part);
+                self.add_file(&module_path.join("__init__.py"));
+                self.add_file(&module_path.with_extension(PYTHON_EXTENSION));
             }
         }
     }
@@ -306,36 +306,36 @@ fn extension(path: &Path) -> &str {
 }
 
 /// Resolves a module as Node.js does: as is, with an extension, or as a folder.
-fn resolve_javascript_module(place: &Path) -> Option<PathBuf> {
+fn resolve_javascript_module(base: &Path) -> Option<PathBuf> {
     let with_ending = |ending: &str| {
-        let mut name = place.as_os_str().to_owned();
+        let mut name = base.as_os_str().to_owned();
         name.push(format!(".{ending}"));
         PathBuf::from(name)
     };
     let main = || {
-        let text = fs::read_to_string(place.join("package.json")).ok()?;
+        let text = fs::read_to_string(base.join("package.json")).ok()?;
         let package: serde_json::Value = serde_json::from_str(&text).ok()?;
-        Some(place.join(package.get("main")?.as_str()?))
+        Some(base.join(package.get("main")?.as_str()?))
     };
     let endings = JAVASCRIPT_EXTENSIONS.into_iter().chain(["json", "node"]);
-    let files = [place.to_owned()]
+    let files = [base.to_owned()]
         .into_iter()
         .chain(endings.map(with_ending))
         .chain(main())
-        .chain(["index.js", "index.mjs", "index.cjs", "index.ts"].map(|name| place.join(name)));
+        .chain(["index.js", "index.mjs", "index.cjs", "index.ts"].map(|name| base.join(name)));
     files.into_iter().find(|file| file.is_file())
 }
 
 /// Resolves a package that is linked to a folder of the project, as in workspaces.
 fn resolve_linked_package(name: &str, folder: &Path) -> Option<PathBuf> {
-    let mut places = folder
+    let mut candidates = folder
         .ancestors()
-        .map(|above| above.join("node_modules").join(name));
-    let found = fs::canonicalize(places.find(|place| place.exists())?).ok()?;
-    let is_installed = found
+        .map(|ancestor| ancestor.join("node_modules").join(name));
+    let target = fs::canonicalize(candidates.find(|candidate| candidate.exists())?).ok()?;
+    let is_installed = target
         .components()
         .any(|part| part.as_os_str() == "node_modules");
-    (!is_installed).then_some(found)
+    (!is_installed).then_some(target)
 }
 
 #[cfg(test)]

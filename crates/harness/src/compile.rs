@@ -71,14 +71,15 @@ impl CompileFailure {
 }
 
 /// Unpacks a harness and returns its folder.
-pub(super) fn unpack_harness(from: &HarnessSources) -> Result<PathBuf, CompileFailure> {
-    from.folder().map_err(CompileFailure::before_start)
+pub(super) fn unpack_harness(sources: &HarnessSources) -> Result<PathBuf, CompileFailure> {
+    sources.folder().map_err(CompileFailure::before_start)
 }
 
-/// Splits a variable into words as a shell does; `own` takes precedence over the environment.
-pub(super) fn variable_words(name: &str, own: &[(String, String)]) -> Vec<String> {
-    let set = own.iter().find(|(known, _)| known == name);
-    let text = set
+/// Splits a variable into words as a shell does; a value in
+/// `environment` takes precedence over that of this process.
+pub(super) fn variable_words(name: &str, environment: &[(String, String)]) -> Vec<String> {
+    let entry = environment.iter().find(|(variable, _)| variable == name);
+    let text = entry
         .map(|(_, value)| value.clone())
         .or_else(|| std::env::var(name).ok());
     text.and_then(|text| shell_words::split(&text).ok())
@@ -88,8 +89,8 @@ pub(super) fn variable_words(name: &str, own: &[(String, String)]) -> Vec<String
 /// Finished builds of this process, and builds in progress.
 #[derive(Default)]
 struct BuildRegistry {
-    done: HashMap<BuildRecipe, Result<PathBuf, CompileFailure>>,
-    begun: HashSet<BuildRecipe>,
+    finished: HashMap<BuildRecipe, Result<PathBuf, CompileFailure>>,
+    in_progress: HashSet<BuildRecipe>,
 }
 
 static BUILDS: Mutex<Option<BuildRegistry>> = Mutex::new(None);
@@ -103,11 +104,11 @@ static CHANGED: Condvar = Condvar::new();
 pub(super) fn build_program(recipe: &BuildRecipe) -> Result<PathBuf, CompileFailure> {
     let mut guard = lock_builds();
     loop {
-        let built = guard.get_or_insert_default();
-        if let Some(known) = built.done.get(recipe) {
-            return known.clone();
+        let builds = guard.get_or_insert_default();
+        if let Some(result) = builds.finished.get(recipe) {
+            return result.clone();
         }
-        if built.begun.insert(recipe.clone()) {
+        if builds.in_progress.insert(recipe.clone()) {
             break;
         }
         guard = CHANGED.wait(guard).unwrap_or_else(PoisonError::into_inner);
@@ -115,9 +116,9 @@ pub(super) fn build_program(recipe: &BuildRecipe) -> Result<PathBuf, CompileFail
     drop(guard);
     let result = find_or_compile(recipe, &cache_folder().join("cpp"));
     let mut guard = lock_builds();
-    let built = guard.get_or_insert_default();
-    built.begun.remove(recipe);
-    built.done.insert(recipe.clone(), result.clone());
+    let builds = guard.get_or_insert_default();
+    builds.in_progress.remove(recipe);
+    builds.finished.insert(recipe.clone(), result.clone());
     CHANGED.notify_all();
     result
 }
@@ -130,12 +131,12 @@ fn lock_builds() -> MutexGuard<'static, Option<BuildRegistry>> {
 /// [`build_program`], it stays the same.
 pub(super) fn find_program(recipe: &BuildRecipe) -> Option<PathBuf> {
     let mut guard = lock_builds();
-    let done = &mut guard.get_or_insert_default().done;
-    if let Some(known) = done.get(recipe) {
-        return known.as_ref().ok().cloned();
+    let finished = &mut guard.get_or_insert_default().finished;
+    if let Some(result) = finished.get(recipe) {
+        return result.as_ref().ok().cloned();
     }
     let found = find_cached(recipe, &cache_folder().join("cpp"))?;
-    done.insert(recipe.clone(), Ok(found.clone()));
+    finished.insert(recipe.clone(), Ok(found.clone()));
     Some(found)
 }
 
@@ -154,8 +155,8 @@ fn find_cached(recipe: &BuildRecipe, cache: &Path) -> Option<PathBuf> {
 }
 
 fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, CompileFailure> {
-    if let Some(known) = find_cached(recipe, cache) {
-        return Ok(known);
+    if let Some(program) = find_cached(recipe, cache) {
+        return Ok(program);
     }
     let stem = recipe.file_stem();
     let draft = cache.join(format!(
@@ -164,47 +165,47 @@ fn find_or_compile(recipe: &BuildRecipe, cache: &Path) -> Result<PathBuf, Compil
         std::process::id()
     ));
     let spec = recipe.compiler_command(&draft);
-    let cannot = |error: std::io::Error, what: &Path| {
-        let reason = format!("'{}': {error}", what.display());
+    let io_failure = |error: std::io::Error, path: &Path| {
+        let reason = format!("'{}': {error}", path.display());
         recipe.failure(FailureCause::Start { reason }, String::new())
     };
-    fs::create_dir_all(cache).map_err(|error| cannot(error, cache))?;
+    fs::create_dir_all(cache).map_err(|error| io_failure(error, cache))?;
     remove_unused(cache);
-    let called = run_compiler(&spec, &recipe.replay_command());
+    let compiled = run_compiler(&spec, &recipe.replay_command());
     let rules = draft.with_extension("d");
     let inputs = parse_prerequisites(&fs::read_to_string(&rules).unwrap_or_default(), recipe);
     // A compiler that rejects the file may have listed its headers before.
     let _ = fs::remove_file(&rules);
-    called.inspect_err(|_| cache::remove_entry(&draft))?;
+    compiled.inspect_err(|_| cache::remove_entry(&draft))?;
     let program = recipe.program_path(cache, &inputs);
     let list = recipe.input_list_path(cache);
     let names: Vec<_> = inputs.iter().map(|path| path.to_string_lossy()).collect();
-    fs::write(&list, names.join("\n")).map_err(|error| cannot(error, &list))?;
-    fs::rename(&draft, &program).map_err(|error| cannot(error, &program))?;
+    fs::write(&list, names.join("\n")).map_err(|error| io_failure(error, &list))?;
+    fs::rename(&draft, &program).map_err(|error| io_failure(error, &program))?;
     Ok(program)
 }
 
-/// Runs a compiler; `shown` is the equivalent command to show to the user.
+/// Runs a compiler; `replay` is the equivalent command to show to the user.
 ///
 /// # Errors
 /// Fails if it cannot be started, or rejects its input.
-pub(super) fn run_compiler(spec: &ProcessSpec, shown: &ProcessSpec) -> Result<(), CompileFailure> {
-    let failed = |cause, output: String, interrupted| CompileFailure {
+pub(super) fn run_compiler(spec: &ProcessSpec, replay: &ProcessSpec) -> Result<(), CompileFailure> {
+    let failure = |cause, output: String, interrupted| CompileFailure {
         cause,
         output,
-        replay: shell_line(shown),
+        replay: shell_line(replay),
         interrupted,
     };
     let _activity = begin_activity(describe_call(spec));
     let outcome = run_child(spec, &mut ()).map_err(|error| {
         let reason = format!("the compiler '{}': {error}", spec.program.display());
-        failed(FailureCause::Start { reason }, String::new(), false)
+        failure(FailureCause::Start { reason }, String::new(), false)
     })?;
     if outcome.ended == ProcessEnd::Exit(0) {
         return Ok(());
     }
     let output = format!("{}{}", outcome.stderr.text(), outcome.stdout.text());
-    let first: Vec<&str> = output.lines().take(MAX_ERROR_LINES).collect();
+    let first_lines: Vec<&str> = output.lines().take(MAX_ERROR_LINES).collect();
     let cause = match outcome.ended {
         ProcessEnd::Exit(_) => FailureCause::Invalid {
             reason: format!("does not compile: {}", first_error(&output)),
@@ -214,7 +215,7 @@ pub(super) fn run_compiler(spec: &ProcessSpec, shown: &ProcessSpec) -> Result<()
             .unwrap_or(FailureCause::Silent),
     };
     let interrupted = outcome.ended == ProcessEnd::Interrupted;
-    Err(failed(cause, first.join("\n"), interrupted))
+    Err(failure(cause, first_lines.join("\n"), interrupted))
 }
 
 /// Describes a compiler call in a few words: `compiling copy.cpp with c++`.
@@ -236,26 +237,26 @@ fn describe_call(spec: &ProcessSpec) -> String {
 /// Extracts the message of the first error.
 fn first_error(output: &str) -> String {
     // rustc numbers its errors: 'error[E0425]: ...'.
-    let after = |line: &'_ str| {
-        let at = line.find("error:").or_else(|| line.find("error["))?;
-        line[at..].find(':').map(|colon| at + colon + 1)
+    let message_start = |line: &'_ str| {
+        let start = line.find("error:").or_else(|| line.find("error["))?;
+        line[start..].find(':').map(|colon| start + colon + 1)
     };
     let error = output
         .lines()
-        .find_map(|line| after(line).map(|at| &line[at..]));
+        .find_map(|message| message_start(message).map(|start| &message[start..]));
     // Go's output begins with a line '# PACKAGE'.
-    let first_line = output.lines().find(|line| !line.starts_with('#'));
-    let line = error.or(first_line).unwrap_or("no reason given");
-    line.trim().to_owned()
+    let first_line = output.lines().find(|message| !message.starts_with('#'));
+    let message = error.or(first_line).unwrap_or("no reason given");
+    message.trim().to_owned()
 }
 
 /// Parses the prerequisites of a make rule (`target: file file \ file`); spaces in names are
 /// escaped.
 fn parse_prerequisites(rule: &str, recipe: &BuildRecipe) -> Vec<PathBuf> {
-    let after = rule.split_once(": ").map_or("", |(_, files)| files);
-    let names = after.replace("\\\n", " ").replace("\\ ", "\0");
-    let found = names.split_whitespace().map(|name| name.replace('\0', " "));
-    let mut inputs: Vec<PathBuf> = found.map(|name| recipe.directory.join(name)).collect();
+    let prerequisites = rule.split_once(": ").map_or("", |(_, files)| files);
+    let names = prerequisites.replace("\\\n", " ").replace("\\ ", "\0");
+    let paths = names.split_whitespace().map(|name| name.replace('\0', " "));
+    let mut inputs: Vec<PathBuf> = paths.map(|name| recipe.directory.join(name)).collect();
     if inputs.is_empty() {
         inputs.push(recipe.file.clone());
     }
@@ -266,8 +267,8 @@ fn parse_prerequisites(rule: &str, recipe: &BuildRecipe) -> Vec<PathBuf> {
 pub(super) fn remove_unused(cache: &Path) {
     cache::remove_drafts(cache);
     for entry in fs::read_dir(cache).into_iter().flatten().flatten() {
-        let used = entry.metadata().and_then(|data| data.modified());
-        if used.is_ok_and(|time| cache::is_older(time, MAX_UNUSED_AGE)) {
+        let last_used = entry.metadata().and_then(|data| data.modified());
+        if last_used.is_ok_and(|time| cache::is_older(time, MAX_UNUSED_AGE)) {
             cache::remove_entry(&entry.path());
         }
     }
@@ -279,8 +280,8 @@ impl BuildRecipe {
     fn hash_inputs(&self) -> u64 {
         let mut hash = DefaultHasher::new();
         self.hash(&mut hash);
-        let found = fs::canonicalize(locate_program(&self.compiler)).and_then(fs::metadata);
-        if let Ok(data) = found {
+        let metadata = fs::canonicalize(locate_program(&self.compiler)).and_then(fs::metadata);
+        if let Ok(data) = metadata {
             (data.len(), data.modified().ok()).hash(&mut hash);
         }
         hash.finish()
@@ -299,7 +300,7 @@ impl BuildRecipe {
         self.file.file_stem().unwrap_or_default().to_string_lossy()
     }
 
-    /// Path of the list of inputs of the last compilation.
+    /// Path of the file that lists the inputs of the last compilation.
     fn input_list_path(&self, cache: &Path) -> PathBuf {
         cache.join(format!(
             "{}-{:016x}.inputs",
@@ -317,17 +318,17 @@ impl BuildRecipe {
     /// Builds the compiler command. Flags follow the file, because linkers search libraries only
     /// for what precedes them.
     fn compiler_command(&self, output: &Path) -> ProcessSpec {
-        let text = |path: &Path| path.to_string_lossy().into_owned();
-        let mut spec = ProcessSpec::new(&self.compiler).args([text(&self.file)]);
+        let path_text = |path: &Path| path.to_string_lossy().into_owned();
+        let mut spec = ProcessSpec::new(&self.compiler).args([path_text(&self.file)]);
         spec.arguments.extend(self.flags.iter().cloned());
-        let more = [
+        let options = [
             "-I".to_owned(),
-            text(&self.header),
+            path_text(&self.header),
             "-o".to_owned(),
-            text(output),
+            path_text(output),
         ];
-        spec.arguments.extend(more);
-        let rules = text(&output.with_extension("d"));
+        spec.arguments.extend(options);
+        let rules = path_text(&output.with_extension("d"));
         spec.arguments
             .extend(["-MMD".to_owned(), "-MF".to_owned(), rules]);
         spec.environment = self.environment.clone();
@@ -427,14 +428,14 @@ impl GeneratedBuild {
     }
 
     fn compile_in(&self, draft: &Path, cache: &Path) -> Result<(), CompileFailure> {
-        let cannot = |error: std::io::Error| {
+        let io_failure = |error: std::io::Error| {
             let reason = format!("'{}': {error}", draft.display());
             CompileFailure::start_failed(reason)
         };
-        fs::create_dir_all(draft).map_err(cannot)?;
+        fs::create_dir_all(draft).map_err(io_failure)?;
         remove_unused(cache);
         for (name, content) in &self.files {
-            fs::write(draft.join(name), content).map_err(cannot)?;
+            fs::write(draft.join(name), content).map_err(io_failure)?;
         }
         let spec = self.compiler_command(draft);
         run_compiler(&spec, &spec)
@@ -452,8 +453,8 @@ impl GeneratedBuild {
     /// Folder name, a hash of all inputs.
     fn folder_name(&self) -> String {
         let mut hash = DefaultHasher::new();
-        let called = (&self.compiler, &self.arguments, &self.environment);
-        (called, &self.files, &self.identity).hash(&mut hash);
+        let command = (&self.compiler, &self.arguments, &self.environment);
+        (command, &self.files, &self.identity).hash(&mut hash);
         format!("{}-{:016x}", self.stem, hash.finish())
     }
 }
@@ -462,19 +463,19 @@ impl GeneratedBuild {
 /// depend on any of them.
 pub fn hash_folders(folders: &[PathBuf]) -> String {
     // Larger than any realistic module folder; keeps us from scanning a whole disk.
-    const MOST: usize = 20_000;
+    const MAX_ENTRIES: usize = 20_000;
     let mut hash = DefaultHasher::new();
-    let mut waiting: Vec<PathBuf> = folders.to_vec();
-    let mut seen = 0;
-    while let Some(path) = waiting.pop() {
-        let mut inside: Vec<PathBuf> = fs::read_dir(&path)
+    let mut pending: Vec<PathBuf> = folders.to_vec();
+    let mut entry_count = 0;
+    while let Some(path) = pending.pop() {
+        let mut entries: Vec<PathBuf> = fs::read_dir(&path)
             .map(|entries| entries.flatten().map(|entry| entry.path()).collect())
             .unwrap_or_default();
-        inside.sort();
-        for entry in inside {
-            seen += 1;
+        entries.sort();
+        for entry in entries {
+            entry_count += 1;
             match fs::symlink_metadata(&entry) {
-                Ok(data) if data.is_dir() && seen < MOST => waiting.push(entry),
+                Ok(data) if data.is_dir() && entry_count < MAX_ENTRIES => pending.push(entry),
                 Ok(data) => (entry, data.len(), data.modified().ok()).hash(&mut hash),
                 Err(_) => {}
             }
@@ -485,9 +486,9 @@ pub fn hash_folders(folders: &[PathBuf]) -> String {
 
 /// Returns a program's version output, cached for the life of this process.
 pub fn program_version(program: &Path, arguments: &[&str]) -> Result<String, CompileFailure> {
-    static KNOWN: Mutex<Option<HashMap<(PathBuf, String), String>>> = Mutex::new(None);
+    static VERSIONS: Mutex<Option<HashMap<(PathBuf, String), String>>> = Mutex::new(None);
     let key = (program.to_owned(), arguments.join(" "));
-    let mut guard = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut guard = VERSIONS.lock().unwrap_or_else(PoisonError::into_inner);
     let versions = guard.get_or_insert_default();
     if let Some(version) = versions.get(&key) {
         return Ok(version.clone());

@@ -66,9 +66,9 @@ pub(super) fn perform_counted(
     observe: &dyn Fn(&EventLog) -> HarnessReport,
 ) -> RunOutcome {
     let (job, setting) = (inputs.job, inputs.setting);
-    let refused = |reason: &str| RunOutcome::unsupported(inputs.plain, reason, job, setting);
+    let unsupported = |reason: &str| RunOutcome::unsupported(inputs.plain, reason, job, setting);
     let SampleLength::Iterations(iterations) = setting.samples.length else {
-        return refused("counting instructions requires a fixed number of iterations");
+        return unsupported("counting instructions requires a fixed number of iterations");
     };
     let prepared = ScratchFolder::new().and_then(|folder| {
         let spec = wrap_with_callgrind(inputs, folder.folder())?;
@@ -76,7 +76,7 @@ pub(super) fn perform_counted(
     });
     let (folder, spec) = match prepared {
         Ok(prepared) => prepared,
-        Err(error) => return refused(&format!("{error:#}")),
+        Err(error) => return unsupported(&format!("{error:#}")),
     };
     let mut events = commands(&SampleDivision {
         count: 1,
@@ -87,29 +87,29 @@ pub(super) fn perform_counted(
         Ok(outcome) => outcome,
         Err(error) => return RunOutcome::start_failed(&spec, &error, job, setting),
     };
-    let (seen, fault) = observe(&events);
-    let read =
+    let (result, fault) = observe(&events);
+    let read_counts =
         |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
     // The first part belongs to an empty section.
-    let counts = read("counts.2").zip(read("counts.1"));
+    let counts = read_counts("counts.2").zip(read_counts("counts.1"));
     let mut attempt = RunOutcome::from_process(
         inputs.plain,
         &outcome,
-        seen.into_iter().collect(),
+        result.into_iter().collect(),
         fault,
         job,
         setting,
     );
     match counts {
-        Some((all, empty)) => {
-            let counts = all.subtract(&empty);
-            for seen in &mut attempt.observations {
-                counts.replace_metrics(seen, iterations, inputs.counting);
+        Some((counted, empty)) => {
+            let counts = counted.subtract(&empty);
+            for result in &mut attempt.observations {
+                counts.replace_metrics(result, iterations, inputs.counting);
             }
         }
         None if attempt.failure.is_some() || attempt.interrupted => attempt.observations.clear(),
         None => {
-            return refused(
+            return unsupported(
                 "callgrind counted nothing: the program does not mark the measured section",
             );
         }
@@ -140,11 +140,11 @@ fn add_times(
         Ok(outcome) => outcome,
         Err(error) => return RunOutcome::start_failed(inputs.spec, &error, job, setting),
     };
-    let (seen, fault) = observe(&events);
+    let (result, fault) = observe(&events);
     let mut timed = RunOutcome::from_process(
         inputs.plain,
         &outcome,
-        seen.into_iter().collect(),
+        result.into_iter().collect(),
         fault,
         job,
         setting,
@@ -166,7 +166,8 @@ fn add_times(
 const TIMED_SAMPLES: u32 = 10;
 const WARMUP_NS: u64 = 10_000_000;
 
-/// Cache model: of no particular processor, so that counts do not depend on the machine.
+/// Simulated caches. They resemble no particular processor, so that counts do not depend on the
+/// machine.
 const CACHE_MODEL: [&str; 4] = [
     "--cache-sim=yes",
     "--I1=32768,8,64",
@@ -230,10 +231,10 @@ impl EventCounts {
     }
 
     fn subtract(&self, other: &EventCounts) -> EventCounts {
-        let rest = self.0.iter();
-        let rest =
-            rest.map(|(name, count)| (name.clone(), count.saturating_sub(other.count_of(name))));
-        EventCounts(rest.collect())
+        let counts = self.0.iter();
+        let counts =
+            counts.map(|(name, count)| (name.clone(), count.saturating_sub(other.count_of(name))));
+        EventCounts(counts.collect())
     }
 
     /// Estimates cycles from the accesses that each level of the memory model answers, at 1, 5 and
@@ -249,27 +250,27 @@ impl EventCounts {
     /// Replaces all metrics by counts: times under valgrind are meaningless.
     fn replace_metrics(
         &self,
-        seen: &mut RunResult,
+        result: &mut RunResult,
         iterations: u64,
         counting: &InstructionCounting,
     ) {
-        seen.samples.clear();
-        seen.metrics.clear();
-        let each = |count: u64| count as f64 / iterations as f64;
-        seen.add_value(
+        result.samples.clear();
+        result.metrics.clear();
+        let per_iteration = |count: u64| count as f64 / iterations as f64;
+        result.add_value(
             Metric::new(Metric::INSTRUCTIONS, "1", MetricDirection::Lower),
-            each(self.count_of("Ir")),
+            per_iteration(self.count_of("Ir")),
         );
         if counting.cache_model {
-            seen.add_value(
+            result.add_value(
                 Metric::new(Metric::CYCLES_ESTIMATE, "1", MetricDirection::Lower),
-                each(self.cycles_estimate()),
+                per_iteration(self.cycles_estimate()),
             );
         }
     }
 }
 
-/// The cause of a harness that reported nothing.
+/// Returns the failure cause for a harness that reported nothing.
 pub(super) fn no_report_cause() -> FailureCause {
     invalid_cause("did not report that the case was performed")
 }
@@ -335,7 +336,7 @@ mod tests {
             (SourceKind::Snippet(Sh), "starts other processes"),
         ] {
             assert!(
-                check_countable(kind).is_err_and(|said| said.contains(reason)),
+                check_countable(kind).is_err_and(|error| error.contains(reason)),
                 "{kind:?}"
             );
         }

@@ -9,7 +9,7 @@ use super::job::{
 };
 use super::layout::{LinkRecord, ObjectFiles, RunLayout};
 use super::protocol::{self, draft_job};
-use super::snippet::default_program as usual_compiler;
+use super::snippet::default_program as default_compiler;
 use super::{LanguageHarness, RunOutcome, program, sources};
 use speedwell_model::{SnippetLanguage, Variant};
 use std::path::{Path, PathBuf};
@@ -48,8 +48,8 @@ impl LanguageHarness for CppHarness {
                     &draft_job(source, request),
                 )
             }
-            Err(failed) => BenchmarkDescription {
-                failure: Some(failed.into_failure(source, None)),
+            Err(compile_failure) => BenchmarkDescription {
+                failure: Some(compile_failure.into_failure(source, None)),
                 ..BenchmarkDescription::default()
             },
         }
@@ -71,9 +71,9 @@ impl LanguageHarness for CppHarness {
                 }
                 attempt.with_linking(linking)
             }
-            Err(failed) => RunOutcome {
-                interrupted: failed.interrupted,
-                failure: Some(failed.into_failure(&job.source, Some((job, setting)))),
+            Err(compile_failure) => RunOutcome {
+                interrupted: compile_failure.interrupted,
+                failure: Some(compile_failure.into_failure(&job.source, Some((job, setting)))),
                 ..RunOutcome::default()
             },
         }
@@ -89,7 +89,7 @@ impl LanguageHarness for CppHarness {
     }
 
     fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
-        usual_compiler(SnippetLanguage::Cpp)
+        default_compiler(SnippetLanguage::Cpp)
     }
 
     fn divides_runs(&self) -> bool {
@@ -108,10 +108,10 @@ fn build_benchmark(
     let header = unpack_harness(&sources::CPP)?;
     let default_flags = DEFAULT_FLAGS.map(str::to_owned).into_iter();
     // `CXX='ccache g++'`: words after the first belong to every call.
-    let of_variable = variable_words("CXX", &[]).into_iter().skip(1);
+    let compiler_words = variable_words("CXX", &[]).into_iter().skip(1);
     let mut flags: Vec<String> = match variant.program {
         Some(_) => default_flags.collect(),
-        None => of_variable.chain(default_flags).collect(),
+        None => compiler_words.chain(default_flags).collect(),
     };
     flags.extend(variable_words("CXXFLAGS", &variant.environment));
     flags.extend(read_flags(&source.file));

@@ -51,27 +51,27 @@ pub(super) fn observe_case(
         elapsed_ns: once.parse_number("elapsed_ns"),
         http: None,
     };
-    let (mut seen, fault) = observe_rate(case, &rate, job.test);
+    let (mut result, fault) = observe_rate(case, &rate, job.test);
     for metric in events.events_of("metric") {
-        add_metric(&mut seen, metric);
+        add_metric(&mut result, metric);
     }
     let iterations = once
         .parse_number::<f64>("iterations")
         .filter(|count| *count > 0.0);
     if let (Some(cpu_ns), Some(count)) = (once.parse_number::<u64>("cpu_ns"), iterations) {
-        seen.add_cpu_times(&[cpu_ns as f64 / count]);
+        result.add_cpu_times(&[cpu_ns as f64 / count]);
     }
-    seen.check = events.first("check").and_then(|check| check.get("text"));
+    result.check = events.first("check").and_then(|check| check.get("text"));
     let logs = events.events_of("log").filter_map(|log| log.get("text"));
-    seen.notes.extend(logs);
-    let failed = |name| {
-        let found = seen.samples.iter().find(|sample| &*sample.metric == name);
+    result.notes.extend(logs);
+    let metric_value = |name| {
+        let found = result.samples.iter().find(|sample| &*sample.metric == name);
         found.map_or(0.0, |sample| sample.value)
     };
-    let requests = failed("http_errors") + failed("http_non2xx");
-    let lost = format!("{requests} requests failed, so the rate is invalid");
-    let lost = (requests > 0.0).then(|| invalid_cause(lost));
-    (Some(seen), events.error_cause().or(fault).or(lost))
+    let failed_requests = metric_value("http_errors") + metric_value("http_non2xx");
+    let failure = format!("{failed_requests} requests failed, so the rate is invalid");
+    let failure = (failed_requests > 0.0).then(|| invalid_cause(failure));
+    (Some(result), events.error_cause().or(fault).or(failure))
 }
 
 /// Converts several samples of a loop that the harness controls: iterations and time of each.
@@ -80,7 +80,7 @@ fn observe_timed(
     timed: &ProtocolMessage,
     events: &EventLog,
 ) -> (Option<RunResult>, Option<FailureCause>) {
-    let mut seen = RunResult {
+    let mut result = RunResult {
         notes: events
             .first("ready")
             .map(harness_warnings)
@@ -94,38 +94,38 @@ fn observe_timed(
     };
     let (times, counts, cpu_times) = (numbers("ns"), numbers("loop"), numbers("cpu_ns"));
     let workers = timed.parse_number::<f64>("workers").unwrap_or(1.0);
-    let is_wrong = times.len() != timed.list("ns").len()
+    let is_invalid = times.len() != timed.list("ns").len()
         || counts.is_empty()
         || !timed.list("cpu_ns").is_empty() && cpu_times.len() != times.len();
     let mut each_cpu_ns = Vec::new();
-    let mut fault = is_wrong.then(|| invalid_cause("reported samples that are not numbers"));
-    for (at, &elapsed_ns) in times.iter().enumerate() {
+    let mut fault = is_invalid.then(|| invalid_cause("reported samples that are not numbers"));
+    for (index, &elapsed_ns) in times.iter().enumerate() {
         // A single count applies to all samples; otherwise there is one count per sample.
-        let count = counts.get(at).or(counts.first()).copied().unwrap_or(0);
+        let count = counts.get(index).or(counts.first()).copied().unwrap_or(0);
         let iterations = count as f64 * workers;
         if elapsed_ns == 0 || iterations == 0.0 {
             let reason = format!("reported {iterations} iterations in {elapsed_ns} ns");
             fault = fault.or(Some(invalid_cause(reason)));
             continue;
         }
-        seen.samples.push(Sample {
+        result.samples.push(Sample {
             metric: Arc::from(Metric::THROUGHPUT),
             value: iterations / elapsed_ns as f64 * 1e9,
             elapsed_ns: Some(elapsed_ns),
             iterations: Some(iterations),
         });
-        let cpu_ns = cpu_times.get(at);
+        let cpu_ns = cpu_times.get(index);
         each_cpu_ns.extend(cpu_ns.map(|&cpu_ns| cpu_ns as f64 / iterations));
     }
     for metric in events.events_of("metric") {
-        add_metric(&mut seen, metric);
+        add_metric(&mut result, metric);
     }
-    seen.add_cpu_times(&each_cpu_ns);
+    result.add_cpu_times(&each_cpu_ns);
     let reference = Metric::new(Metric::REFERENCE_TIME, "ns", MetricDirection::Lower);
     for ns in numbers("reference_ns") {
-        seen.add_value(reference.clone(), ns as f64);
+        result.add_value(reference.clone(), ns as f64);
     }
-    (Some(seen), events.error_cause().or(fault))
+    (Some(result), events.error_cause().or(fault))
 }
 
 /// Warnings of the harness about distorted values, as whole sentences.
@@ -147,7 +147,7 @@ pub(super) fn declared_metric(name: &str, unit: &str, better: Option<&str>) -> M
 }
 
 /// Adds the values of a `metric` event: one, or one for each sample.
-pub(super) fn add_metric(seen: &mut RunResult, event: &ProtocolMessage) {
+pub(super) fn add_metric(result: &mut RunResult, event: &ProtocolMessage) {
     let Some(name) = event.get("name") else {
         return;
     };
@@ -155,7 +155,7 @@ pub(super) fn add_metric(seen: &mut RunResult, event: &ProtocolMessage) {
     let metric = declared_metric(&name, &unit, event.get("better").as_deref());
     let texts = event.list("value");
     for value in texts.iter().filter_map(|text| text.parse::<f64>().ok()) {
-        seen.add_value(metric.clone(), value);
+        result.add_value(metric.clone(), value);
     }
 }
 
@@ -234,17 +234,17 @@ impl ChildConversation for EventLog {
             return NextStep::Wait;
         };
         // A long list arrives in several messages; all but the last are marked as continued.
-        if let Some(begun) = self
+        if let Some(previous) = self
             .received
             .last_mut()
-            .filter(|begun| begun.is_continued_by(&message))
+            .filter(|previous| previous.is_continued_by(&message))
         {
-            begun.append(message);
+            previous.append(message);
             return NextStep::Wait;
         }
-        let last = matches!(message.verb.as_str(), "end" | "described");
+        let is_last = matches!(message.verb.as_str(), "end" | "described");
         self.received.push(message);
-        if last {
+        if is_last {
             NextStep::Linger(EXIT_GRACE)
         } else {
             NextStep::Wait
@@ -296,45 +296,48 @@ mod tests {
             samples: None,
             measured: None,
         };
-        let (seen, fault) = observe_case(&job, &events);
-        (seen.expect("something was reported"), fault)
+        let (result, fault) = observe_case(&job, &events);
+        (result.expect("something was reported"), fault)
     }
 
-    fn metric_values(seen: &RunResult, metric: &str) -> Vec<f64> {
-        let of_metric = seen.samples.iter().filter(|s| &*s.metric == metric);
-        of_metric.map(|sample| sample.value).collect()
+    fn metric_values(result: &RunResult, metric: &str) -> Vec<f64> {
+        let samples = result.samples.iter().filter(|s| &*s.metric == metric);
+        samples.map(|sample| sample.value).collect()
     }
 
     #[test]
     fn samples_count_the_iterations_of_all_workers() {
-        let (seen, fault) = observe_lines(&[
+        let (result, fault) = observe_lines(&[
             "ready\twarn0=compiled without optimisation",
             "timed\tjob=case\tns=1000,2000\tloop=500\tworkers=2",
             "metric\tname=bytes\tunit=B/s\tbetter=higher\tvalue=7,8.5",
             "end",
         ]);
-        assert_eq!(metric_values(&seen, "throughput"), [1e9, 0.5e9]);
-        assert_eq!(seen.samples[1].iterations, Some(1000.0));
-        assert_eq!(metric_values(&seen, "bytes"), [7.0, 8.5]);
+        assert_eq!(metric_values(&result, "throughput"), [1e9, 0.5e9]);
+        assert_eq!(result.samples[1].iterations, Some(1000.0));
+        assert_eq!(metric_values(&result, "bytes"), [7.0, 8.5]);
         assert_eq!(
-            seen.notes,
+            result.notes,
             ["The harness warns: compiled without optimisation."]
         );
-        assert_eq!((seen.metrics.len(), fault), (2, None));
+        assert_eq!((result.metrics.len(), fault), (2, None));
     }
 
     #[test]
     fn each_sample_may_have_its_own_number_of_iterations() {
-        let (seen, _) = observe_lines(&["timed\tns=1000,1000\tloop=1,3\tworkers=1"]);
-        assert_eq!(metric_values(&seen, "throughput"), [1e6, 3e6]);
+        let (result, _) = observe_lines(&["timed\tns=1000,1000\tloop=1,3\tworkers=1"]);
+        assert_eq!(metric_values(&result, "throughput"), [1e6, 3e6]);
     }
 
     #[test]
     fn processor_time_is_that_of_an_iteration_and_is_never_compared_unasked() {
-        let (seen, fault) =
+        let (result, fault) =
             observe_lines(&["timed\tns=1000,2000\tloop=5\tworkers=2\tcpu_ns=500,800"]);
-        assert_eq!(metric_values(&seen, Metric::CPU_TIME), [50.0, 80.0]);
-        assert_eq!((seen.metrics[0].name.as_str(), fault), ("throughput", None));
+        assert_eq!(metric_values(&result, Metric::CPU_TIME), [50.0, 80.0]);
+        assert_eq!(
+            (result.metrics[0].name.as_str(), fault),
+            ("throughput", None)
+        );
         let once = "once\titerations=4\telapsed_ns=1000\trate=4e6\tcpu_ns=600";
         assert_eq!(
             metric_values(&observe_lines(&[once]).0, Metric::CPU_TIME),

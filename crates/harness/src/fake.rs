@@ -53,13 +53,13 @@ impl LanguageHarness for FakeHarness {
                 Err(error) => return description_fault(source, error.to_string()),
             };
             // Several values of one name are all measured.
-            let is_wanted = |(name, known): &(String, ParameterValue)| {
+            let is_wanted = |(name, declared): &(String, ParameterValue)| {
                 let mut values = request
                     .sets
                     .iter()
                     .filter(|(set, _)| set == name)
                     .peekable();
-                values.peek().is_none() || values.any(|(_, value)| known.plain() == *value)
+                values.peek().is_none() || values.any(|(_, value)| declared.plain() == *value)
             };
             note_parameters(&mut description.parameters, &case);
             if case.values.iter().all(is_wanted) {
@@ -94,18 +94,18 @@ impl LanguageHarness for FakeHarness {
             .case
             .clone()
             .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
-        let (mut seen, fault) = observe_rate(case, &rate, job.test);
+        let (mut result, fault) = observe_rate(case, &rate, job.test);
         others
             .split(',')
-            .for_each(|other| add_metric(other, &mut seen));
-        let failed = cause.or(fault);
+            .for_each(|other| add_metric(other, &mut result));
+        let failure = cause.or(fault);
         RunOutcome {
-            observations: if failed.is_none() {
-                vec![seen]
+            observations: if failure.is_none() {
+                vec![result]
             } else {
                 Vec::new()
             },
-            failure: failed.map(|cause| {
+            failure: failure.map(|cause| {
                 let complaint = "a made-up complaint".to_owned();
                 run_failure(cause, complaint, &replay_command(&job.source), job, setting)
             }),
@@ -132,9 +132,9 @@ impl LanguageHarness for FakeHarness {
 
 /// Converts a word to a rate, multiplied by the factor.
 fn parse_rate(word: &str, factor: f64) -> ReportedRate {
-    let of_series = parse_levels(word).and_then(|levels| Some(1e9 / levels.last()?.0));
+    let series_rate = parse_levels(word).and_then(|levels| Some(1e9 / levels.last()?.0));
     let (value, elapsed_ns) = word.split_once('@').unwrap_or((word, "1000000"));
-    let value = of_series.or(value.parse().ok()).unwrap_or(1.0);
+    let value = series_rate.or(value.parse().ok()).unwrap_or(1.0);
     ReportedRate {
         rate: json!(value * factor),
         elapsed_ns: elapsed_ns.parse().ok(),
@@ -161,7 +161,7 @@ fn series_outcome(
         .case
         .clone()
         .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
-    let mut seen = RunResult::new(case, vec![Metric::throughput()]);
+    let mut result = RunResult::new(case, vec![Metric::throughput()]);
     let iterations = match setting.samples.length {
         SampleLength::Iterations(count) => count as f64,
         SampleLength::TimeNs(_) => 1.0,
@@ -169,9 +169,9 @@ fn series_outcome(
     let times = levels
         .iter()
         .flat_map(|(ns, count)| std::iter::repeat_n(*ns, *count));
-    for (at, level) in times.enumerate() {
-        let ns = level * [1.0, 1.004, 0.997, 1.001, 0.999, 1.003, 0.996][at % 7];
-        seen.samples.push(Sample {
+    for (index, level) in times.enumerate() {
+        let ns = level * [1.0, 1.004, 0.997, 1.001, 0.999, 1.003, 0.996][index % 7];
+        result.samples.push(Sample {
             metric: Metric::THROUGHPUT.into(),
             value: 1e9 / ns,
             elapsed_ns: Some((ns * iterations) as u64),
@@ -179,7 +179,7 @@ fn series_outcome(
         });
     }
     RunOutcome {
-        observations: vec![seen],
+        observations: vec![result],
         started_unix_ms,
         ..RunOutcome::default()
     }
@@ -206,9 +206,9 @@ fn parse_cause(word: &str, setting: &RunContext<'_>) -> Option<FailureCause> {
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 fn sleep_until(until: Instant) {
-    let left = || until.saturating_duration_since(Instant::now());
-    while !left().is_zero() && !is_interrupt_requested() {
-        std::thread::sleep(left().min(POLL_INTERVAL));
+    let remaining = || until.saturating_duration_since(Instant::now());
+    while !remaining().is_zero() && !is_interrupt_requested() {
+        std::thread::sleep(remaining().min(POLL_INTERVAL));
     }
 }
 
@@ -224,9 +224,12 @@ fn replay_command(source: &BenchmarkSource) -> ProcessSpec {
 
 fn note_parameters(parameters: &mut Vec<DeclaredParameter>, case: &Case) {
     for (name, value) in &case.values {
-        match parameters.iter_mut().find(|known| known.name == *name) {
-            Some(known) if known.values.contains(value) => {}
-            Some(known) => known.values.push(value.clone()),
+        match parameters
+            .iter_mut()
+            .find(|parameter| parameter.name == *name)
+        {
+            Some(parameter) if parameter.values.contains(value) => {}
+            Some(parameter) => parameter.values.push(value.clone()),
             None => {
                 parameters.push(DeclaredParameter {
                     name: name.clone(),
@@ -238,11 +241,11 @@ fn note_parameters(parameters: &mut Vec<DeclaredParameter>, case: &Case) {
 }
 
 /// Adds the value of a further metric, `NAME=VALUE`.
-fn add_metric(text: &str, seen: &mut RunResult) {
+fn add_metric(text: &str, result: &mut RunResult) {
     let Some((name, Ok(value))) = text.split_once('=').map(|(n, v)| (n, v.parse())) else {
         return;
     };
-    seen.add_value(Metric::new(name, "", MetricDirection::Lower), value);
+    result.add_value(Metric::new(name, "", MetricDirection::Lower), value);
 }
 
 /// Finds the word for this run.
@@ -260,7 +263,7 @@ fn build_factor(job: &BenchmarkJob, setting: &RunContext<'_>) -> f64 {
     word.and_then(|word| word.parse().ok()).unwrap_or(1.0)
 }
 
-/// Returns the given word in a line of a case.
+/// Returns the word with this number in the line `name` below the job's case.
 fn find_word(name: &str, number: u32, job: &BenchmarkJob) -> Option<String> {
     let text = std::fs::read_to_string(&job.source.file).ok()?;
     let mut lines = text.lines().skip_while(|line| {

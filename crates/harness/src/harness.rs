@@ -1,5 +1,5 @@
 //! Interface of all languages: which cases does a file have, and what does one fresh process report
-//! for one of them? Must not know which languages exist.
+//! for one of them? It does not depend on which languages exist.
 
 use crate::attempt::RunOutcome;
 use crate::job::{
@@ -23,7 +23,7 @@ pub trait LanguageHarness: Sync {
     /// one after the other. Failures are reported when the job is performed.
     fn prepare_job(&self, _job: &BenchmarkJob, _setting: &RunContext<'_>) {}
 
-    /// Default program of variants that name none.
+    /// Default program of variants that do not name one.
     fn default_program(&self, source: &BenchmarkSource) -> PathBuf;
 
     /// Whether it is safe to query a variant's program for its version: a benchmark program might

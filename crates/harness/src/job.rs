@@ -71,7 +71,7 @@ pub struct BenchmarkSource {
     /// plan stores it once for all jobs, in its design.
     #[serde(skip)]
     pub definition: Option<Arc<LazyDefinition>>,
-    /// Adapter of its framework, if it belongs to one.
+    /// Adapter for its benchmark framework, if it uses one.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -109,7 +109,7 @@ impl BenchmarkSource {
         }
     }
 
-    /// Adapter of its framework, if it belongs to one.
+    /// Adapter for its benchmark framework, if it uses one.
     pub(crate) fn adapter(&self) -> Option<&SuiteAdapter> {
         self.suite.as_deref()
     }
@@ -117,7 +117,8 @@ impl BenchmarkSource {
     /// Whether it is a prebuilt program or artifact, or a package that is built, so that the file
     /// as a whole is measured.
     pub fn is_program(&self) -> bool {
-        let is_built = |own: &SuiteAdapter| own.keys.program.is_none() || own.keys.build.is_some();
+        let is_built =
+            |adapter: &SuiteAdapter| adapter.keys.program.is_none() || adapter.keys.build.is_some();
         self.is_artifact || self.kind == SourceKind::Program || self.adapter().is_some_and(is_built)
     }
 
@@ -151,7 +152,7 @@ impl BenchmarkSource {
     pub fn to_operand(&self) -> String {
         let file = self.file.to_string_lossy();
         match self.adapter() {
-            Some(own) if own.keys.recognise.is_none() => format!("{}:{file}", own.name),
+            Some(adapter) if adapter.keys.recognise.is_none() => format!("{}:{file}", adapter.name),
             _ => file.into_owned(),
         }
     }
@@ -179,7 +180,7 @@ pub struct DescribeRequest {
     pub names: NamePatterns,
     /// Whether to use small values that only show whether the file works.
     pub trial: TrialMode,
-    /// Client of HTTP loads that name none.
+    /// Client of HTTP loads that do not name one.
     pub usual_tool: DefaultLoadTool,
     /// Time limit of the description.
     pub limit: Duration,
@@ -277,7 +278,7 @@ pub struct BenchmarkJob {
     /// compared with each other have different names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<(String, String)>,
-    /// Its identification in its framework, if it belongs to one.
+    /// How its framework identifies it, if it belongs to a framework.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub in_suite: Option<SuiteCase>,
     /// Whether this is a trial with small values.
@@ -285,7 +286,7 @@ pub struct BenchmarkJob {
     /// HTTP tool that is visible to the process in `PATH`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http_tool: Option<String>,
-    /// Why it cannot be performed on this machine, if so.
+    /// Why it cannot be performed on this machine; `None` if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<String>,
     /// The case with declared value kinds, if the description gives them.
@@ -335,13 +336,13 @@ impl BenchmarkJob {
 
     /// Name of the case under the variant.
     pub fn name_under(&self, variant: &str) -> &str {
-        let renamed = self.names.iter().find(|(known, _)| known == variant);
+        let renamed = self.names.iter().find(|(key, _)| key == variant);
         renamed.map_or(self.own_name(), |(_, name)| name)
     }
 
     /// Name of the case in its program.
     pub fn own_name(&self) -> &str {
-        (self.in_suite.as_ref()).map_or(&self.label, |own| &own.name)
+        (self.in_suite.as_ref()).map_or(&self.label, |suite_case| &suite_case.name)
     }
 
     /// Name of the benchmark under the variant: the name of the case without its values, which all
@@ -453,7 +454,9 @@ mod tests {
         let chosen = |filters: &[&str], excludes: &[&str]| {
             let read = |patterns: &[&str]| -> Vec<Regex> {
                 let patterns = patterns.iter();
-                patterns.map(|one| Regex::new(one).unwrap()).collect()
+                patterns
+                    .map(|pattern| Regex::new(pattern).unwrap())
+                    .collect()
             };
             let patterns = NamePatterns {
                 filters: read(filters),
@@ -461,7 +464,7 @@ mod tests {
             };
             let chosen = names.iter().zip(patterns.select_benchmarks(&names));
             let chosen: Vec<&str> = chosen
-                .filter(|(_, is)| *is)
+                .filter(|(_, is_selected)| *is_selected)
                 .map(|(name, _)| &name[2..])
                 .collect();
             chosen.join(" ")

@@ -59,7 +59,7 @@ impl RunLayout {
     /// Derives the layout of a slot from the session's seed alone. `variant` is the index of its
     /// variant.
     pub fn new(
-        asked: LayoutVariation,
+        variation: LayoutVariation,
         seed: u64,
         slot: u32,
         build: Option<u32>,
@@ -70,15 +70,15 @@ impl RunLayout {
             // Linkers interpret 0 as random, or as no shuffling.
             seed: seed_of_step(seed ^ seed_of_step(!seed, variant), number).max(1) as u32,
         };
-        let drawn = |of: u64, most: u64| {
-            let step = seed_of_step(seed.rotate_left(32) ^ of, slot);
-            (1 + step % most) as u32
+        let draw = |salt: u64, max: u64| {
+            let step = seed_of_step(seed.rotate_left(32) ^ salt, slot);
+            (1 + step % max) as u32
         };
         RunLayout {
             build: build.map(build_of),
-            align: asked.align,
-            pad_bytes: asked.env.then(|| drawn(1, MAX_PAD_BYTES)),
-            path_bytes: asked.stack.then(|| drawn(2, MAX_PATH_BYTES)),
+            align: variation.align,
+            pad_bytes: variation.env.then(|| draw(1, MAX_PAD_BYTES)),
+            path_bytes: variation.stack.then(|| draw(2, MAX_PATH_BYTES)),
         }
     }
 
@@ -128,7 +128,7 @@ fn with_longer_path(program: &Path, bytes: u32) -> PathBuf {
 pub struct LinkRecord {
     build: LinkedBuild,
     /// Shell line that links it again.
-    line: String,
+    link_command: String,
     /// Number of object files, if nothing finer could be shuffled.
     coarse: Option<usize>,
 }
@@ -143,7 +143,7 @@ impl LinkRecord {
     ) -> LinkRecord {
         LinkRecord {
             build,
-            line: shell_line(call),
+            link_command: shell_line(call),
             coarse,
         }
     }
@@ -154,12 +154,13 @@ impl LinkRecord {
         if !failure.stderr_tail.is_empty() && !failure.stderr_tail.ends_with('\n') {
             failure.stderr_tail.push('\n');
         }
-        failure.stderr_tail += &format!("build {number}, layout seed {seed}: {}", self.line);
+        failure.stderr_tail +=
+            &format!("build {number}, layout seed {seed}: {}", self.link_command);
     }
 
     /// Prefixes `line` with the command that links the program.
     pub(crate) fn prepend_link(&self, line: &str) -> String {
-        format!("{} && {line}", self.line)
+        format!("{} && {line}", self.link_command)
     }
 
     /// Note for readers of the results.
@@ -193,8 +194,9 @@ impl ShuffleMethod {
         ShuffleMethod::Coarse,
     ];
 
-    /// Arguments that the compiler passes to its linker; `chosen` if the user has named a linker.
-    pub fn linker_arguments(self, build: LinkedBuild, chosen: bool) -> Vec<String> {
+    /// Arguments that the compiler passes to its linker; `has_linker` if the user has named a
+    /// linker.
+    pub fn linker_arguments(self, build: LinkedBuild, has_linker: bool) -> Vec<String> {
         let seed = build.seed;
         let (linker, mut arguments) = match self {
             ShuffleMethod::Coarse => return Vec::new(),
@@ -208,7 +210,7 @@ impl ShuffleMethod {
                 ("lld", flags)
             }
         };
-        if !chosen {
+        if !has_linker {
             arguments.insert(0, format!("-fuse-ld={linker}"));
         }
         arguments
@@ -220,30 +222,30 @@ pub(crate) fn names_linker(flags: &[String]) -> bool {
     flags.iter().any(|flag| flag.contains("-fuse-ld="))
 }
 
-/// Links in the first way that works, and uses it for all builds by this compiler with these flags:
-/// programs that are compared must not be shuffled by different linkers.
+/// Links with the first method that works, and uses it for all builds by this compiler with these
+/// flags: programs that are compared must not be shuffled by different linkers.
 pub(crate) fn link_with_first<T>(
     compiler: &Path,
     flags: &[String],
     link: impl Fn(ShuffleMethod) -> Result<T, CompileFailure>,
 ) -> Result<(ShuffleMethod, T), CompileFailure> {
-    type Known = HashMap<(PathBuf, Vec<String>), ShuffleMethod>;
-    static KNOWN: Mutex<Option<Known>> = Mutex::new(None);
+    type MethodsByCompiler = HashMap<(PathBuf, Vec<String>), ShuffleMethod>;
+    static METHODS: Mutex<Option<MethodsByCompiler>> = Mutex::new(None);
     let key = (compiler.to_owned(), flags.to_vec());
-    let mut guard = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut guard = METHODS.lock().unwrap_or_else(PoisonError::into_inner);
     let methods = guard.get_or_insert_default();
-    if let Some(&way) = methods.get(&key) {
+    if let Some(&method) = methods.get(&key) {
         drop(guard);
-        return link(way).map(|made| (way, made));
+        return link(method).map(|linked| (method, linked));
     }
-    for way in ShuffleMethod::ALL {
-        match link(way) {
-            Ok(made) => {
-                methods.insert(key, way);
-                return Ok((way, made));
+    for method in ShuffleMethod::ALL {
+        match link(method) {
+            Ok(linked) => {
+                methods.insert(key, method);
+                return Ok((method, linked));
             }
-            Err(failed) if way == ShuffleMethod::Coarse || failed.interrupted => {
-                return Err(failed);
+            Err(error) if method == ShuffleMethod::Coarse || error.interrupted => {
+                return Err(error);
             }
             Err(_) => {}
         }
@@ -263,17 +265,17 @@ pub(crate) struct ObjectFiles<'a> {
 }
 
 impl ObjectFiles<'_> {
-    /// Returns the program of the build, or `usual` if there is none.
+    /// Returns the program of the build, or `default_program` if there is none.
     ///
     /// # Errors
     /// As for [`ObjectFiles::link_build`].
     pub fn program_of(
         &self,
         build: Option<LinkedBuild>,
-        usual: PathBuf,
+        default_program: PathBuf,
     ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
         let Some(build) = build else {
-            return Ok((usual, None));
+            return Ok((default_program, None));
         };
         let (program, linking) = self.link_build(build)?;
         Ok((program, Some(linking)))
@@ -284,33 +286,35 @@ impl ObjectFiles<'_> {
     /// # Errors
     /// Fails if the linker rejects the files.
     fn link_build(&self, build: LinkedBuild) -> Result<(PathBuf, LinkRecord), CompileFailure> {
-        let (way, (program, line)) =
-            link_with_first(self.compiler, self.flags, |way| self.link_with(way, build))?;
+        let (method, (program, link_command)) =
+            link_with_first(self.compiler, self.flags, |method| {
+                self.link_with(method, build)
+            })?;
         let linking = LinkRecord {
             build,
-            line,
-            coarse: (way == ShuffleMethod::Coarse).then_some(self.files.len()),
+            link_command,
+            coarse: (method == ShuffleMethod::Coarse).then_some(self.files.len()),
         };
         Ok((program, linking))
     }
 
     fn link_with(
         &self,
-        way: ShuffleMethod,
+        method: ShuffleMethod,
         build: LinkedBuild,
     ) -> Result<(PathBuf, String), CompileFailure> {
-        let mut arguments = match way {
+        let mut arguments = match method {
             ShuffleMethod::Coarse => self.shuffled_with_gaps(build)?,
             _ => path_strings(&self.files),
         };
         // Linkers search libraries only for what precedes them.
         arguments.extend(self.flags.iter().cloned());
-        arguments.extend(way.linker_arguments(build, names_linker(self.flags)));
+        arguments.extend(method.linker_arguments(build, names_linker(self.flags)));
         let mut spec = ProcessSpec::new(self.compiler).args(arguments);
         spec.environment = self.environment.to_vec();
         spec.directory = Some(self.directory.to_owned());
         spec.limit = COMPILER_TIMEOUT;
-        let shelf = build_folder()?;
+        let folder = build_folder()?;
         let mut hash = DefaultHasher::new();
         (
             self.compiler,
@@ -319,34 +323,34 @@ impl ObjectFiles<'_> {
             self.directory,
         )
             .hash(&mut hash);
-        let program = shelf.join(format!("program-{:016x}", hash.finish()));
-        let to = |file: &Path| ["-o".to_owned(), file.to_string_lossy().into_owned()];
-        let shown = spec.clone().args(to(&program));
+        let program = folder.join(format!("program-{:016x}", hash.finish()));
+        let output_option = |file: &Path| ["-o".to_owned(), file.to_string_lossy().into_owned()];
+        let replay = spec.clone().args(output_option(&program));
         if !program.is_file() {
             let draft = program.with_extension("draft");
-            time_build(|| run_compiler(&spec.args(to(&draft)), &shown))?;
+            time_build(|| run_compiler(&spec.args(output_option(&draft)), &replay))?;
             fs::rename(&draft, &program).map_err(|error| write_failure(&program, &error))?;
         }
-        Ok((program, shell_line(&shown)))
+        Ok((program, shell_line(&replay)))
     }
 
     /// Orders the object files by the seed, with a gap before each.
     fn shuffled_with_gaps(&self, build: LinkedBuild) -> Result<Vec<String>, CompileFailure> {
         let mut order: Vec<usize> = (0..self.files.len()).collect();
-        order.sort_by_key(|&place| seed_of_step(!u64::from(build.seed), place as u32));
+        order.sort_by_key(|&index| seed_of_step(!u64::from(build.seed), index as u32));
         let mut arguments = Vec::new();
-        for (place, file) in order.into_iter().zip(0..) {
+        for (index, file) in order.into_iter().zip(0..) {
             arguments.push(write_gap(gap_bytes(build, file))?);
-            arguments.extend(path_strings(&self.files[place..=place]));
+            arguments.extend(path_strings(&self.files[index..=index]));
         }
         Ok(arguments)
     }
 }
 
-/// Size of the gap before the object file at `place`.
-pub(crate) fn gap_bytes(build: LinkedBuild, place: u32) -> u64 {
-    let drawn = seed_of_step(build.seed.into(), place) % MAX_GAP_UNITS;
-    (1 + drawn) * GAP_UNIT_BYTES
+/// Size of the gap before the object file at `index`.
+pub(crate) fn gap_bytes(build: LinkedBuild, index: u32) -> u64 {
+    let units = seed_of_step(build.seed.into(), index) % MAX_GAP_UNITS;
+    (1 + units) * GAP_UNIT_BYTES
 }
 
 /// Writes an assembler source that occupies this many bytes of code and data. It is kept, so that a
@@ -390,11 +394,11 @@ pub(crate) fn time_build<T>(
     make: impl FnOnce() -> Result<T, CompileFailure>,
 ) -> Result<T, CompileFailure> {
     let begin = Instant::now();
-    let made = make()?;
+    let built = make()?;
     let mut cost = BUILD_COST.lock().unwrap_or_else(PoisonError::into_inner);
     cost.builds += 1;
     cost.spent += begin.elapsed();
-    Ok(made)
+    Ok(built)
 }
 
 /// Average time per build; `None` if there was none.
@@ -427,18 +431,18 @@ pub fn remove_builds() {
 }
 
 /// Removes the builds of killed processes.
-fn remove_orphans(all: &Path) {
-    for folder in fs::read_dir(all).into_iter().flatten().flatten() {
-        let lives = Path::new("/proc").join(folder.file_name()).exists();
-        let changed = folder.metadata().and_then(|data| data.modified());
-        if !lives && changed.is_ok_and(|time| cache::is_older(time, MAX_ORPHAN_AGE)) {
+fn remove_orphans(builds: &Path) {
+    for folder in fs::read_dir(builds).into_iter().flatten().flatten() {
+        let is_alive = Path::new("/proc").join(folder.file_name()).exists();
+        let modified = folder.metadata().and_then(|data| data.modified());
+        if !is_alive && modified.is_ok_and(|time| cache::is_older(time, MAX_ORPHAN_AGE)) {
             cache::remove_entry(&folder.path());
         }
     }
 }
 
-/// Removes the oldest entries of a folder until their total size is at most `most_bytes`.
-fn make_room(folder: &Path, most_bytes: u64) {
+/// Removes the oldest entries of a folder until their total size is at most `max_bytes`.
+fn make_room(folder: &Path, max_bytes: u64) {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     let mut entries: Vec<(SystemTime, u64, PathBuf)> = entries
         .filter_map(|entry| {
@@ -454,12 +458,12 @@ fn make_room(folder: &Path, most_bytes: u64) {
         .collect();
     let mut bytes: u64 = entries.iter().map(|(_, bytes, _)| bytes).sum();
     entries.sort();
-    for (_, own, path) in entries {
-        if bytes <= most_bytes {
+    for (_, size, path) in entries {
+        if bytes <= max_bytes {
             return;
         }
         cache::remove_entry(&path);
-        bytes -= own;
+        bytes -= size;
     }
 }
 
@@ -499,38 +503,38 @@ mod tests {
 
     #[test]
     fn the_oldest_builds_go_when_there_is_no_room() {
-        let shelf = tempfile::tempdir().unwrap();
+        let folder = tempfile::tempdir().unwrap();
         let now = SystemTime::now();
         for (name, age) in [("a", 3), ("b", 9), ("c", 6)] {
-            let path = shelf.path().join(name);
+            let path = folder.path().join(name);
             fs::write(&path, [0; 100]).unwrap();
             let file = fs::File::open(&path).unwrap();
             file.set_modified(now - Duration::from_secs(age)).unwrap();
         }
-        make_room(shelf.path(), 200);
-        let left = |name: &str| shelf.path().join(name).exists();
-        assert!(left("a") && !left("b") && left("c"));
+        make_room(folder.path(), 200);
+        let exists = |name: &str| folder.path().join(name).exists();
+        assert!(exists("a") && !exists("b") && exists("c"));
     }
 
     #[test]
     fn a_linker_that_refuses_gives_way_to_the_next_and_is_not_asked_again() {
         let build = LinkedBuild { number: 0, seed: 5 };
-        let asked = Mutex::new(Vec::new());
-        let link = |way: ShuffleMethod| {
-            asked.lock().unwrap().push(way);
-            match way {
-                ShuffleMethod::Mold => Ok(way.linker_arguments(build, false)),
+        let tried = Mutex::new(Vec::new());
+        let link = |method: ShuffleMethod| {
+            tried.lock().unwrap().push(method);
+            match method {
+                ShuffleMethod::Mold => Ok(method.linker_arguments(build, false)),
                 _ => Err(CompileFailure::start_failed("no".into())),
             }
         };
         let flags = ["of this test alone".to_owned()];
         for _ in 0..2 {
-            let (way, arguments) = link_with_first(Path::new("cc"), &flags, link).unwrap();
-            assert_eq!(way, ShuffleMethod::Mold);
+            let (method, arguments) = link_with_first(Path::new("cc"), &flags, link).unwrap();
+            assert_eq!(method, ShuffleMethod::Mold);
             assert_eq!(arguments, ["-fuse-ld=mold", "-Wl,--shuffle-sections=5"]);
         }
         assert_eq!(
-            *asked.lock().unwrap(),
+            *tried.lock().unwrap(),
             [
                 ShuffleMethod::ALL[0],
                 ShuffleMethod::ALL[1],

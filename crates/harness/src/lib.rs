@@ -1,8 +1,8 @@
 //! Harnesses: programs in the language of the code under test that perform cases.
 //!
 //! A [`LanguageHarness`] lists the cases of a file ([`LanguageHarness::describe_source`]) and runs
-//! one of them in a fresh process ([`LanguageHarness::perform_job`]). Independent of plans and
-//! stores. A new language needs one file here and one folder under `harness/`.
+//! one of them in a fresh process ([`LanguageHarness::perform_job`]). Nothing here depends
+//! on plans or stores. A new language needs one file here and one folder under `harness/`.
 
 mod attempt;
 mod cache;

@@ -1,8 +1,8 @@
 //! Records the files of the user's checkout from which Python and Node.js processes load modules.
 //!
 //! Decides how a process records them: two scripts, which environment variables make the
-//! interpreters execute first. Independent of the purpose of the process. Measured runs are not
-//! observed. Start at [`ModuleLog::new`].
+//! interpreters execute first. Any process can be observed, whatever its purpose; measured
+//! runs are not. Start at [`ModuleLog::new`].
 
 use crate::sources::MODULES;
 use anyhow::Result;
@@ -45,13 +45,17 @@ impl ModuleLog {
             .replace('"', "\\\"");
         let python = self.scripts.join("python");
         let existing = |name: &str| {
-            let set = variant.environment.iter().rfind(|(known, _)| known == name);
-            set.map(|(_, value)| value.clone())
+            let entry = variant
+                .environment
+                .iter()
+                .rfind(|(variable, _)| variable == name);
+            entry
+                .map(|(_, value)| value.clone())
                 .or_else(|| std::env::var(name).ok())
                 .filter(|value| !value.is_empty())
         };
-        let options = existing("NODE_OPTIONS").map_or(String::new(), |own| format!("{own} "));
-        let folders = existing("PYTHONPATH").map_or(String::new(), |own| format!(":{own}"));
+        let options = existing("NODE_OPTIONS").map_or(String::new(), |value| format!("{value} "));
+        let folders = existing("PYTHONPATH").map_or(String::new(), |value| format!(":{value}"));
         let path = |path: PathBuf| path.to_string_lossy().into_owned();
         observed.environment.extend([
             (
@@ -89,7 +93,7 @@ mod tests {
         program: &str,
         files: &[(&str, &str)],
         script: &str,
-        more: &[(&str, &str)],
+        variables: &[(&str, &str)],
     ) -> Vec<String> {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path().canonicalize().unwrap();
@@ -106,7 +110,7 @@ mod tests {
             build: None,
         };
         let mut variant = Variant::plain("a");
-        for (name, value) in more {
+        for (name, value) in variables {
             let value = value.replace("ROOT", &root.to_string_lossy());
             variant.environment.push(((*name).to_owned(), value));
         }
@@ -117,11 +121,11 @@ mod tests {
             .envs(observed.environment)
             .output()
             .unwrap();
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{said}");
-        let inside = |path: PathBuf| path.strip_prefix(&root).map(Path::to_owned).unwrap_or(path);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{stderr}");
+        let relative = |path: PathBuf| path.strip_prefix(&root).map(Path::to_owned).unwrap_or(path);
         let mut names: Vec<String> = (log.files().into_iter())
-            .map(|path| inside(path).to_string_lossy().into_owned())
+            .map(|path| relative(path).to_string_lossy().into_owned())
             .collect();
         names.sort();
         names.dedup();

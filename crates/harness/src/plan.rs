@@ -76,18 +76,18 @@ pub struct SessionPlan {
     pub is_search: bool,
     /// Number of machines that execute the whole plan, each with blocks and a random order of its
     /// own.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "default_strata", skip_serializing_if = "is_default_strata")]
     pub strata: u32,
     /// Which part of a larger plan this is, if it is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part: Option<ShardOfPlan>,
 }
 
-fn one() -> u32 {
+fn default_strata() -> u32 {
     1
 }
 
-fn is_one(number: &u32) -> bool {
+fn is_default_strata(number: &u32) -> bool {
     *number == 1
 }
 
@@ -190,15 +190,15 @@ impl SessionPlan {
         let slots = self.slots();
         let is_done = |slot: &&PlanSlot| done.contains(&slot.index);
         let block_of = |slot: &PlanSlot| (slot.job, slot.block);
-        let open = slots.iter().filter(|slot| !is_done(slot)).map(block_of);
-        let mut open: HashSet<(usize, u32)> = open.collect();
+        let incomplete_blocks = slots.iter().filter(|slot| !is_done(slot)).map(block_of);
+        let mut incomplete_blocks: HashSet<(usize, u32)> = incomplete_blocks.collect();
         if !self.design.reject.is_empty() {
-            open.extend(slots.iter().rfind(is_done).map(block_of));
+            incomplete_blocks.extend(slots.iter().rfind(is_done).map(block_of));
         }
         slots
             .iter()
             .filter(is_done)
-            .filter(|slot| open.contains(&block_of(slot)))
+            .filter(|slot| incomplete_blocks.contains(&block_of(slot)))
             .map(|slot| slot.index)
             .collect()
     }
@@ -227,12 +227,12 @@ impl SessionPlan {
         slots: &mut Vec<PlanSlot>,
     ) -> StratumStart {
         let blocks = self.builds_of_blocks();
-        let per_job: usize =
+        let slots_per_job: usize =
             blocks.iter().map(|builds| builds.len()).sum::<usize>() * self.variants.len();
         let end = StratumStart {
-            index: begin.index + (per_job * jobs.len()) as u32,
+            index: begin.index + (slots_per_job * jobs.len()) as u32,
             block: begin.block + blocks.len() as u32,
-            ordinal: begin.ordinal + (per_job / self.variants.len()) as u32,
+            ordinal: begin.ordinal + (slots_per_job / self.variants.len()) as u32,
         };
         if jobs.iter().all(Option::is_none) {
             return end;
@@ -260,11 +260,11 @@ impl SessionPlan {
                 let first = index;
                 index += order.len() as u32;
                 let Some(job) = job else { continue };
-                let at = slots.len();
+                let start = slots.len();
                 push_block(slots, (first, block, job), vec![ordinal; variants], &order);
                 for (variant, drawn) in drawn.into_iter().enumerate() {
-                    let of_variant = slots[at..].iter_mut().filter(|s| s.variant == variant);
-                    of_variant
+                    let variant_slots = slots[start..].iter_mut().filter(|s| s.variant == variant);
+                    variant_slots
                         .zip(drawn)
                         .for_each(|(slot, drawn)| slot.build = builds[drawn]);
                 }
@@ -281,28 +281,28 @@ impl SessionPlan {
     /// the next ones, so that each interim look sees complete builds.
     fn builds_of_blocks(&self) -> Vec<Vec<Option<u32>>> {
         let design = &self.design;
-        let together = design.runs_per_block.max(1) as usize;
-        let most = design.max_runs();
+        let builds_per_block = design.runs_per_block.max(1) as usize;
+        let max_runs = design.max_runs();
         let numbers: Vec<u32> = match (&design.stopping, design.layout.builds) {
-            _ if !design.shares_builds() => (0..most).collect(),
+            _ if !design.shares_builds() => (0..max_runs).collect(),
             (StoppingDesign::Sequential { .. }, builds) => {
                 let build_numbers: Vec<u32> = (0..builds).collect();
                 let repeated = |builds: &[u32]| builds.repeat(design.runs_per_build() as usize);
                 return (build_numbers
-                    .chunks(together)
+                    .chunks(builds_per_block)
                     .map(|builds| (builds.len(), repeated(builds))))
-                .flat_map(|(together, runs)| group_in_blocks(&runs, together))
+                .flat_map(|(builds_per_block, runs)| group_in_blocks(&runs, builds_per_block))
                 .collect();
             }
             (StoppingDesign::Fixed { .. }, builds) => {
-                let runs: Vec<u32> = (0..most).map(|run| run % builds).collect();
+                let runs: Vec<u32> = (0..max_runs).map(|run| run % builds).collect();
                 let rounds = runs.chunks(builds as usize);
                 return rounds
-                    .flat_map(|round| group_in_blocks(round, together))
+                    .flat_map(|round| group_in_blocks(round, builds_per_block))
                     .collect();
             }
         };
-        let mut blocks = group_in_blocks(&numbers, together);
+        let mut blocks = group_in_blocks(&numbers, builds_per_block);
         if design.layout.builds == 0 {
             blocks.iter_mut().flatten().for_each(|build| *build = None);
         }
@@ -325,8 +325,8 @@ impl SessionPlan {
             mut block,
             ..
         } = begin;
-        let mut at_once = 0;
-        while at_once < self.runs_per_variant() {
+        let mut simultaneous_rounds = 0;
+        while simultaneous_rounds < self.runs_per_variant() {
             let is_alone = self.design.is_alone(block);
             for &job in jobs {
                 let order = (1..self.variants.len()).flat_map(|candidate| {
@@ -337,18 +337,18 @@ impl SessionPlan {
                 let first = index;
                 index += order.len() as u32;
                 let Some(job) = job else { continue };
-                let at = slots.len();
+                let start = slots.len();
                 let builds = self.design.layout.builds;
-                let mut done = vec![block; self.variants.len()];
-                done[0] = block * (done.len() as u32 - 1);
-                push_block(slots, (first, block, job), done, &order);
-                for slot in &mut slots[at..] {
+                let mut ordinals = vec![block; self.variants.len()];
+                ordinals[0] = block * (ordinals.len() as u32 - 1);
+                push_block(slots, (first, block, job), ordinals, &order);
+                for slot in &mut slots[start..] {
                     slot.is_at_once = !is_alone;
-                    slot.build = (builds > 0).then(|| at_once % builds);
+                    slot.build = (builds > 0).then(|| simultaneous_rounds % builds);
                 }
             }
             block += 1;
-            at_once += u32::from(!is_alone);
+            simultaneous_rounds += u32::from(!is_alone);
         }
         StratumStart {
             index,
@@ -366,35 +366,35 @@ struct StratumStart {
     ordinal: u32,
 }
 
-/// Groups builds into blocks of `together`.
-fn group_in_blocks(builds: &[u32], together: usize) -> Vec<Vec<Option<u32>>> {
-    let blocks = builds.chunks(together);
+/// Groups builds into blocks of `builds_per_block`.
+fn group_in_blocks(builds: &[u32], builds_per_block: usize) -> Vec<Vec<Option<u32>>> {
+    let blocks = builds.chunks(builds_per_block);
     blocks
         .map(|block| block.iter().copied().map(Some).collect())
         .collect()
 }
 
-/// Adds the slots of one block of a job, numbered from `first`; `done` are the earlier runs of each
-/// variant.
+/// Adds the slots of one block of a job, numbered from `first`; `ordinals` are the earlier runs of
+/// each variant.
 fn push_block(
     slots: &mut Vec<PlanSlot>,
     (first, block, job): (u32, u32, usize),
-    mut done: Vec<u32>,
+    mut ordinals: Vec<u32>,
     order: &[usize],
 ) {
-    for ((at, &variant), index) in order.iter().enumerate().zip(first..) {
+    for ((position, &variant), index) in order.iter().enumerate().zip(first..) {
         slots.push(PlanSlot {
             index,
             block,
             job,
             variant,
-            ordinal: done[variant],
-            closes_block: at + 1 == order.len(),
+            ordinal: ordinals[variant],
+            closes_block: position + 1 == order.len(),
             is_at_once: false,
             repeated: 0,
             build: None,
         });
-        done[variant] += 1;
+        ordinals[variant] += 1;
     }
 }
 

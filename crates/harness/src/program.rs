@@ -84,7 +84,7 @@ pub(super) fn perform_case(
         ..with_channel(plain.clone())
     };
     plain.arguments.extend(case_arguments(job));
-    protocol::perform_case(job, setting, &spec, &plain, LoopOwner::OfTheHarness)
+    protocol::perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
 }
 
 /// Builds a command that starts `program` by hand.
@@ -149,7 +149,7 @@ fn find_note(path: &Path, owner: &str) -> std::io::Result<bool> {
             continue;
         }
         let notes = read_section(&mut file, read_u64(entry, 8), read_u64(entry, 32))?;
-        if note_owners(&notes).any(|known| known == owner.as_bytes()) {
+        if note_owners(&notes).any(|note_owner| note_owner == owner.as_bytes()) {
             return Ok(true);
         }
     }
@@ -157,40 +157,40 @@ fn find_note(path: &Path, owner: &str) -> std::io::Result<bool> {
 }
 
 fn read_section(file: &mut File, offset: u64, bytes: u64) -> std::io::Result<Vec<u8>> {
-    let mut read = Vec::new();
+    let mut content = Vec::new();
     file.seek(SeekFrom::Start(offset))?;
     file.take(bytes.min(MAX_TABLE_BYTES))
-        .read_to_end(&mut read)?;
-    Ok(read)
+        .read_to_end(&mut content)?;
+    Ok(content)
 }
 
 /// Names of all notes, without the final NUL.
 fn note_owners(notes: &[u8]) -> impl Iterator<Item = &[u8]> {
     let padded = |bytes: u32| (bytes as usize).div_ceil(4) * 4;
-    let mut rest = notes;
+    let mut remaining = notes;
     std::iter::from_fn(move || {
-        let name_bytes = (rest.len() >= 12).then(|| read_u32(rest, 0))?;
-        let end = 12 + padded(name_bytes) + padded(read_u32(rest, 4));
-        let name = rest.get(12..12 + name_bytes as usize)?;
-        rest = rest.get(end..).unwrap_or_default();
+        let name_bytes = (remaining.len() >= 12).then(|| read_u32(remaining, 0))?;
+        let end = 12 + padded(name_bytes) + padded(read_u32(remaining, 4));
+        let name = remaining.get(12..12 + name_bytes as usize)?;
+        remaining = remaining.get(end..).unwrap_or_default();
         Some(name.strip_suffix(b"\0").unwrap_or(name))
     })
 }
 
-fn read_u16(bytes: &[u8], at: usize) -> u16 {
-    u16::from_ne_bytes([bytes[at], bytes[at + 1]])
+fn read_u16(bytes: &[u8], offset: usize) -> u16 {
+    u16::from_ne_bytes([bytes[offset], bytes[offset + 1]])
 }
 
-fn read_u32(bytes: &[u8], at: usize) -> u32 {
-    let mut four = [0; 4];
-    four.copy_from_slice(&bytes[at..at + 4]);
-    u32::from_ne_bytes(four)
+fn read_u32(bytes: &[u8], offset: usize) -> u32 {
+    let mut buffer = [0; 4];
+    buffer.copy_from_slice(&bytes[offset..offset + 4]);
+    u32::from_ne_bytes(buffer)
 }
 
-fn read_u64(bytes: &[u8], at: usize) -> u64 {
-    let mut eight = [0; 8];
-    eight.copy_from_slice(&bytes[at..at + 8]);
-    u64::from_ne_bytes(eight)
+fn read_u64(bytes: &[u8], offset: usize) -> u64 {
+    let mut buffer = [0; 8];
+    buffer.copy_from_slice(&bytes[offset..offset + 8]);
+    u64::from_ne_bytes(buffer)
 }
 
 #[cfg(test)]

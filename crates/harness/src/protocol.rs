@@ -27,9 +27,9 @@ use std::path::Path;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum LoopOwner {
     /// The file: it is measured once per process.
-    OfTheFile,
+    File,
     /// The harness: it takes several samples and chooses the number of iterations.
-    OfTheHarness,
+    Harness,
 }
 
 /// Asks the process of `spec` for the cases of a file. Each case becomes a copy of `draft`; `plain`
@@ -71,13 +71,17 @@ pub(super) fn describe_file(
 
 /// Extracts the dependencies of a description from the last event, if the language reports them.
 fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
-    let last = ProtocolMessage::parse(line).filter(|message| message.verb == "described")?;
+    let described = ProtocolMessage::parse(line).filter(|message| message.verb == "described")?;
     Some(DescriptionOrigin {
-        program: last.get("program")?.into(),
+        program: described.get("program")?.into(),
         depends: DescriptionInputs {
-            files: last.list("files").into_iter().map(Into::into).collect(),
-            environment: last.list("env"),
-            volatile: last.get("volatile").is_some() || last.get("more").is_some(),
+            files: described
+                .list("files")
+                .into_iter()
+                .map(Into::into)
+                .collect(),
+            environment: described.list("env"),
+            volatile: described.get("volatile").is_some() || described.get("more").is_some(),
         },
     })
 }
@@ -142,7 +146,7 @@ pub(super) fn perform_case(
     owner: LoopOwner,
 ) -> RunOutcome {
     if let Some(counting) = setting.counting {
-        let counted = CountingInputs {
+        let inputs = CountingInputs {
             job,
             setting,
             counting,
@@ -152,30 +156,31 @@ pub(super) fn perform_case(
         let commands = |samples: &SampleDivision| {
             EventLog::new([load_message(job, setting), samples_message(samples, false)])
         };
-        return counting::perform_counted(&counted, &commands, &|events| observe_case(job, events));
+        return counting::perform_counted(&inputs, &commands, &|events| observe_case(job, events));
     }
     let worktree = setting.variant.worktree.as_ref();
     let mut run_message = measure_message(job, setting, owner);
-    if let Some(checkout) = worktree.and_then(|own| fs::canonicalize(&own.checkout).ok()) {
+    if let Some(checkout) = worktree.and_then(|worktree| fs::canonicalize(&worktree.checkout).ok())
+    {
         run_message = run_message.with("modules_below", checkout.display());
     }
     let mut events = EventLog::new([load_message(job, setting), run_message]);
     match run_child(&setting.layout.apply_to(spec), &mut events) {
         Err(error) => RunOutcome::start_failed(spec, &error, job, setting),
         Ok(outcome) => {
-            let (mut seen, fault) = observe_case(job, &events);
-            if let (Some(seen), Some(worktree)) = (&mut seen, worktree) {
-                seen.notes.extend(stray_note(&events, worktree));
+            let (mut result, fault) = observe_case(job, &events);
+            if let (Some(result), Some(worktree)) = (&mut result, worktree) {
+                result.notes.extend(stray_note(&events, worktree));
             }
             // For other kinds, a benchmark may report its own times, for example times of a device.
             let is_clocked = job.source.kind == SourceKind::Node;
             let wall_ns = outcome.wall_ns;
             let fault =
-                fault.or_else(|| check_lifetime(seen.as_ref().filter(|_| is_clocked)?, wall_ns));
+                fault.or_else(|| check_lifetime(result.as_ref().filter(|_| is_clocked)?, wall_ns));
             RunOutcome::from_process(
                 plain,
                 &outcome,
-                seen.into_iter().collect(),
+                result.into_iter().collect(),
                 fault,
                 job,
                 setting,
@@ -190,20 +195,20 @@ fn stray_note(events: &EventLog, worktree: &VariantWorktree) -> Option<String> {
     let [checkout, folder] = [&worktree.checkout, &worktree.folder]
         .map(|path| fs::canonicalize(path).unwrap_or_else(|_| path.clone()));
     let modules = events.first("end")?.list("modules");
-    let mut strays: Vec<String> = modules
+    let mut checkout_files: Vec<String> = modules
         .iter()
         .map(Path::new)
         .filter(|file| !file.starts_with(&folder))
         .filter_map(|file| file.strip_prefix(&checkout).ok())
         .map(|file| file.to_string_lossy().into_owned())
         .collect();
-    strays.sort();
-    (!strays.is_empty()).then(|| Run::stray_note(&strays))
+    checkout_files.sort();
+    (!checkout_files.is_empty()).then(|| Run::stray_note(&checkout_files))
 }
 
 /// Rejects a section longer than the lifetime of its process: it was not measured.
-fn check_lifetime(seen: &RunResult, wall_ns: u64) -> Option<FailureCause> {
-    let elapsed = seen.samples.iter().filter_map(|sample| sample.elapsed_ns);
+fn check_lifetime(result: &RunResult, wall_ns: u64) -> Option<FailureCause> {
+    let elapsed = result.samples.iter().filter_map(|sample| sample.elapsed_ns);
     let longest = elapsed.max().filter(|longest| *longest > wall_ns)?;
     let reason =
         format!("reported a section of {longest} ns, but its process ran for only {wall_ns} ns");
@@ -237,7 +242,7 @@ fn measure_message(
     owner: LoopOwner,
 ) -> ProtocolMessage {
     // A trial only checks whether the case works.
-    if owner == LoopOwner::OfTheFile || job.test {
+    if owner == LoopOwner::File || job.test {
         return run_case().with("mode", "once");
     }
     samples_message(&setting.samples, setting.is_series)
@@ -272,9 +277,11 @@ pub(super) fn to_description(
     draft: &BenchmarkJob,
 ) -> BenchmarkDescription {
     let mut description = BenchmarkDescription::default();
-    let last = events.events_of("described").next();
+    let described = events.events_of("described").next();
     for list in ["files", "loaded"] {
-        let files = last.map(|last| last.list(list)).unwrap_or_default();
+        let files = described
+            .map(|described| described.list(list))
+            .unwrap_or_default();
         description.loaded.extend(files.into_iter().map(Into::into));
     }
     for benchmark in events.events_of("benchmark") {
@@ -303,7 +310,9 @@ pub(super) fn to_description(
             .jobs
             .extend(cases.map(|case| parse_job(case, benchmark, &draft)));
     }
-    let versions = events.first("described").map(|last| last.list("versions"));
+    let versions = events
+        .first("described")
+        .map(|described| described.list("versions"));
     description.versions = versions
         .iter()
         .flatten()
@@ -341,8 +350,8 @@ fn declared_parameters(benchmark: &ProtocolMessage) -> Vec<DeclaredParameter> {
     names
         .map(|name| {
             let kind = parameter_kind(benchmark, name);
-            let texts = benchmark.list(&format!("param.{name}"));
-            let values = texts
+            let value_strings = benchmark.list(&format!("param.{name}"));
+            let values = value_strings
                 .iter()
                 .filter_map(|text| ParameterValue::parse(text, kind))
                 .collect();
@@ -383,13 +392,13 @@ fn build_job(
         )
     });
     let case = Case::new(event.get("benchmark").unwrap_or_default(), values.collect());
-    let more: Vec<String> = draft
+    let missing_arguments: Vec<String> = draft
         .arguments
         .iter()
         .filter(|word| !arguments.contains(word))
         .cloned()
         .collect();
-    arguments.extend(more);
+    arguments.extend(missing_arguments);
     BenchmarkJob {
         label: case.id(),
         arguments,

@@ -47,7 +47,7 @@ impl LanguageHarness for PythonHarness {
         spec.pin = setting.pin.cloned();
         plain.limit = setting.limit;
         plain.arguments.extend(program::case_arguments(job));
-        protocol::perform_case(job, setting, &spec, &plain, LoopOwner::OfTheHarness)
+        protocol::perform_case(job, setting, &spec, &plain, LoopOwner::Harness)
     }
 
     fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
@@ -82,12 +82,12 @@ fn build_commands(
 
 /// Appends our folder to the variant's search path.
 fn python_path(folder: &Path, variant: &Variant) -> String {
-    let set = variant
+    let search_path = variant
         .environment
         .iter()
         .find(|(name, _)| name == "PYTHONPATH");
     let shown = folder.display();
-    match set {
+    match search_path {
         Some((_, path)) => format!("{path}:{shown}"),
         None => shown.to_string(),
     }

@@ -61,23 +61,23 @@ pub(super) fn ask_cached<C: ChildConversation>(
     origin: fn(&[u8]) -> Option<DescriptionOrigin>,
 ) -> io::Result<Option<ProcessOutcome>> {
     let opening = conversation.opening_bytes();
-    let Some(place) = CacheSlot::find(spec, &opening) else {
-        let mut listened = RecordingConversation::new(conversation, opening, origin);
-        return run_child(spec, &mut listened).map(Some);
+    let Some(slot) = CacheSlot::find(spec, &opening) else {
+        let mut recorder = RecordingConversation::new(conversation, opening, origin);
+        return run_child(spec, &mut recorder).map(Some);
     };
-    if let Some(entry) = place.load_entry(spec) {
+    if let Some(entry) = slot.load_entry(spec) {
         for line in &entry.lines {
             conversation.handle_line(line.as_bytes());
         }
         return Ok(None);
     }
-    let mut listened = RecordingConversation::new(conversation, opening, origin);
-    let outcome = run_child(spec, &mut listened)?;
-    let RecordingConversation { lines, origin, .. } = listened;
+    let mut recorder = RecordingConversation::new(conversation, opening, origin);
+    let outcome = run_child(spec, &mut recorder)?;
+    let RecordingConversation { lines, origin, .. } = recorder;
     if let (Some(origin), Some(lines)) = (origin, lines)
         && outcome.ended == ProcessEnd::Exit(0)
     {
-        place.store_entry(spec, &origin, lines);
+        slot.store_entry(spec, &origin, lines);
     }
     Ok(Some(outcome))
 }
@@ -135,18 +135,21 @@ impl CacheSlot {
     /// Returns the entry if none of its dependencies has changed.
     fn load_entry(&self, spec: &ProcessSpec) -> Option<CachedDescription> {
         let entry: CachedDescription = serde_json::from_slice(&fs::read(&self.file).ok()?).ok()?;
-        let same_file = |(file, known): &(PathBuf, u64)| hash_content(file) == Some(*known);
-        let same_variable =
-            |(name, known): (&String, &Option<String>)| read_variable(name, spec) == *known;
-        let same = entry.files.iter().all(same_file) && entry.environment.iter().all(same_variable);
-        same.then_some(entry)
+        let is_same_file =
+            |(file, expected): &(PathBuf, u64)| hash_content(file) == Some(*expected);
+        let is_same_variable =
+            |(name, expected): (&String, &Option<String>)| read_variable(name, spec) == *expected;
+        let is_unchanged =
+            entry.files.iter().all(is_same_file) && entry.environment.iter().all(is_same_variable);
+        is_unchanged.then_some(entry)
     }
 
     /// Stores the description, unless it has untraceable dependencies or comes from another
     /// program: a wrapper may choose one by unknown criteria.
     fn store_entry(&self, spec: &ProcessSpec, origin: &DescriptionOrigin, lines: Vec<String>) {
-        let by_itself = fs::canonicalize(&origin.program).is_ok_and(|own| own == self.program);
-        if origin.depends.volatile || origin.depends.files.is_empty() || !by_itself {
+        let is_same_program =
+            fs::canonicalize(&origin.program).is_ok_and(|program| program == self.program);
+        if origin.depends.volatile || origin.depends.files.is_empty() || !is_same_program {
             return;
         }
         let files: Option<Vec<(PathBuf, u64)>> = origin
@@ -157,10 +160,13 @@ impl CacheSlot {
             .collect();
         let Some(files) = files else { return };
         // Variables that we set for the process differ between processes.
-        let ours = |name: &&String| {
-            spec.environment.iter().all(|(own, _)| own != *name) && !spec.unset.contains(name)
+        let is_inherited = |name: &&String| {
+            spec.environment
+                .iter()
+                .all(|(variable, _)| variable != *name)
+                && !spec.unset.contains(name)
         };
-        let environment = origin.depends.environment.iter().filter(ours);
+        let environment = origin.depends.environment.iter().filter(is_inherited);
         let entry = CachedDescription {
             files,
             environment: environment
@@ -189,8 +195,8 @@ fn locate_program(program: &Path) -> Option<PathBuf> {
         return Some(program.to_owned());
     }
     let path = std::env::var_os("PATH")?;
-    let places = std::env::split_paths(&path).map(|folder| folder.join(program));
-    places.into_iter().find(|file| file.is_file())
+    let candidates = std::env::split_paths(&path).map(|folder| folder.join(program));
+    candidates.into_iter().find(|file| file.is_file())
 }
 
 fn read_variable(name: &str, spec: &ProcessSpec) -> Option<String> {
@@ -226,7 +232,7 @@ fn evict_oldest(folder: &Path) -> io::Result<()> {
 struct RecordingConversation<'a, C> {
     inner: &'a mut C,
     opening: Vec<u8>,
-    find: fn(&[u8]) -> Option<DescriptionOrigin>,
+    find_origin: fn(&[u8]) -> Option<DescriptionOrigin>,
     origin: Option<DescriptionOrigin>,
     /// `None` if a line was not UTF-8.
     lines: Option<Vec<String>>,
@@ -236,12 +242,12 @@ impl<'a, C> RecordingConversation<'a, C> {
     fn new(
         inner: &'a mut C,
         opening: Vec<u8>,
-        find: fn(&[u8]) -> Option<DescriptionOrigin>,
+        find_origin: fn(&[u8]) -> Option<DescriptionOrigin>,
     ) -> Self {
         RecordingConversation {
             inner,
             opening,
-            find,
+            find_origin,
             origin: None,
             lines: Some(Vec::new()),
         }
@@ -254,7 +260,7 @@ impl<C: ChildConversation> ChildConversation for RecordingConversation<'_, C> {
     }
 
     fn handle_line(&mut self, line: &[u8]) -> NextStep {
-        self.origin = self.origin.take().or_else(|| (self.find)(line));
+        self.origin = self.origin.take().or_else(|| (self.find_origin)(line));
         match std::str::from_utf8(line) {
             Ok(text) => self
                 .lines
@@ -266,8 +272,8 @@ impl<C: ChildConversation> ChildConversation for RecordingConversation<'_, C> {
     }
 }
 
-/// Fingerprint of several texts, each with its length, so that different lists do not collide by
-/// concatenation: 64-bit FNV-1a. Detects accidental differences, not malicious ones.
+/// Fingerprint of several byte strings, each with its length, so that different lists do not
+/// collide by concatenation: 64-bit FNV-1a. Detects accidental differences, not malicious ones.
 #[derive(Debug)]
 pub(super) struct TextFingerprint(u64);
 
@@ -278,7 +284,7 @@ impl Default for TextFingerprint {
 }
 
 impl TextFingerprint {
-    /// Adds a text.
+    /// Adds a byte string.
     pub fn add(&mut self, bytes: &[u8]) {
         let length = (bytes.len() as u64).to_le_bytes();
         for byte in length.iter().chain(bytes) {
@@ -286,7 +292,7 @@ impl TextFingerprint {
         }
     }
 
-    /// Returns the fingerprint of all added texts.
+    /// Returns the fingerprint of all added byte strings.
     pub fn value(&self) -> u64 {
         self.0
     }

@@ -30,19 +30,19 @@ pub fn observe_rate(
     rate: &ReportedRate,
     test: bool,
 ) -> (RunResult, Option<FailureCause>) {
-    let mut seen = RunResult::new(case, vec![Metric::throughput()]);
-    let value = match parse_rate(&rate.rate, &mut seen.notes) {
+    let mut result = RunResult::new(case, vec![Metric::throughput()]);
+    let value = match parse_rate(&rate.rate, &mut result.notes) {
         Ok(value) => value,
-        Err(reason) => return (seen, Some(invalid_cause(reason))),
+        Err(reason) => return (result, Some(invalid_cause(reason))),
     };
     if !test && let Some(reason) = find_implausible(value) {
-        return (seen, Some(invalid_cause(reason)));
+        return (result, Some(invalid_cause(reason)));
     }
-    let value = correct_rate(value, rate, &mut seen);
+    let value = correct_rate(value, rate, &mut result);
     let iterations = rate
         .elapsed_ns
         .map(|elapsed_ns| value * elapsed_ns as f64 / 1e9);
-    seen.samples.insert(
+    result.samples.insert(
         0,
         Sample {
             metric: Arc::from(Metric::THROUGHPUT),
@@ -54,8 +54,8 @@ pub fn observe_rate(
     let cause = rate
         .http
         .as_ref()
-        .and_then(|http| add_http_metrics(http, &mut seen));
-    (seen, cause)
+        .and_then(|http| add_http_metrics(http, &mut result));
+    (result, cause)
 }
 
 /// Parses seconds as decimal text (`"0.003686740"`) or number, with nanosecond precision.
@@ -65,13 +65,13 @@ pub fn parse_elapsed_ns(time: &Json) -> Option<u64> {
         Json::Number(number) => format!("{:.9}", number.as_f64()?),
         _ => return None,
     };
-    let (whole, fraction) = text.split_once('.').unwrap_or((&text, ""));
+    let (seconds, fraction) = text.split_once('.').unwrap_or((&text, ""));
     let digits: String = fraction
         .chars()
         .chain(std::iter::repeat('0'))
         .take(9)
         .collect();
-    whole
+    seconds
         .parse::<u64>()
         .ok()?
         .checked_mul(1_000_000_000)?
@@ -109,8 +109,8 @@ fn find_implausible(value: f64) -> Option<String> {
 
 /// The stand-in for an HTTP tool in Node.js reports the number of requests, which its callers print
 /// as a rate. Divides it by the time and keeps the original value as a second metric.
-fn correct_rate(value: f64, rate: &ReportedRate, seen: &mut RunResult) -> f64 {
-    let tool = seen
+fn correct_rate(value: f64, rate: &ReportedRate, result: &mut RunResult) -> f64 {
+    let tool = result
         .case
         .value("benchmarker")
         .map(speedwell_model::ParameterValue::plain)
@@ -125,11 +125,11 @@ fn correct_rate(value: f64, rate: &ReportedRate, seen: &mut RunResult) -> f64 {
     else {
         return value;
     };
-    seen.notes.push(format!(
+    result.notes.push(format!(
         "The test double reported a count of {value} requests; the rate is this count divided by \
          its {seconds} s."
     ));
-    seen.add_value(
+    result.add_value(
         Metric::new(REPORTED_METRIC, "", MetricDirection::Higher),
         value,
     );
@@ -137,25 +137,25 @@ fn correct_rate(value: f64, rate: &ReportedRate, seen: &mut RunResult) -> f64 {
 }
 
 /// Adds latency and error counts. A load with failed requests does not measure the server.
-fn add_http_metrics(http: &Json, seen: &mut RunResult) -> Option<FailureCause> {
-    let mut keep = |name: &str, unit: &str, value: Option<f64>| {
+fn add_http_metrics(http: &Json, result: &mut RunResult) -> Option<FailureCause> {
+    let mut add = |name: &str, unit: &str, value: Option<f64>| {
         let metric = Metric::new(name, unit, MetricDirection::Lower);
         if let Some(value) = value {
-            seen.add_value(metric, value);
+            result.add_value(metric, value);
         }
     };
     for name in ["mean", "p50", "p75", "p90", "p99", "max"] {
         let ms = http["latency_ms"][name].as_f64();
-        keep(&format!("latency_{name}"), "ns", ms.map(|ms| ms * 1e6));
+        add(&format!("latency_{name}"), "ns", ms.map(|ms| ms * 1e6));
     }
     let errors = http["errors"].as_f64();
     let non2xx = http["non2xx"].as_f64();
-    keep("http_errors", "", errors);
-    keep("http_non2xx", "", non2xx);
-    let failed = errors.unwrap_or(0.0) + non2xx.unwrap_or(0.0);
-    (failed > 0.0).then(|| {
+    add("http_errors", "", errors);
+    add("http_non2xx", "", non2xx);
+    let failed_requests = errors.unwrap_or(0.0) + non2xx.unwrap_or(0.0);
+    (failed_requests > 0.0).then(|| {
         invalid_cause(format!(
-            "{failed} requests failed ({} errors, {} responses other than 2xx), so the rate is \
+            "{failed_requests} requests failed ({} errors, {} responses other than 2xx), so the rate is \
              invalid",
             errors.unwrap_or(0.0),
             non2xx.unwrap_or(0.0)
@@ -191,14 +191,14 @@ mod tests {
 
     #[test]
     fn a_figure_as_text_is_converted_and_noted() {
-        let (seen, cause) = observe_rate(case("h2load"), &rate(json!("549.52")), false);
-        assert_eq!((seen.samples[0].value, cause), (549.52, None));
-        assert_eq!(seen.notes.len(), 1);
+        let (result, cause) = observe_rate(case("h2load"), &rate(json!("549.52")), false);
+        assert_eq!((result.samples[0].value, cause), (549.52, None));
+        assert_eq!(result.notes.len(), 1);
     }
 
     #[test]
     fn impossible_rates_are_failures() {
-        for wrong in [
+        for value in [
             json!(null),
             json!(0),
             json!(-1.0),
@@ -206,10 +206,10 @@ mod tests {
             json!("abc"),
             json!([]),
         ] {
-            let (_, cause) = observe_rate(case("wrk"), &rate(wrong.clone()), false);
+            let (_, cause) = observe_rate(case("wrk"), &rate(value.clone()), false);
             assert!(
                 matches!(cause, Some(FailureCause::Invalid { .. })),
-                "{wrong}"
+                "{value}"
             );
         }
         assert_eq!(
@@ -221,10 +221,10 @@ mod tests {
 
     #[test]
     fn the_test_doubles_count_becomes_a_rate() {
-        let (seen, _) = observe_rate(case("test-double-http"), &rate(json!(2473)), false);
-        assert_eq!(seen.samples[0].value, 1236.5);
+        let (result, _) = observe_rate(case("test-double-http"), &rate(json!(2473)), false);
+        assert_eq!(result.samples[0].value, 1236.5);
         assert_eq!(
-            (&*seen.samples[1].metric, seen.samples[1].value),
+            (&*result.samples[1].metric, result.samples[1].value),
             (REPORTED_METRIC, 2473.0)
         );
     }
@@ -233,10 +233,11 @@ mod tests {
     fn load_with_failed_requests_is_not_averaged() {
         let mut rate = rate(json!(1000.0));
         rate.http = Some(json!({"tool": "wrk", "errors": 3, "latency_ms": {"p99": 4.2}}));
-        let (seen, cause) = observe_rate(case("wrk"), &rate, false);
+        let (result, cause) = observe_rate(case("wrk"), &rate, false);
         assert!(cause.unwrap().to_string().contains("3 requests failed"));
         assert!(
-            seen.samples
+            result
+                .samples
                 .iter()
                 .any(|s| &*s.metric == "latency_p99" && s.value == 4.2e6)
         );

@@ -18,8 +18,9 @@ use std::sync::{Mutex, PoisonError};
 /// Returns `$SPEEDWELL_PROGRAM`, which embedders of the library set, else the running program; the
 /// bare name if the system does not report it.
 pub fn own_program() -> PathBuf {
-    let set = std::env::var_os("SPEEDWELL_PROGRAM").filter(|value| !value.is_empty());
-    set.map(PathBuf::from)
+    let variable = std::env::var_os("SPEEDWELL_PROGRAM").filter(|value| !value.is_empty());
+    variable
+        .map(PathBuf::from)
         .or_else(|| std::env::current_exe().ok())
         .unwrap_or_else(|| PathBuf::from("speedwell"))
 }
@@ -32,7 +33,7 @@ pub struct HarnessSources {
     /// Folders with their contents.
     folders: &'static [(&'static str, Dir<'static>)],
     /// Folders whose scripts are bundled, together with those outside the folders.
-    joined: &'static [&'static str],
+    bundled_folders: &'static [&'static str],
     // Held while unpacking: several threads describe files at once.
     unpacked: Mutex<Option<PathBuf>>,
 }
@@ -138,13 +139,13 @@ impl HarnessSources {
             name,
             files,
             folders,
-            joined: &[],
+            bundled_folders: &[],
             unpacked: Mutex::new(None),
         }
     }
 
     const fn with_bundle(mut self, folders: &'static [&'static str]) -> HarnessSources {
-        self.joined = folders;
+        self.bundled_folders = folders;
         self
     }
 
@@ -181,9 +182,9 @@ impl HarnessSources {
             });
             content.extend(inside);
         }
-        if !self.joined.is_empty() {
-            let joined = bundle_scripts(&content, self.joined);
-            content.push(joined);
+        if !self.bundled_folders.is_empty() {
+            let bundle = bundle_scripts(&content, self.bundled_folders);
+            content.push(bundle);
         }
         content
     }
@@ -324,10 +325,10 @@ mod tests {
                 .map(|file| file.name)
                 .collect();
             assert!(names.contains(&PathBuf::from(needed)), "{needed}");
-            let begins = |name: &PathBuf, folder| name.starts_with(folder);
+            let is_below = |name: &PathBuf, folder| name.starts_with(folder);
             let stray = names
                 .iter()
-                .find(|name| begins(name, "test") || begins(name, "_build"));
+                .find(|name| is_below(name, "test") || is_below(name, "_build"));
             assert_eq!(stray, None, "{}", sources.name);
         }
     }

@@ -74,10 +74,14 @@ impl ProtocolMessage {
     pub fn append(&mut self, next: ProtocolMessage) {
         self.fields.retain(|(key, _)| key != "more");
         for (key, value) in next.fields {
-            match self.fields.iter_mut().find(|(known, _)| *known == key) {
-                Some((_, begun)) if *begun != value && key != "more" => {
-                    begun.push(',');
-                    begun.push_str(&value);
+            match self
+                .fields
+                .iter_mut()
+                .find(|(existing_key, _)| *existing_key == key)
+            {
+                Some((_, existing)) if *existing != value && key != "more" => {
+                    existing.push(',');
+                    existing.push_str(&value);
                 }
                 Some(_) => {}
                 None => self.fields.push((key, value)),
@@ -88,7 +92,7 @@ impl ProtocolMessage {
     fn raw_value(&self, key: &str) -> Option<&str> {
         self.fields
             .iter()
-            .find(|(known, _)| known == key)
+            .find(|(existing_key, _)| existing_key == key)
             .map(|(_, value)| value.as_str())
     }
 
@@ -140,22 +144,22 @@ fn percent_unescape(text: &str) -> String {
     }
     let bytes = text.as_bytes();
     let mut plain = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
+    let mut index = 0;
+    while index < bytes.len() {
         let hex = bytes
-            .get(at + 1..at + 3)
-            .and_then(|two| std::str::from_utf8(two).ok());
+            .get(index + 1..index + 3)
+            .and_then(|digits| std::str::from_utf8(digits).ok());
         match (
-            bytes[at],
+            bytes[index],
             hex.and_then(|hex| u8::from_str_radix(hex, 16).ok()),
         ) {
             (b'%', Some(byte)) => {
                 plain.push(byte);
-                at += 3;
+                index += 3;
             }
             (byte, _) => {
                 plain.push(byte);
-                at += 1;
+                index += 1;
             }
         }
     }
@@ -196,14 +200,14 @@ mod tests {
     #[test]
     fn a_list_in_several_messages_is_one_list() {
         let part = |text: &str| ProtocolMessage::parse(text.as_bytes()).unwrap();
-        let mut begun = part("benchmark\tid=2\tname=g/b\tparam.n=1,2\tmore=1");
+        let mut existing = part("benchmark\tid=2\tname=g/b\tparam.n=1,2\tmore=1");
         let middle = part("benchmark\tid=2\tname=g/b\tparam.n=3\tmore=1");
-        assert!(begun.is_continued_by(&middle));
-        begun.append(middle);
-        begun.append(part("benchmark\tid=2\tname=g/b\tparam.n=4"));
-        assert_eq!(begun.list("param.n"), ["1", "2", "3", "4"]);
-        assert_eq!(begun.get("name").as_deref(), Some("g/b"));
-        assert!(!begun.is_continued_by(&part("benchmark\tname=g/b")));
+        assert!(existing.is_continued_by(&middle));
+        existing.append(middle);
+        existing.append(part("benchmark\tid=2\tname=g/b\tparam.n=4"));
+        assert_eq!(existing.list("param.n"), ["1", "2", "3", "4"]);
+        assert_eq!(existing.get("name").as_deref(), Some("g/b"));
+        assert!(!existing.is_continued_by(&part("benchmark\tname=g/b")));
     }
 
     #[test]

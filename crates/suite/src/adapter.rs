@@ -1,9 +1,9 @@
 //! Adapters: tables `[suite.NAME]` that define how benchmarks of another suite are listed, executed
 //! one by one, and read.
 //!
-//! Decides what such a table may contain and checks all of it. Independent of how processes are
-//! started and what outputs mean. Start at [`SuiteAdapter::parse_all`]; docs/reference/suites.md
-//! describes the keys.
+//! Decides what such a table may contain and checks all of it. It does not matter here how
+//! processes are started and what outputs mean. Start at [`SuiteAdapter::parse_all`];
+//! docs/reference/suites.md describes the keys.
 
 use super::part::{FilePart, nearest_hint};
 use super::tree;
@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Placeholders in texts of an adapter. `options`, `arguments` and `parameters` are whole arguments
-/// that expand to zero or more.
+/// Placeholders in the strings of an adapter. `options`, `arguments` and `parameters` are whole
+/// arguments that expand to zero or more.
 const PLACEHOLDERS: [&str; 21] = [
     "program",
     "file",
@@ -261,7 +261,7 @@ impl SuiteAdapter {
     pub fn install_hint(&self) -> String {
         let install = self.keys.install.iter();
         install
-            .map(|what| format!("\nhint: install {what}"))
+            .map(|package| format!("\nhint: install {package}"))
             .collect()
     }
 
@@ -270,7 +270,7 @@ impl SuiteAdapter {
     pub fn may_report_processor_time(&self) -> bool {
         match (&self.keys.build, self.keys.read) {
             (Some(BuildStep::Command(_)), ResultFormat::Json) => true,
-            (_, form) => form == ResultFormat::GoogleBenchmark,
+            (_, format) => format == ResultFormat::GoogleBenchmark,
         }
     }
 
@@ -362,8 +362,8 @@ fn check_keys(part: &FilePart, keys: &AdapterKeys) -> Result<()> {
 fn check_pattern(part: &FilePart, key: &str, pattern: &str, group: Option<&str>) -> Result<()> {
     let compiled = Regex::new(pattern).map_err(|error| {
         let last = error.to_string();
-        let why = last.lines().last().unwrap_or_default().to_owned();
-        part.value_error(key, format!("is not a valid pattern: {why}"))
+        let reason = last.lines().last().unwrap_or_default().to_owned();
+        part.value_error(key, format!("is not a valid pattern: {reason}"))
     })?;
     match group {
         Some(group) if !compiled.capture_names().flatten().any(|name| name == group) => {

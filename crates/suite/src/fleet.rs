@@ -115,20 +115,20 @@ const SLURM_KEYS: [&str; 6] = [
 ];
 
 impl FleetFile {
-    /// Finds the file in the nearest folder from `here` up to the root of the project, else that of
+    /// Finds the file in the nearest folder from `cwd` up to the root of the project, else that of
     /// the user, in `settings`.
     ///
     /// # Errors
     /// Fails if the file cannot be read, or is invalid.
-    pub fn find(here: &Path, settings: Option<&Path>) -> Result<Option<FleetFile>> {
-        let root = project::project_root(here).unwrap_or(here);
-        let folders = here
+    pub fn find(cwd: &Path, settings: Option<&Path>) -> Result<Option<FleetFile>> {
+        let root = project::project_root(cwd).unwrap_or(cwd);
+        let folders = cwd
             .ancestors()
             .take_while(|folder| folder.starts_with(root));
-        let mut places = folders
+        let mut candidates = folders
             .chain(settings)
             .map(|folder| folder.join(FLEET_FILE_NAME));
-        let found = places.find(|file| file.is_file());
+        let found = candidates.find(|file| file.is_file());
         found.map(|file| FleetFile::read(&file)).transpose()
     }
 
@@ -172,22 +172,22 @@ impl FleetFile {
             cpu_freq: check_frequencies(&top, keys.cpu_freq)?,
             core_spec: keys.core_spec,
         };
-        let beside = |path: PathBuf| file.parent().unwrap_or(Path::new("")).join(path);
+        let resolve = |path: PathBuf| file.parent().unwrap_or(Path::new("")).join(path);
         Ok(FleetFile {
             file: file.to_owned(),
             engine: keys.engine,
             folder,
             slurm,
-            ssh_config: keys.ssh_config.map(beside),
+            ssh_config: keys.ssh_config.map(resolve),
             machines: read_machines(&top, keys.machine)?,
         })
     }
 }
 
-fn read_machines(top: &FilePart<'_>, all: Vec<MachineKeys>) -> Result<Vec<MachineEntry>> {
+fn read_machines(top: &FilePart<'_>, tables: Vec<MachineKeys>) -> Result<Vec<MachineEntry>> {
     let mut machines: Vec<MachineEntry> = Vec::new();
-    for (part, keys) in top.list_items("machine").iter().zip(all) {
-        let is_known = machines.iter().any(|known| known.name == keys.name);
+    for (part, keys) in top.list_items("machine").iter().zip(tables) {
+        let is_known = machines.iter().any(|other| other.name == keys.name);
         if is_known {
             return Err(part.value_error(
                 "name",
@@ -228,13 +228,13 @@ fn check_name(part: &FilePart<'_>, key: &str, text: String) -> Result<String> {
 
 fn parse_address(part: &FilePart<'_>, text: Option<String>) -> Result<Option<IpAddr>> {
     let read = |text: String| {
-        let wrong = |_| {
+        let error = |_| {
             part.value_error(
                 "address",
                 format!("must be an IP address such as \"10.0.0.5\", not '{text}'"),
             )
         };
-        text.parse::<IpAddr>().map_err(wrong)
+        text.parse::<IpAddr>().map_err(error)
     };
     text.map(read).transpose()
 }
@@ -244,7 +244,8 @@ fn check_folder(part: &FilePart<'_>, key: &str, text: Option<String>) -> Result<
     let Some(text) = text else { return Ok(None) };
     let path = PathBuf::from(&text);
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+@".contains(&byte);
-    let is_path = |one: Component<'_>| matches!(one, Component::RootDir | Component::Normal(_));
+    let is_path =
+        |component: Component<'_>| matches!(component, Component::RootDir | Component::Normal(_));
     if path.is_absolute() && text.bytes().all(is_plain) && path.components().all(is_path) {
         return Ok(Some(path));
     }
@@ -255,13 +256,13 @@ fn check_folder(part: &FilePart<'_>, key: &str, text: Option<String>) -> Result<
 fn parse_time(part: &FilePart<'_>, text: Option<String>) -> Result<Option<Duration>> {
     let Some(text) = text else { return Ok(None) };
     let read = parse_duration(&text).filter(|time| *time >= Duration::from_secs(60));
-    let wrong = || {
+    let error = || {
         part.value_error(
             "time",
             format!("must be a time of at least one minute such as \"2h\", not '{text}'"),
         )
     };
-    read.map(Some).ok_or_else(wrong)
+    read.map(Some).ok_or_else(error)
 }
 
 /// Checks frequencies like `2000000`, `low-medium`, `performance`: words and numbers joined by `-`
@@ -269,11 +270,11 @@ fn parse_time(part: &FilePart<'_>, text: Option<String>) -> Result<Option<Durati
 fn check_frequencies(part: &FilePart<'_>, text: Option<String>) -> Result<Option<String>> {
     let Some(text) = text else { return Ok(None) };
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-:".contains(&byte);
-    let begins = text
+    let starts_with_word = text
         .bytes()
         .next()
         .is_some_and(|first| first.is_ascii_alphanumeric());
-    if begins && text.bytes().all(is_plain) {
+    if starts_with_word && text.bytes().all(is_plain) {
         return Ok(Some(text));
     }
     let names = ["performance", "powersave", "low", "medium", "high"].map(str::to_owned);
@@ -298,15 +299,15 @@ mod tests {
         .unwrap();
         assert_eq!(fleet.engine, EngineKind::Ssh);
         assert_eq!(fleet.ssh_config, Some("/p/hosts".into()));
-        let [one, two] = &fleet.machines[..] else {
+        let [first, second] = &fleet.machines[..] else {
             panic!("{fleet:?}");
         };
         assert_eq!(
-            (one.name.as_str(), one.labels.join(" ")),
+            (first.name.as_str(), first.labels.join(" ")),
             ("lab-1", "lab zen4".into())
         );
-        assert_eq!(two.folder, Some("/var/tmp/sw".into()));
-        assert_eq!(two.binary, Some("/opt/speedwell".into()));
+        assert_eq!(second.folder, Some("/var/tmp/sw".into()));
+        assert_eq!(second.binary, Some("/opt/speedwell".into()));
     }
 
     #[test]
@@ -366,8 +367,8 @@ mod tests {
                 "of a host in ~/.ssh/config",
             ),
         ] {
-            let told = read(text).unwrap_err();
-            assert!(told.contains(expected), "{text}: {told}");
+            let message = read(text).unwrap_err();
+            assert!(message.contains(expected), "{text}: {message}");
         }
     }
 

@@ -1,7 +1,7 @@
 //! Selects machines of a fleet: names and labels joined by `&`, `|`, `!` and brackets.
 //!
-//! Decides what a name is and how such a text is evaluated; the machines are known elsewhere. The
-//! grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`. Start at
+//! Decides what a name is and how such a selector is evaluated; the machines are known elsewhere.
+//! The grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`. Start at
 //! [`MachineSelector`].
 
 use super::part::nearest_hint;
@@ -44,12 +44,12 @@ impl MachineSelector {
     pub fn matches_machine(&self, has: &dyn Fn(&str) -> bool) -> bool {
         match self {
             MachineSelector::Name(name) => has(name),
-            MachineSelector::Not(other) => !other.matches_machine(has),
-            MachineSelector::And(one, other) => {
-                one.matches_machine(has) && other.matches_machine(has)
+            MachineSelector::Not(inner) => !inner.matches_machine(has),
+            MachineSelector::And(left, right) => {
+                left.matches_machine(has) && right.matches_machine(has)
             }
-            MachineSelector::Or(one, other) => {
-                one.matches_machine(has) || other.matches_machine(has)
+            MachineSelector::Or(left, right) => {
+                left.matches_machine(has) || right.matches_machine(has)
             }
         }
     }
@@ -58,9 +58,9 @@ impl MachineSelector {
     pub fn label_names(&self) -> Vec<&str> {
         match self {
             MachineSelector::Name(name) => vec![name],
-            MachineSelector::Not(other) => other.label_names(),
-            MachineSelector::And(one, other) | MachineSelector::Or(one, other) => {
-                [one.label_names(), other.label_names()].concat()
+            MachineSelector::Not(inner) => inner.label_names(),
+            MachineSelector::And(left, right) | MachineSelector::Or(left, right) => {
+                [left.label_names(), right.label_names()].concat()
             }
         }
     }
@@ -85,7 +85,7 @@ impl FromStr for MachineSelector {
     fn from_str(text: &str) -> Result<MachineSelector> {
         let mut parser = LabelParser {
             words: split_words(text)?,
-            at: 0,
+            index: 0,
             depth: 0,
         };
         let labels = parser.parse_or()?;
@@ -104,31 +104,31 @@ impl fmt::Display for MachineSelector {
         };
         match self {
             MachineSelector::Name(name) => f.write_str(name),
-            MachineSelector::Not(other) => write!(f, "!{}", inner(other)),
-            MachineSelector::And(one, other) => write!(f, "{} & {}", inner(one), inner(other)),
-            MachineSelector::Or(one, other) => write!(f, "{} | {}", inner(one), inner(other)),
+            MachineSelector::Not(negated) => write!(f, "!{}", inner(negated)),
+            MachineSelector::And(left, right) => write!(f, "{} & {}", inner(left), inner(right)),
+            MachineSelector::Or(left, right) => write!(f, "{} | {}", inner(left), inner(right)),
         }
     }
 }
 
-/// Splits a text into names and symbols.
+/// Splits a selector into names and operators.
 fn split_words(text: &str) -> Result<Vec<String>> {
     let mut words: Vec<String> = Vec::new();
     let mut is_inside = false;
-    for letter in text.chars() {
-        let is_sign = "&|!()".contains(letter);
-        if letter.is_whitespace() || is_sign {
+    for c in text.chars() {
+        let is_operator = "&|!()".contains(c);
+        if c.is_whitespace() || is_operator {
             is_inside = false;
-            words.extend(is_sign.then(|| letter.to_string()));
+            words.extend(is_operator.then(|| c.to_string()));
         } else if let Some(word) = words.last_mut().filter(|_| is_inside) {
-            word.push(letter);
+            word.push(c);
         } else {
             is_inside = true;
-            words.push(letter.to_string());
+            words.push(c.to_string());
         }
     }
-    let is_sign = |word: &String| ["&", "|", "!", "(", ")"].contains(&word.as_str());
-    for word in words.iter().filter(|word| !is_sign(word)) {
+    let is_operator = |word: &String| ["&", "|", "!", "(", ")"].contains(&word.as_str());
+    for word in words.iter().filter(|word| !is_operator(word)) {
         ensure!(
             is_name(word),
             "cannot parse machine name '{word}'\n\
@@ -140,26 +140,29 @@ fn split_words(text: &str) -> Result<Vec<String>> {
 
 struct LabelParser {
     words: Vec<String>,
-    at: usize,
+    index: usize,
     depth: usize,
 }
 
 impl LabelParser {
     fn next_word(&mut self) -> Option<String> {
-        let word = self.words.get(self.at).cloned();
-        self.at += 1;
+        let word = self.words.get(self.index).cloned();
+        self.index += 1;
         word
     }
 
-    fn take_sign(&mut self, sign: &str) -> bool {
-        let is_next = self.words.get(self.at).is_some_and(|word| word == sign);
-        self.at += usize::from(is_next);
+    fn take_operator(&mut self, operator: &str) -> bool {
+        let is_next = self
+            .words
+            .get(self.index)
+            .is_some_and(|word| word == operator);
+        self.index += usize::from(is_next);
         is_next
     }
 
     fn parse_or(&mut self) -> Result<MachineSelector> {
         let mut labels = self.parse_and()?;
-        while self.take_sign("|") {
+        while self.take_operator("|") {
             labels = MachineSelector::Or(Box::new(labels), Box::new(self.parse_and()?));
         }
         Ok(labels)
@@ -167,7 +170,7 @@ impl LabelParser {
 
     fn parse_and(&mut self) -> Result<MachineSelector> {
         let mut labels = self.parse_not()?;
-        while self.take_sign("&") {
+        while self.take_operator("&") {
             labels = MachineSelector::And(Box::new(labels), Box::new(self.parse_not()?));
         }
         Ok(labels)
@@ -183,10 +186,10 @@ impl LabelParser {
             Some("!") => MachineSelector::Not(Box::new(self.parse_not()?)),
             Some("(") => {
                 let inner = self.parse_or()?;
-                ensure!(self.take_sign(")"), "a parenthesis is not closed");
+                ensure!(self.take_operator(")"), "a parenthesis is not closed");
                 inner
             }
-            Some(sign @ ("&" | "|" | ")")) => bail!("expected a name before '{sign}'"),
+            Some(operator @ ("&" | "|" | ")")) => bail!("expected a name before '{operator}'"),
             Some(name) => MachineSelector::Name(name.to_owned()),
             None => bail!("expected a name at the end"),
         };
@@ -203,7 +206,7 @@ mod tests {
         let labels: MachineSelector = text.parse().unwrap();
         let fits = |names: &[&str]| labels.matches_machine(&|name| names.contains(&name));
         (0..machines.len())
-            .filter(|at| fits(machines[*at]))
+            .filter(|index| fits(machines[*index]))
             .collect()
     }
 

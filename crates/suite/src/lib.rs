@@ -1,8 +1,8 @@
 //! Definition files: benchmarks, variants, claims and gates described in TOML instead of code.
 //!
 //! Decides what such a file may contain and checks all of it before anything is started: an unknown
-//! key is an error with its line and the nearest known one. Independent of how benchmarks are
-//! executed. [`read_source`] reads the text, [`experiment::Experiment::parse`] resolves it
+//! key is an error with its line and the nearest known one. Nothing here depends on how benchmarks
+//! are executed. [`read_source`] reads the text, [`experiment::Experiment::parse`] resolves it
 //! (docs/reference/experiment-file.md), including the short form `[benchmark.NAME]`
 //! (docs/guide/definition-files.md). In between, `tree.rs` finds the lines, `reader.rs` fills types
 //! that derive serde's `Deserialize`, and `placeholders.rs` fills texts.

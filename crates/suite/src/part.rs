@@ -1,7 +1,7 @@
 //! A table of a definition file and its position, as needed for messages.
 //!
-//! Every message gives the position: the line in TOML, the path in JSON. Independent of the meaning
-//! of keys; `reader.rs` converts a part to a type that does. Start at [`FilePart`].
+//! Every message gives the position: the line in TOML, the path in JSON. Keys have no meaning
+//! here; `reader.rs` converts a part to a type that gives them one. Start at [`FilePart`].
 
 use super::tree::{NodeContent, NodeTable, TreeNode};
 use anyhow::{Error, anyhow};
@@ -25,8 +25,8 @@ impl NodePath {
     }
 
     /// Returns the path of an item of the list at this path.
-    pub fn list_item(&self, at: usize) -> NodePath {
-        self.child_path(PathStep::Item(at))
+    pub fn list_item(&self, index: usize) -> NodePath {
+        self.child_path(PathStep::Item(index))
     }
 
     fn child_path(&self, step: PathStep) -> NodePath {
@@ -69,10 +69,10 @@ impl NodePath {
 impl Display for NodePath {
     /// Formats a path like `group[1].target`; keys are quoted where TOML requires it.
     fn fmt(&self, out: &mut Formatter<'_>) -> Written {
-        for (at, step) in self.0.iter().enumerate() {
-            let dot = if at == 0 { "" } else { "." };
+        for (index, step) in self.0.iter().enumerate() {
+            let dot = if index == 0 { "" } else { "." };
             match step {
-                PathStep::Item(at) => write!(out, "[{at}]")?,
+                PathStep::Item(index) => write!(out, "[{index}]")?,
                 PathStep::Key(key) if is_bare(key) => write!(out, "{dot}{key}")?,
                 PathStep::Key(key) => write!(out, "{dot}{key:?}")?,
             }
@@ -148,7 +148,7 @@ impl<'a> FilePart<'a> {
         let NodeContent::List(items) = &part.node.content else {
             return vec![part];
         };
-        let item = |(at, node)| FilePart::new(&part.place.list_item(at), node);
+        let item = |(index, node)| FilePart::new(&part.place.list_item(index), node);
         items.iter().enumerate().map(item).collect()
     }
 

@@ -1,8 +1,8 @@
-//! Placeholders: `{name}` in texts of a definition file, filled for every case and variant.
+//! Placeholders: `{name}` in strings of a definition file, filled for every case and variant.
 //!
 //! A placeholder is a name in braces. Braces around anything else stay, so JSON needs no escapes;
 //! so do `${NAME}`, which belongs to the shell, and `\p{NAME}`, a character class in a pattern.
-//! `{{name}}` is an escaped `{name}`. A filled text that is a simple calculation becomes its
+//! `{{name}}` is an escaped `{name}`. A filled string that is a simple calculation becomes its
 //! result: `{workers}+1` is 9. Names that are known only when a run begins, such as `{port}`, stay.
 //! Start at [`PlaceholderMap`].
 
@@ -19,47 +19,50 @@ static PLACEHOLDER: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(&format!(r"({escaped})|(\$|\\[pP])?\{{([A-Za-z_]\w*)\}}")).ok()
 });
 
-/// Returns the names of the placeholders in a text, in order.
+/// Returns the names of the placeholders in a string, in order.
 pub fn placeholder_names(text: &str) -> Vec<String> {
-    let found = PLACEHOLDER
+    let captures = PLACEHOLDER
         .iter()
         .flat_map(|placeholder| placeholder.captures_iter(text));
-    found
-        .filter_map(|found| placeholder_name(&found).map(str::to_owned))
+    captures
+        .filter_map(|captures| placeholder_name(&captures).map(str::to_owned))
         .collect()
 }
 
-fn placeholder_name<'a>(found: &'a Captures<'_>) -> Option<&'a str> {
-    let stays = found.get(1).is_some() || found.get(2).is_some();
-    found.get(3).filter(|_| !stays).map(|name| name.as_str())
+fn placeholder_name<'a>(captures: &'a Captures<'_>) -> Option<&'a str> {
+    let is_literal = captures.get(1).is_some() || captures.get(2).is_some();
+    captures
+        .get(3)
+        .filter(|_| !is_literal)
+        .map(|name| name.as_str())
 }
 
-/// Fills the placeholders of a text; those unknown to `value` stay.
+/// Fills the placeholders of a string; those unknown to `value` stay.
 pub fn fill_text(text: &str, value: impl Fn(&str) -> Option<String>) -> String {
     let Some(placeholder) = &*PLACEHOLDER else {
         return text.to_owned();
     };
-    let filled = placeholder.replace_all(text, |found: &Captures<'_>| {
-        if let Some(escaped) = found.get(1).map(|found| found.as_str()) {
+    let filled = placeholder.replace_all(text, |captures: &Captures<'_>| {
+        if let Some(escaped) = captures.get(1).map(|captures| captures.as_str()) {
             return escaped[1..escaped.len() - 1].to_owned();
         }
-        let value_text = placeholder_name(found).and_then(&value);
-        value_text.unwrap_or_else(|| found[0].to_owned())
+        let value_text = placeholder_name(captures).and_then(&value);
+        value_text.unwrap_or_else(|| captures[0].to_owned())
     });
     filled.into_owned()
 }
 
-/// Escapes the placeholders of a text, so that it stands for itself in a definition file.
+/// Escapes the placeholders of a string, so that it stands for itself in a definition file.
 pub fn escape_text(text: &str) -> String {
     let Some(placeholder) = &*PLACEHOLDER else {
         return text.to_owned();
     };
-    let escaped = placeholder.replace_all(text, |found: &Captures<'_>| {
-        let is_placeholder = found.get(1).is_some() || placeholder_name(found).is_some();
+    let escaped = placeholder.replace_all(text, |captures: &Captures<'_>| {
+        let is_placeholder = captures.get(1).is_some() || placeholder_name(captures).is_some();
         if is_placeholder {
-            format!("{{{}}}", &found[0])
+            format!("{{{}}}", &captures[0])
         } else {
-            found[0].to_owned()
+            captures[0].to_owned()
         }
     });
     escaped.into_owned()
@@ -69,8 +72,8 @@ pub fn escape_text(text: &str) -> String {
 #[derive(Debug, Clone, Default)]
 pub struct PlaceholderMap {
     /// The last value of a name counts.
-    texts: Vec<(String, String)>,
-    later: Vec<&'static str>,
+    values: Vec<(String, String)>,
+    deferred: Vec<&'static str>,
     /// Case and variant that they belong to, for messages.
     owner: String,
 }
@@ -78,12 +81,12 @@ pub struct PlaceholderMap {
 impl PlaceholderMap {
     /// Adds a name; it hides an earlier one.
     pub fn define_value(&mut self, name: &str, value: impl Into<String>) {
-        self.texts.push((name.to_owned(), value.into()));
+        self.values.push((name.to_owned(), value.into()));
     }
 
     /// Adds a name that stays until the run begins.
     pub fn defer_value(&mut self, name: &'static str) {
-        self.later.push(name);
+        self.deferred.push(name);
     }
 
     /// Sets their owner for messages: `under the variant 'red'`.
@@ -92,11 +95,15 @@ impl PlaceholderMap {
     }
 
     fn value_of(&self, name: &str) -> Option<&str> {
-        let found = self.texts.iter().rev().find(|(known, _)| known == name);
+        let found = self
+            .values
+            .iter()
+            .rev()
+            .find(|(defined, _)| defined == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Fills the placeholders of a text and evaluates a calculation.
+    /// Fills the placeholders of a string and evaluates a calculation.
     ///
     /// # Errors
     /// Fails if a placeholder is unknown; `line` and `place` give the position.
@@ -107,7 +114,7 @@ impl PlaceholderMap {
         place: &NodePath,
     ) -> Result<String> {
         let names = placeholder_names(text);
-        let is_known = |name: &str| self.value_of(name).is_some() || self.later.contains(&name);
+        let is_known = |name: &str| self.value_of(name).is_some() || self.deferred.contains(&name);
         if let Some(unknown) = names.iter().find(|name| !is_known(name)) {
             return Err(self.unknown_placeholder_error(unknown, line, place));
         }
@@ -125,25 +132,27 @@ impl PlaceholderMap {
         place: &NodePath,
     ) -> anyhow::Error {
         let mut names: Vec<String> = Vec::new();
-        let defined = self.texts.iter().map(|(name, _)| name.as_str());
-        for name in defined.chain(self.later.iter().copied()) {
-            if !names.iter().any(|known| known == name) {
+        let defined = self.values.iter().map(|(name, _)| name.as_str());
+        for name in defined.chain(self.deferred.iter().copied()) {
+            if !names.iter().any(|other| other == name) {
                 names.push(name.to_owned());
             }
         }
-        let inside = match line {
+        let location = match line {
             Some(_) => String::new(),
             None => format!(" in '{place}'"),
         };
         let (owner, hint) = (&self.owner, nearest_hint(name, &names));
-        let stays = format!("write literal braces as {{{{{name}}}}}");
+        let escape_hint = format!("write literal braces as {{{{{name}}}}}");
         error_at_line(
             line,
-            format!("unknown placeholder '{{{name}}}'{inside}{owner}\nhint: {hint}; {stays}"),
+            format!(
+                "unknown placeholder '{{{name}}}'{location}{owner}\nhint: {hint}; {escape_hint}"
+            ),
         )
     }
 
-    /// Fills all texts of a tree.
+    /// Fills all strings of a tree.
     ///
     /// # Errors
     /// Fails if a placeholder is unknown.
@@ -156,7 +165,7 @@ impl PlaceholderMap {
                 let filled = items
                     .iter()
                     .enumerate()
-                    .map(|(at, item)| self.fill_node(item, &place.list_item(at)));
+                    .map(|(index, item)| self.fill_node(item, &place.list_item(index)));
                 NodeContent::List(filled.collect::<Result<_>>()?)
             }
             NodeContent::Table(table) => {
@@ -204,9 +213,9 @@ impl PlaceholderMap {
 /// Returns the result of a calculation. A hyphen or a slash is an operator only between spaces,
 /// because names and paths contain them, too.
 fn evaluate_calculation(text: &str) -> Option<String> {
-    let has_sign = text.contains(['+', '*']) || text.contains(" - ") || text.contains(" / ");
-    let spaced = text.replace(" - ", "").replace(" / ", "");
-    if !has_sign || spaced.contains(['-', '/', 'e', 'E']) {
+    let has_operator = text.contains(['+', '*']) || text.contains(" - ") || text.contains(" / ");
+    let without_spaced_operators = text.replace(" - ", "").replace(" / ", "");
+    if !has_operator || without_spaced_operators.contains(['-', '/', 'e', 'E']) {
         return None;
     }
     evaluate_arithmetic(text).map(|number| ParameterValue::Number(number).plain())

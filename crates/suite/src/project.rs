@@ -14,10 +14,10 @@ const PROJECT_FILE_NAME: &str = "speedwell.toml";
 /// Any of these makes a folder the root of a project.
 const ROOT_MARKERS: [&str; 3] = [".speedwell", PROJECT_FILE_NAME, ".git"];
 
-/// Returns the root of the project that contains `here`.
-pub fn project_root(here: &Path) -> Option<&Path> {
+/// Returns the root of the project that contains `cwd`.
+pub fn project_root(cwd: &Path) -> Option<&Path> {
     let is_root = |folder: &&Path| ROOT_MARKERS.iter().any(|mark| folder.join(mark).exists());
-    here.ancestors().find(is_root)
+    cwd.ancestors().find(is_root)
 }
 
 /// Contents of the file of a project.
@@ -35,7 +35,7 @@ pub struct ProjectFile {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct HistorySettings {
-    /// Branch whose revisions form the line.
+    /// Branch whose revisions form the history.
     pub branch: Option<String>,
     /// Shell command that builds a revision.
     pub build: Option<String>,
@@ -54,12 +54,13 @@ struct ProjectKeys {
 }
 
 impl ProjectFile {
-    /// Reads the file in the root of the project that contains `here`. A file further up belongs to another project.
+    /// Reads the file in the root of the project that contains `cwd`. A file further up belongs to
+    /// another project.
     ///
     /// # Errors
     /// Fails if the file cannot be read, or is invalid.
-    pub fn find_file(here: &Path) -> Result<Option<ProjectFile>> {
-        let Some(folder) = project_root(here).filter(|root| root.join(PROJECT_FILE_NAME).is_file())
+    pub fn find_file(cwd: &Path) -> Result<Option<ProjectFile>> {
+        let Some(folder) = project_root(cwd).filter(|root| root.join(PROJECT_FILE_NAME).is_file())
         else {
             return Ok(None);
         };
@@ -90,15 +91,17 @@ impl ProjectFile {
 }
 
 /// Reads `"2%"` as a share.
-fn deserialize_share<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<f64>, D::Error> {
-    let text = String::deserialize(from)?;
+fn deserialize_share<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<f64>, D::Error> {
+    let text = String::deserialize(deserializer)?;
     let number = text
         .strip_suffix('%')
         .and_then(|number| number.trim().parse().ok());
     let share = number.filter(|percent: &f64| (0.0..=100.0).contains(percent));
-    let wrong =
+    let error =
         || serde::de::Error::custom(format!("must be a percentage such as \"2%\", not '{text}'"));
-    share.map(|percent| Some(percent / 100.0)).ok_or_else(wrong)
+    share.map(|percent| Some(percent / 100.0)).ok_or_else(error)
 }
 
 #[cfg(test)]
@@ -144,9 +147,9 @@ mod tests {
             std::fs::create_dir_all(&inside).unwrap();
             assert_eq!(ProjectFile::find_file(&inside).unwrap(), None, "{mark}");
         }
-        let beside = outer.path().join("src");
-        std::fs::create_dir(&beside).unwrap();
-        let project = ProjectFile::find_file(&beside).unwrap().unwrap();
+        let sibling = outer.path().join("src");
+        std::fs::create_dir(&sibling).unwrap();
+        let project = ProjectFile::find_file(&sibling).unwrap().unwrap();
         assert_eq!(project.history.threshold, Some(0.05));
     }
 
@@ -190,10 +193,10 @@ mod tests {
             ("[history]\nthreshold = \"200%\"", "must be a percentage"),
             ("[history", "line 1"),
         ] {
-            let told = read(text).unwrap_err();
+            let message = read(text).unwrap_err();
             assert!(
-                told.contains(expected) && told.contains(PROJECT_FILE_NAME),
-                "{text}: {told}"
+                message.contains(expected) && message.contains(PROJECT_FILE_NAME),
+                "{text}: {message}"
             );
         }
     }

@@ -70,7 +70,7 @@ impl ReadError {
     fn complete_in_table(self, table: &FilePart) -> ReadError {
         match self {
             ReadError::Value(_) => self,
-            about_key => ReadError::Whole(about_key.into_table_error(table)),
+            key_error => ReadError::Whole(key_error.into_table_error(table)),
         }
     }
 
@@ -83,7 +83,7 @@ impl ReadError {
                 ReadError::Whole(table.error_at_key(key, message))
             }
             ReadError::Value(message) => ReadError::Whole(table.value_error(key, message)),
-            placed => placed,
+            complete => complete,
         }
     }
 }
@@ -129,7 +129,7 @@ impl FilePart<'_> {
     /// Fails if a key is unknown or a value is invalid; the message names line and key.
     pub fn read_part<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
         let read = T::deserialize(PartReader::new(self));
-        read.map_err(|fault| fault.into_table_error(self))
+        read.map_err(|error| error.into_table_error(self))
     }
 
     /// Reads the value of a key.
@@ -141,7 +141,7 @@ impl FilePart<'_> {
             return Ok(None);
         };
         let read = T::deserialize(PartReader::new(&part)).map(Some);
-        read.map_err(|fault| fault.complete_at_key(key, self).into_table_error(self))
+        read.map_err(|error| error.complete_at_key(key, self).into_table_error(self))
     }
 }
 
@@ -149,7 +149,7 @@ impl FilePart<'_> {
 pub struct PartReader<'a> {
     place: NodePath,
     node: &'a TreeNode,
-    takes_one: bool,
+    accepts_single: bool,
 }
 
 impl<'a> PartReader<'a> {
@@ -158,7 +158,7 @@ impl<'a> PartReader<'a> {
         PartReader {
             place: part.place.clone(),
             node: part.node,
-            takes_one: false,
+            accepts_single: false,
         }
     }
 
@@ -170,9 +170,9 @@ impl<'a> PartReader<'a> {
         ReadError::Value(format!("must be {wanted}"))
     }
 
-    /// Returns the first of the known forms that the value has.
+    /// Returns the first of the known shapes that the value has.
     fn matching_shape(&self, known: &'static [&'static str]) -> Result<&'static str, ReadError> {
-        let fits = |shape: &str| match &self.node.content {
+        let has_shape = |shape: &str| match &self.node.content {
             NodeContent::Text(_) => ["a text", "a value", "a number"].contains(&shape),
             NodeContent::Whole(_) | NodeContent::Number(_) => {
                 ["a number", "a value"].contains(&shape)
@@ -182,7 +182,7 @@ impl<'a> PartReader<'a> {
             NodeContent::Table(_) => shape == "a table",
             NodeContent::Other => false,
         };
-        let found = known.iter().find(|shape| fits(shape));
+        let found = known.iter().find(|shape| has_shape(shape));
         let wanted = known
             .join(" or ")
             .replace("a text", "a string")
@@ -227,25 +227,25 @@ impl<'de> Deserializer<'de> for PartReader<'_> {
         name: &'static str,
         visitor: V,
     ) -> Result<V::Value, ReadError> {
-        self.takes_one = name == ONE_OR_MORE;
+        self.accepts_single = name == ONE_OR_MORE;
         visitor.visit_newtype_struct(self)
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         let items = match &self.node.content {
-            NodeContent::List(items) if items.is_empty() && self.takes_one => {
+            NodeContent::List(items) if items.is_empty() && self.accepts_single => {
                 return Err(ReadError::custom("is an empty list"));
             }
             NodeContent::List(items) => items.as_slice(),
-            _ if self.takes_one => std::slice::from_ref(self.node),
+            _ if self.accepts_single => std::slice::from_ref(self.node),
             _ => return Err(self.type_error("a list")),
         };
-        let is_one = std::ptr::eq(items.as_ptr(), self.node);
-        let item = |(at, node)| {
-            let place = if is_one {
+        let is_single = std::ptr::eq(items.as_ptr(), self.node);
+        let item = |(index, node)| {
+            let place = if is_single {
                 self.place.clone()
             } else {
-                self.place.list_item(at)
+                self.place.list_item(index)
             };
             PartReader::new(&FilePart::new(&place, node))
         };
@@ -259,7 +259,7 @@ impl<'de> Deserializer<'de> for PartReader<'_> {
             .as_table()
             .ok_or_else(|| self.type_error("a table"))?;
         let read = visitor.visit_map(TableEntries::new(&part, table));
-        read.map_err(|fault| fault.complete_in_table(&part))
+        read.map_err(|error| error.complete_in_table(&part))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -358,7 +358,7 @@ impl<'de> MapAccess<'de> for TableEntries<'_, '_> {
             .part(self.key)
             .ok_or_else(|| ReadError::custom("must be a table"))?;
         let read = seed.deserialize(PartReader::new(&part));
-        read.map_err(|fault| fault.complete_at_key(self.key, self.part))
+        read.map_err(|error| error.complete_at_key(self.key, self.part))
     }
 }
 

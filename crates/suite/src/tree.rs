@@ -23,7 +23,7 @@ pub struct TreeNode {
 /// A value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeContent {
-    /// A text.
+    /// A string.
     Text(String),
     /// A whole number.
     Whole(i64),
@@ -48,7 +48,7 @@ impl TreeNode {
         }
     }
 
-    /// Returns the text, if it is one.
+    /// Returns the string, if it is one.
     pub fn as_text(&self) -> Option<&str> {
         match &self.content {
             NodeContent::Text(text) => Some(text),
@@ -56,12 +56,12 @@ impl TreeNode {
         }
     }
 
-    /// Calls `look` with every text in the tree, except keys of tables.
-    pub fn visit_texts(&self, look: &mut impl FnMut(&str)) {
+    /// Calls `visitor` with every string in the tree, except keys of tables.
+    pub fn visit_texts(&self, visitor: &mut impl FnMut(&str)) {
         match &self.content {
-            NodeContent::Text(text) => look(text),
-            NodeContent::List(items) => items.iter().for_each(|item| item.visit_texts(look)),
-            NodeContent::Table(table) => table.values().for_each(|node| node.visit_texts(look)),
+            NodeContent::Text(text) => visitor(text),
+            NodeContent::List(items) => items.iter().for_each(|item| item.visit_texts(visitor)),
+            NodeContent::Table(table) => table.values().for_each(|node| node.visit_texts(visitor)),
             _ => {}
         }
     }
@@ -120,15 +120,15 @@ struct LineStarts(Vec<usize>);
 
 impl LineStarts {
     fn new(text: &str) -> LineStarts {
-        let ends = text.match_indices('\n').map(|(at, _)| at + 1);
+        let ends = text.match_indices('\n').map(|(index, _)| index + 1);
         LineStarts(std::iter::once(0).chain(ends).collect())
     }
 
-    fn line_at(&self, place: usize) -> Option<usize> {
-        Some(self.0.partition_point(|begin| *begin <= place))
+    fn line_at(&self, offset: usize) -> Option<usize> {
+        Some(self.0.partition_point(|begin| *begin <= offset))
     }
 
-    fn convert_node(&self, place: usize, value: &DeValue<'_>) -> TreeNode {
+    fn convert_node(&self, offset: usize, value: &DeValue<'_>) -> TreeNode {
         let content = match value {
             DeValue::String(text) => NodeContent::Text(text.to_string()),
             DeValue::Integer(number) => {
@@ -152,7 +152,7 @@ impl LineStarts {
             DeValue::Table(table) => self.convert_table(table),
         };
         TreeNode {
-            line: self.line_at(place),
+            line: self.line_at(offset),
             content,
         }
     }

@@ -1,7 +1,7 @@
 //! Types of values in definition files: numbers, times, shares, patterns, single values and lists.
 //!
 //! Each rejects invalid values with a message that continues `the key 'x' of [y]`, and has a JSON
-//! Schema that gives editors the same rule: a number may be a text, because texts may contain
+//! Schema that gives editors the same rule: a number may be a string, because strings may contain
 //! placeholders and calculations. Start at [`PlainValue`] and [`checked`].
 
 use super::expression;
@@ -23,12 +23,12 @@ use std::time::Duration;
 pub struct PlainValue(pub ParameterValue);
 
 impl PlainValue {
-    /// Returns the text that a program receives.
+    /// Returns the string that a program receives.
     pub fn program_text(&self) -> String {
         self.0.plain()
     }
 
-    /// Returns the number: given directly, or as a text with arithmetic such as `"2*8"`.
+    /// Returns the number: given directly, or as a string with arithmetic such as `"2*8"`.
     fn as_number(&self) -> Option<f64> {
         match &self.0 {
             ParameterValue::Number(number) => Some(*number).filter(|number| number.is_finite()),
@@ -37,22 +37,22 @@ impl PlainValue {
         }
     }
 
-    /// Returns the whole number if it is at least `least`.
-    pub fn as_whole(&self, least: u64) -> Option<u64> {
+    /// Returns the whole number if it is at least `min`.
+    pub fn as_whole(&self, min: u64) -> Option<u64> {
         // Up to 2^53, every whole number is exactly representable as a float.
         let number = self.as_number()?;
         let is_whole = number.fract() == 0.0 && number >= 0.0 && number < 2f64.powi(53);
         let rounded = is_whole.then_some(number as u64);
-        rounded.filter(|rounded| *rounded >= least)
+        rounded.filter(|rounded| *rounded >= min)
     }
 }
 
 impl<'de> Deserialize<'de> for PlainValue {
     fn deserialize<D: Deserializer<'de>>(reader: D) -> Result<PlainValue, D::Error> {
-        let wrong = |_| D::Error::custom("must be a string, a number or a boolean");
+        let to_error = |_| D::Error::custom("must be a string, a number or a boolean");
         ParameterValue::deserialize(reader)
             .map(PlainValue)
-            .map_err(wrong)
+            .map_err(to_error)
     }
 }
 
@@ -175,9 +175,9 @@ checked! {
         "type": "string", "pattern": r"^[0-9.]+ *(ns|us|µs|μs|ms|s|m|min|h)?$|\{[A-Za-z_]"
     },
     |text| {
-        let wrong = || format!(": cannot parse duration '{text}': expected e.g. \"500ms\" or \
+        let error = || format!(": cannot parse duration '{text}': expected e.g. \"500ms\" or \
                                 \"3s\"");
-        parse_duration(&text).ok_or_else(wrong)
+        parse_duration(&text).ok_or_else(error)
     }
 }
 
@@ -205,8 +205,8 @@ checked! {
     },
     |path| {
         let is_path = path.starts_with('/') && !path.contains(char::is_whitespace);
-        let wrong = format!(": cannot parse path '{path}': expected e.g. \"/\"");
-        is_path.then_some(path).ok_or(wrong)
+        let error = format!(": cannot parse path '{path}': expected e.g. \"/\"");
+        is_path.then_some(path).ok_or(error)
     }
 }
 

@@ -275,7 +275,7 @@ fn is_selected(
         ProfileCondition::Verdict { verdict, equal } => {
             (headline_verdict(found, group, case, pair) == *verdict) == *equal
         }
-        ProfileCondition::Cells(cells) => cells
+        ProfileCondition::Cases(filters) => filters
             .iter()
             .any(|filter| filter_matches(filter, &group.name, case)),
     }

@@ -68,7 +68,7 @@ impl BenchmarkPart {
 /// differ. If all share one pattern, the names are the same already.
 pub fn shared_word(parts: &[Option<&BenchmarkPart>]) -> Option<String> {
     let patterns: Vec<&str> = parts.iter().flatten().map(|part| part.pattern()).collect();
-    let differ = patterns.windows(2).any(|two| two[0] != two[1]);
+    let differ = patterns.windows(2).any(|pair| pair[0] != pair[1]);
     (patterns.len() == parts.len() && differ).then(|| format!("[{}]", patterns.join("|")))
 }
 
@@ -87,7 +87,7 @@ pub struct BenchmarkSelection {
     pub of_files: Vec<(PathBuf, Vec<(String, String)>)>,
     /// Whether and how cases are only tried with small values.
     pub trial: TrialMode,
-    /// Client of HTTP loads that name none.
+    /// Client of HTTP loads that do not name one.
     pub usual_tool: DefaultLoadTool,
 }
 
@@ -100,21 +100,22 @@ impl BenchmarkSelection {
 
     /// Values for a file. Those for its name replace those for all files.
     pub fn sets_of(&self, name: &str, file: &Path) -> Vec<(String, String)> {
-        let of_file = self
+        let file_entry = self
             .of_files
             .iter()
             .find(|(path, _)| file.starts_with(path));
-        let mut sets = of_file.map_or(&self.sets, |(_, sets)| sets).clone();
+        let mut sets = file_entry.map_or(&self.sets, |(_, sets)| sets).clone();
         let replacements: Vec<_> = self.of_benchmark(name).cloned().collect();
-        sets.retain(|(known, _)| replacements.iter().all(|(replaced, _)| replaced != known));
+        sets.retain(|(key, _)| replacements.iter().all(|(replaced, _)| replaced != key));
         sets.extend(replacements);
         sets
     }
 
     /// Values for the benchmark file of that name alone.
     pub fn of_benchmark(&self, name: &str) -> impl Iterator<Item = &(String, String)> {
-        let own = self.of_benchmarks.iter();
-        own.filter(move |(known, _)| known == name)
+        let values = self.of_benchmarks.iter();
+        values
+            .filter(move |(key, _)| key == name)
             .map(|(_, set)| set)
     }
 
@@ -135,7 +136,7 @@ impl BenchmarkSelection {
     /// Parses `NAME=V[,V...]`, the argument of `--set`.
     ///
     /// # Errors
-    /// Fails if the text has no `=` or an empty name.
+    /// Fails if the argument has no `=` or an empty name.
     pub fn parse_set(text: &str) -> anyhow::Result<Vec<(String, String)>> {
         match text.split_once('=') {
             Some((name, values)) if !name.is_empty() => Ok(values
@@ -153,17 +154,17 @@ impl BenchmarkSelection {
     /// # Errors
     /// Fails if a line has no value; the message gives its number.
     pub fn add_lines(&mut self, text: &str) -> anyhow::Result<()> {
-        for (at, line) in text.lines().enumerate() {
+        for (index, line) in text.lines().enumerate() {
             let line = line.trim();
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
             let refusal = || {
-                let number = at + 1;
+                let number = index + 1;
                 format!("cannot parse line {number}, '{line}': expected 'group/file NAME=VALUE'")
             };
-            let before = line.split_once('=').with_context(refusal)?.0;
-            let (name, words) = match before.rsplit_once(' ') {
+            let before_equals = line.split_once('=').with_context(refusal)?.0;
+            let (name, words) = match before_equals.rsplit_once(' ') {
                 Some((name, _)) => (name.trim_end(), &line[name.len()..]),
                 None => ("", line),
             };
@@ -179,7 +180,8 @@ impl BenchmarkSelection {
         Ok(())
     }
 
-    /// Expands `10k` and `2M`, because benchmarks read plain numbers; leaves other texts unchanged.
+    /// Expands `10k` and `2M`, because benchmarks read plain numbers; leaves other strings
+    /// unchanged.
     pub fn expand_number(value: &str) -> String {
         let with_suffix = value.ends_with(['k', 'M', 'G']);
         match ParameterValue::parse(value, ValueKind::Number).filter(|_| with_suffix) {
@@ -248,11 +250,11 @@ mod tests {
         );
         assert_eq!(sets("g/b.js"), [pair("len", "16"), pair("n", "5")]);
         assert_eq!(sets("g/c.js"), [pair("len", "16"), pair("n", "1")]);
-        for wrong in ["g/b.js", "x=1\ng/b.js 5 n", "g/b.js n=\"x"] {
-            let error = BenchmarkSelection::default().add_lines(wrong).unwrap_err();
+        for text in ["g/b.js", "x=1\ng/b.js 5 n", "g/b.js n=\"x"] {
+            let error = BenchmarkSelection::default().add_lines(text).unwrap_err();
             assert!(
                 error.to_string().starts_with("cannot parse line "),
-                "{wrong}: {error}"
+                "{text}: {error}"
             );
         }
     }

@@ -1,7 +1,7 @@
 //! Pairs the benchmarks of programs that are compared with each other.
 //!
-//! Decides which benchmarks of two programs are the same case. Must not know how they are measured.
-//! Start at [`find_common_benchmarks`].
+//! Decides which benchmarks of two programs are the same case, independently of how they are
+//! measured. Start at [`find_common_benchmarks`].
 
 use super::suite::{DiscoveredBenchmarks, describe_sources};
 use super::{BenchmarkSelection, target};
@@ -19,20 +19,20 @@ use std::sync::Arc;
 /// One program of a comparison.
 #[derive(Debug, Clone)]
 pub struct ComparisonSide {
-    /// Variant as which it is measured; its program is the file.
+    /// The variant that this program is measured as; its program is `file`.
     pub variant: Variant,
     /// The program.
     pub file: PathBuf,
-    /// Adapter of its framework, if it belongs to one.
+    /// Adapter for its benchmark framework, if it uses one.
     pub suite: Option<Arc<SuiteAdapter>>,
     /// Working directory, if different from the user's: the package it is built from.
     pub directory: Option<PathBuf>,
-    /// Part of its benchmarks that is compared.
+    /// Which of its benchmarks to compare; all of them if `None`.
     pub part: Option<BenchmarkPart>,
 }
 
 impl ComparisonSide {
-    /// Fingerprints the work of the jobs' benchmarks on this side; see
+    /// Fingerprints the code that the benchmark of each job runs on this side; see
     /// [`crate::fingerprint_benchmarks`]. Empty if the program is not built from a local package,
     /// since its source is unknown.
     pub fn fingerprint_work(&self, jobs: &[BenchmarkJob]) -> BTreeMap<String, String> {
@@ -52,11 +52,11 @@ impl ComparisonSide {
     }
 }
 
-/// Jobs of one side with their cases, by the ids they have in the comparison.
+/// Jobs of one side with their cases, by the ids of the cases in the comparison.
 type JobsByCase = IndexMap<String, (Case, BenchmarkJob)>;
 
-/// Finds the benchmarks that all `sides` have, in the order of the first, with `word` replacing
-/// what their parts match. Warns about benchmarks that a side lacks.
+/// Finds the benchmarks that all `sides` have, in the order of the first side. Text that the part
+/// of a side matches is replaced by `word`. Warns about benchmarks that a side lacks.
 ///
 /// # Errors
 /// Fails if a side cannot be described or has no matching benchmark, or the sides have none in
@@ -99,12 +99,12 @@ fn describe_side(
     selection: &BenchmarkSelection,
     suite: &mut DiscoveredBenchmarks,
 ) -> anyhow::Result<Vec<BenchmarkJob>> {
-    let here = std::env::current_dir()?;
-    let here = side.directory.as_deref().unwrap_or(&here);
+    let directory = std::env::current_dir()?;
+    let directory = side.directory.as_deref().unwrap_or(&directory);
     let source = target::program_source(
         &side.file,
         side.suite.clone(),
-        here,
+        directory,
         &KnownAdapters::default(),
     );
     let described = describe_sources(&[source], selection, &side.variant, &|_| ());
@@ -112,8 +112,8 @@ fn describe_side(
     let mut jobs = Vec::new();
     for description in described {
         if let Some(failure) = description.failure {
-            let last_words = failure.stderr_tail.lines().last().map(str::trim);
-            let last_line = last_words.filter(|words| !words.is_empty());
+            let last_line = failure.stderr_tail.lines().last().map(str::trim);
+            let last_line = last_line.filter(|line| !line.is_empty());
             bail!(
                 "'{}' {}{}\nhint: repeat it with: {}",
                 side.variant.name,
@@ -144,7 +144,7 @@ fn describe_side(
 /// Maps benchmarks to their names in the comparison.
 struct CaseNaming<'a> {
     /// File name of the first side, if the sides have different ones.
-    first: Option<String>,
+    first_file: Option<String>,
     /// Replacement for text that the parts match.
     word: Option<&'a str>,
 }
@@ -158,7 +158,7 @@ impl<'a> CaseNaming<'a> {
         };
         let files: IndexSet<Option<String>> = sides.iter().map(name).collect();
         CaseNaming {
-            first: files.first().cloned().flatten().filter(|_| files.len() > 1),
+            first_file: files.first().cloned().flatten().filter(|_| files.len() > 1),
             word,
         }
     }
@@ -171,20 +171,20 @@ impl<'a> CaseNaming<'a> {
         warnings: &mut Vec<String>,
     ) -> JobsByCase {
         let count = jobs.len();
-        let mut found = IndexMap::new();
+        let mut indexed = IndexMap::new();
         for job in jobs {
             let (case, job) = self.common_case(side, job);
-            found.entry(case.id()).or_insert((case, job));
+            indexed.entry(case.id()).or_insert((case, job));
         }
-        if found.len() < count {
+        if indexed.len() < count {
             warnings.push(format!(
                 "the pattern of '{}' merges {count} benchmarks into {}, and only the first of \
                  each is measured; put the part that differs in a group: (...)",
                 side.variant.name,
-                found.len()
+                indexed.len()
             ));
         }
-        found
+        indexed
     }
 
     fn common_case(&self, side: &ComparisonSide, mut job: BenchmarkJob) -> (Case, BenchmarkJob) {
@@ -192,12 +192,15 @@ impl<'a> CaseNaming<'a> {
             .case
             .clone()
             .unwrap_or_else(|| Case::new(&job.label, Vec::new()));
-        // Programs with our header prefix benchmarks with the file they are requested for: use the
-        // first side's. A common name has no file.
+        // A program that uses our header puts the requested file before the names of its
+        // benchmarks. Replace it by the file of the first side; the name in the comparison has no
+        // file.
         let own_file = format!("{}/", job.source.name);
-        if let (Some(first), Some(name)) = (&self.first, case.benchmark.strip_prefix(&own_file)) {
+        if let (Some(first_file), Some(name)) =
+            (&self.first_file, case.benchmark.strip_prefix(&own_file))
+        {
             let bare_name = name.to_owned();
-            case.benchmark = format!("{first}/{bare_name}");
+            case.benchmark = format!("{first_file}/{bare_name}");
             job.label = case.id();
             case.benchmark = bare_name;
         }
@@ -209,46 +212,50 @@ impl<'a> CaseNaming<'a> {
 }
 
 /// Builds one job for all sides.
-fn join_jobs(name: &str, sides: &[ComparisonSide], all: &[JobsByCase]) -> BenchmarkJob {
-    let (case, job) = all[0][name].clone();
+fn join_jobs(name: &str, sides: &[ComparisonSide], jobs_by_side: &[JobsByCase]) -> BenchmarkJob {
+    let (case, job) = jobs_by_side[0][name].clone();
     let differing_name = |(side, jobs): (&ComparisonSide, &JobsByCase)| {
-        let called = jobs[name].1.own_name();
+        let own_name = jobs[name].1.own_name();
         let common_name = job
             .in_suite
             .as_ref()
             .map_or(name, |in_suite| &in_suite.name);
-        (called != common_name).then(|| (side.variant.name.clone(), called.to_owned()))
+        (own_name != common_name).then(|| (side.variant.name.clone(), own_name.to_owned()))
     };
     BenchmarkJob {
         label: name.to_owned(),
-        names: sides.iter().zip(all).filter_map(differing_name).collect(),
+        names: sides
+            .iter()
+            .zip(jobs_by_side)
+            .filter_map(differing_name)
+            .collect(),
         case: Some(case),
         snippet: None,
         ..job
     }
 }
 
-fn unmatched_warning(sides: &[ComparisonSide], all: &[JobsByCase]) -> Option<String> {
-    let mut lonely = Vec::new();
-    for (at, jobs) in all.iter().enumerate() {
-        let lacks = |name: &&String| all.iter().any(|other| !other.contains_key(*name));
+fn unmatched_warning(sides: &[ComparisonSide], jobs_by_side: &[JobsByCase]) -> Option<String> {
+    let mut unmatched = Vec::new();
+    for (index, jobs) in jobs_by_side.iter().enumerate() {
+        let lacks = |name: &&String| jobs_by_side.iter().any(|other| !other.contains_key(*name));
         let names: Vec<String> = jobs
             .keys()
             .filter(lacks)
             .map(|name| format!("'{name}'"))
             .collect();
         if !names.is_empty() {
-            lonely.push(format!(
+            unmatched.push(format!(
                 "{} of '{}'",
                 names.join(", "),
-                sides[at].variant.name
+                sides[index].variant.name
             ));
         }
     }
-    (!lonely.is_empty()).then(|| {
+    (!unmatched.is_empty()).then(|| {
         format!(
             "not measured, because not every program has them: {}",
-            lonely.join("; ")
+            unmatched.join("; ")
         )
     })
 }

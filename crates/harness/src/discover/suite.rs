@@ -41,41 +41,40 @@ pub struct DiscoveredBenchmarks {
     pub suites: BTreeMap<String, String>,
 }
 
-/// Describes the benchmarks of `sources` under `baseline`. `tell` receives build notices and (done,
-/// total).
+/// Describes the benchmarks of `sources` under `baseline`. `reporter` receives build notices and
+/// (done, total).
 ///
 /// # Errors
 /// Fails if no benchmark is left after filtering, or no benchmark can take a value.
 pub fn discover_benchmarks(
-    sources: Vec<BenchmarkSource>,
+    mut sources: Vec<BenchmarkSource>,
     selection: &BenchmarkSelection,
     baseline: &Variant,
-    tell: ProgressReporter<'_>,
+    reporter: ProgressReporter<'_>,
 ) -> anyhow::Result<DiscoveredBenchmarks> {
-    let mut wanted = sources;
     // A file with several benchmarks must be described to learn their names.
-    wanted.retain(|source| source.kind.may_hold_several() || selection.selects_name(&source.name));
-    if wanted.is_empty() {
+    sources.retain(|source| source.kind.may_hold_several() || selection.selects_name(&source.name));
+    if sources.is_empty() {
         bail!("no benchmarks found\nhint: --filter and --exclude match 'group/name'");
     }
-    let described = describe_sources(&wanted, selection, baseline, tell);
+    let described = describe_sources(&sources, selection, baseline, reporter);
     check_interrupted()?;
     check_values(&described.iter().collect::<Vec<_>>(), &selection.sets)?;
     for (path, sets) in &selection.of_files {
-        let of_path: Vec<_> = wanted
+        let descriptions: Vec<_> = sources
             .iter()
             .zip(&described)
             .filter(|(source, _)| source.file.starts_with(path))
             .map(|(_, description)| description)
             .collect();
-        check_values(&of_path, sets)?;
+        check_values(&descriptions, sets)?;
     }
-    for (source, description) in wanted.iter().zip(&described) {
+    for (source, description) in sources.iter().zip(&described) {
         let sets: Vec<_> = selection.of_benchmark(&source.name).cloned().collect();
         check_values(&[description], &sets).with_context(|| format!("in '{}'", source.name))?;
     }
     let mut suite = DiscoveredBenchmarks {
-        files: wanted.len(),
+        files: sources.len(),
         ..DiscoveredBenchmarks::default()
     };
     let mut unwanted = BTreeSet::new();
@@ -111,13 +110,13 @@ pub fn discover_benchmarks(
 fn reject_duplicates(jobs: &[BenchmarkJob]) -> anyhow::Result<()> {
     let mut by_label: HashMap<&str, &BenchmarkJob> = HashMap::new();
     for job in jobs.iter().filter(|job| job.source.kind.may_hold_several()) {
-        if let Some(twin) = by_label.insert(&job.label, job)
-            && twin.source.file != job.source.file
+        if let Some(other) = by_label.insert(&job.label, job)
+            && other.source.file != job.source.file
         {
             bail!(
                 "'{}' and '{}' both have a benchmark '{}'\nhint: 'speedwell compare' measures them \
                  against each other",
-                twin.source.file.display(),
+                other.source.file.display(),
                 job.source.file.display(),
                 job.label
             );
@@ -128,39 +127,39 @@ fn reject_duplicates(jobs: &[BenchmarkJob]) -> anyhow::Result<()> {
 
 /// Describes all files, several at a time since nothing is measured.
 pub fn describe_sources(
-    wanted: &[BenchmarkSource],
+    sources: &[BenchmarkSource],
     selection: &BenchmarkSelection,
     baseline: &Variant,
-    tell: ProgressReporter<'_>,
+    reporter: ProgressReporter<'_>,
 ) -> Vec<BenchmarkDescription> {
     let next = AtomicUsize::new(0);
     let done = AtomicUsize::new(0);
-    let places: Vec<Mutex<BenchmarkDescription>> =
-        wanted.iter().map(|_| Mutex::default()).collect();
+    let slots: Vec<Mutex<BenchmarkDescription>> =
+        sources.iter().map(|_| Mutex::default()).collect();
     let workers = std::thread::available_parallelism().map_or(1, |count| count.get());
     std::thread::scope(|scope| {
-        for _ in 0..workers.min(wanted.len()) {
+        for _ in 0..workers.min(sources.len()) {
             scope.spawn(|| {
-                while let Some(source) = wanted.get(next.fetch_add(1, Ordering::Relaxed)) {
+                while let Some(source) = sources.get(next.fetch_add(1, Ordering::Relaxed)) {
                     if is_interrupt_requested() {
                         break;
                     }
-                    let description = describe_source(source, selection, baseline, tell);
-                    let at = wanted.iter().position(|known| std::ptr::eq(known, source));
-                    if let Some(Ok(mut place)) = at.map(|at| places[at].lock()) {
-                        *place = description;
+                    let description = describe_source(source, selection, baseline, reporter);
+                    let index = sources.iter().position(|other| std::ptr::eq(other, source));
+                    if let Some(Ok(mut slot)) = index.map(|index| slots[index].lock()) {
+                        *slot = description;
                     }
-                    tell(&SessionEvent::Described {
+                    reporter(&SessionEvent::Described {
                         done: done.fetch_add(1, Ordering::Relaxed) + 1,
-                        all: wanted.len(),
+                        all: sources.len(),
                     });
                 }
             });
         }
     });
-    places
+    slots
         .into_iter()
-        .map(|place| place.into_inner().unwrap_or_default())
+        .map(|slot| slot.into_inner().unwrap_or_default())
         .collect()
 }
 
@@ -168,7 +167,7 @@ fn describe_source(
     source: &BenchmarkSource,
     selection: &BenchmarkSelection,
     baseline: &Variant,
-    tell: ProgressReporter<'_>,
+    reporter: ProgressReporter<'_>,
 ) -> BenchmarkDescription {
     let _activity = begin_activity(format!("listing {}", source.name));
     let harness = crate::harness_for(source.kind);
@@ -185,7 +184,7 @@ fn describe_source(
         limit: DESCRIBE_TIMEOUT,
     };
     // A failed build is reported when the cases are described.
-    let _ = crate::build_if_package(source, baseline, tell);
+    let _ = crate::build_if_package(source, baseline, reporter);
     // Benchmark files are taken from the checkout, but a program may exist only where its revision
     // was built.
     let mut description = if source.is_program() {
@@ -245,9 +244,9 @@ fn check_values(
         .any(|job| job.route == crate::StartMode::Parent && job.source.kind != SourceKind::Fake);
     let declared: Vec<&DeclaredParameter> = described.iter().flat_map(|d| &d.parameters).collect();
     for (name, value) in sets {
-        let of_name: Vec<&&DeclaredParameter> =
+        let matching: Vec<&&DeclaredParameter> =
             declared.iter().filter(|p| p.name == *name).collect();
-        if of_name.is_empty() && !UNDECLARED_PARAMETERS.contains(&name.as_str()) && !whole_files {
+        if matching.is_empty() && !UNDECLARED_PARAMETERS.contains(&name.as_str()) && !whole_files {
             if let Some(failure) = described.iter().find_map(|d| d.failure.as_ref()) {
                 bail!("'{}' {}", failure.benchmark, failure.cause);
             }
@@ -256,13 +255,15 @@ fn check_values(
                 suggest_parameter(name, &declared)
             );
         }
-        let numeric = |p: &&&DeclaredParameter| {
+        let has_only_numbers = |p: &&&DeclaredParameter| {
             p.values
                 .iter()
                 .all(|v| matches!(v, ParameterValue::Number(_)))
         };
-        let wrong = !of_name.is_empty() && of_name.iter().all(numeric);
-        if wrong && ParameterValue::parse(value, speedwell_model::ValueKind::Number).is_none() {
+        let expects_number = !matching.is_empty() && matching.iter().all(has_only_numbers);
+        if expects_number
+            && ParameterValue::parse(value, speedwell_model::ValueKind::Number).is_none()
+        {
             bail!("cannot set the parameter '{name}' to '{value}': expected a number");
         }
     }

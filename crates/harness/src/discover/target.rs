@@ -25,53 +25,53 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// See [`find_sources`].
-pub fn find_all_sources(targets: &[String], here: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
-    let adapters = KnownAdapters::new(targets, here)?;
+pub fn find_all_sources(targets: &[String], cwd: &Path) -> anyhow::Result<Vec<BenchmarkSource>> {
+    let adapters = KnownAdapters::new(targets, cwd)?;
     let found: anyhow::Result<Vec<_>> = targets
         .iter()
-        .map(|target| find_sources(target, here, &adapters))
+        .map(|target| find_sources(target, cwd, &adapters))
         .collect();
     Ok(found?.into_iter().flatten().collect())
 }
 
 /// Finds every benchmark file that `target` denotes: a file, a folder, the name of a group below
-/// the current folder or its `benchmark` folder, or `SUITE:PATH` with one of the `known`
-/// frameworks. An adapter file yields none.
+/// the current folder or its `benchmark` folder, or `SUITE:PATH` with a framework of
+/// `adapters`. An adapter file yields none.
 ///
 /// # Errors
 /// Fails if nothing has that name, or it contains no benchmark.
 pub fn find_sources(
     target: &str,
-    here: &Path,
-    known: &KnownAdapters,
+    cwd: &Path,
+    adapters: &KnownAdapters,
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
-    if let Some((suite, path)) = known.split_operand(target)
-        && !here.join(target).exists()
+    if let Some((suite, path)) = adapters.split_operand(target)
+        && !cwd.join(target).exists()
     {
-        let path = fs::canonicalize(here.join(path))
+        let path = fs::canonicalize(cwd.join(path))
             .with_context(|| format!("cannot resolve the path '{path}'"))?;
-        return Ok(vec![suite_source(&path, suite, here, known)]);
+        return Ok(vec![suite_source(&path, suite, cwd, adapters)]);
     }
     if let Some(folder) = target.strip_suffix("...") {
-        return go_packages(target, &here.join(folder), here, known);
+        return go_packages(target, &cwd.join(folder), cwd, adapters);
     }
-    let path = find_path(target, here, known)?;
+    let path = find_path(target, cwd, adapters)?;
     let path = fs::canonicalize(&path)
         .with_context(|| format!("cannot resolve the path '{}'", path.display()))?;
     let found = if path.is_file() {
         match definition_form(&path) {
-            Some(DefinitionForm::Experiment) => return experiment_sources(&path, here, known),
+            Some(DefinitionForm::Experiment) => return experiment_sources(&path, cwd, adapters),
             Some(DefinitionForm::Suites) => return Ok(Vec::new()),
             _ => {}
         }
         let source = if crate::is_wrapper(&path) && path.extension().is_none_or(|e| e == "sh") {
             // What a script starts is unknown; usually it is a program with google/benchmark.
-            let suite = known
+            let suite = adapters
                 .recognize(&path)
                 .or_else(|| builtin_adapter("google-benchmark"));
-            Ok(program_source(&path, suite, here, known))
+            Ok(program_source(&path, suite, cwd, adapters))
         } else {
-            classify_file(&path, here, known)
+            classify_file(&path, cwd, adapters)
         };
         let hint = || is_command(target).then(|| command_hint(target));
         let refusal = || {
@@ -84,11 +84,11 @@ pub fn find_sources(
     } else if let Some(root) = core_root(&path) {
         core_folder(&path, &root)?
     } else {
-        find_in_folder(&path, here, known)?
+        find_in_folder(&path, cwd, adapters)?
     };
     if let (true, Some(file)) = (found.is_empty(), foreign_file(&path)) {
         let (file, name) = file;
-        let shown = file.strip_prefix(here).unwrap_or(&file).to_string_lossy();
+        let shown = file.strip_prefix(cwd).unwrap_or(&file).to_string_lossy();
         bail!(
             "no benchmarks found in '{target}': cannot measure '{shown}': {}",
             explain_framework(name, &shown)
@@ -120,16 +120,16 @@ fn foreign_file(folder: &Path) -> Option<(PathBuf, &'static str)> {
     })
 }
 
-fn find_path(target: &str, here: &Path, known: &KnownAdapters) -> anyhow::Result<PathBuf> {
-    let places = [here.join(target), here.join("benchmark").join(target)];
-    if let Some(place) = places.iter().find(|place| place.exists()) {
-        return Ok(place.clone());
+fn find_path(target: &str, cwd: &Path, adapters: &KnownAdapters) -> anyhow::Result<PathBuf> {
+    let candidates = [cwd.join(target), cwd.join("benchmark").join(target)];
+    if let Some(candidate) = candidates.iter().find(|candidate| candidate.exists()) {
+        return Ok(candidate.clone());
     }
-    let groups = groups_near(here);
+    let groups = groups_near(cwd);
     let near = nearest_name(target, &groups).cloned();
     let hint = match (
-        known.suggest_adapter(target),
-        near.or_else(|| similar_file(target, here)),
+        adapters.suggest_adapter(target),
+        near.or_else(|| similar_file(target, cwd)),
     ) {
         (Some(hint), _) => hint,
         (None, Some(name)) => format!("\nhint: did you mean '{name}'?"),
@@ -141,9 +141,9 @@ fn find_path(target: &str, here: &Path, known: &KnownAdapters) -> anyhow::Result
 }
 
 /// Suggests the file or folder next to `path` with the most similar name.
-pub fn similar_file(path: &str, here: &Path) -> Option<String> {
+pub fn similar_file(path: &str, cwd: &Path) -> Option<String> {
     let path = Path::new(path);
-    let names: Vec<String> = visible_entries(&here.join(path.parent()?))
+    let names: Vec<String> = visible_entries(&cwd.join(path.parent()?))
         .ok()?
         .iter()
         .filter_map(|entry| Some(entry.file_name()?.to_str()?.to_owned()))
@@ -168,8 +168,8 @@ fn command_hint(command: &str) -> String {
 }
 
 /// Names of groups in the current folder and its `benchmark` folder, for hints.
-fn groups_near(here: &Path) -> Vec<String> {
-    let root = [here.to_owned(), here.join("benchmark")];
+fn groups_near(cwd: &Path) -> Vec<String> {
+    let root = [cwd.to_owned(), cwd.join("benchmark")];
     let Some(root) = root
         .iter()
         .find(|folder| folder.join("common.js").is_file())
@@ -261,11 +261,11 @@ fn visible_entries(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
 /// folders.
 fn find_in_folder(
     path: &Path,
-    here: &Path,
-    known: &KnownAdapters,
+    cwd: &Path,
+    adapters: &KnownAdapters,
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
-    if let Some(suite) = known.recognize(path) {
-        return Ok(vec![suite_source(path, suite, here, known)]);
+    if let Some(suite) = adapters.recognize(path) {
+        return Ok(vec![suite_source(path, suite, cwd, adapters)]);
     }
     let mut found = Vec::new();
     for entry in visible_entries(path)? {
@@ -277,13 +277,13 @@ fn find_in_folder(
                 let inner = if core_root(&entry).is_some_and(|root| root == entry) {
                     core_folder(&entry, &entry)?
                 } else {
-                    find_in_folder(&entry, here, known)?
+                    find_in_folder(&entry, cwd, adapters)?
                 };
                 found.extend(inner);
             }
         } else if definition_form(&entry) == Some(DefinitionForm::Benchmarks) {
-            found.push(classify_file(&entry, here, known)?);
-        } else if let Ok(source) = classify_file(&entry, here, known)
+            found.push(classify_file(&entry, cwd, adapters)?);
+        } else if let Ok(source) = classify_file(&entry, cwd, adapters)
             // A program built next to a source file is not a benchmark of its own.
             && source.kind != SourceKind::Program
         {
@@ -297,15 +297,15 @@ fn find_in_folder(
 /// adapters.
 fn classify_file(
     file: &Path,
-    here: &Path,
-    known: &KnownAdapters,
+    cwd: &Path,
+    adapters: &KnownAdapters,
 ) -> anyhow::Result<BenchmarkSource> {
-    if let Some(suite) = known.recognize_by_user(file) {
-        return Ok(suite_source(file, suite, here, known));
+    if let Some(suite) = adapters.recognize_by_user(file) {
+        return Ok(suite_source(file, suite, cwd, adapters));
     }
-    classify_own_kind(file, here, known).or_else(|error| {
-        if let Some(suite) = known.recognize(file) {
-            return Ok(suite_source(file, suite, here, known));
+    classify_own_kind(file, cwd, adapters).or_else(|error| {
+        if let Some(suite) = adapters.recognize(file) {
+            return Ok(suite_source(file, suite, cwd, adapters));
         }
         match framework_without_adapter(file) {
             Some(name) => bail!("{}", explain_framework(name, &file.to_string_lossy())),
@@ -319,13 +319,13 @@ fn classify_file(
 fn go_packages(
     target: &str,
     folder: &Path,
-    here: &Path,
-    known: &KnownAdapters,
+    cwd: &Path,
+    adapters: &KnownAdapters,
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
     let folder = fs::canonicalize(folder)
         .with_context(|| format!("cannot resolve the folder of '{target}'"))?;
     let mut found = Vec::new();
-    add_go_packages(&folder, here, known, &mut found)?;
+    add_go_packages(&folder, cwd, adapters, &mut found)?;
     ensure!(
         !found.is_empty(),
         "no Go package with benchmarks in '{target}'\n\
@@ -336,15 +336,15 @@ fn go_packages(
 
 fn add_go_packages(
     folder: &Path,
-    here: &Path,
-    known: &KnownAdapters,
+    cwd: &Path,
+    adapters: &KnownAdapters,
     found: &mut Vec<BenchmarkSource>,
 ) -> anyhow::Result<()> {
-    let suite = known.recognize(folder);
+    let suite = adapters.recognize(folder);
     found.extend(
         suite
             .filter(|suite| suite.name == "go-package")
-            .map(|suite| suite_source(folder, suite, here, known)),
+            .map(|suite| suite_source(folder, suite, cwd, adapters)),
     );
     for entry in visible_entries(folder)?
         .into_iter()
@@ -354,7 +354,7 @@ fn add_go_packages(
         let is_link = entry.is_symlink();
         let is_module = entry.join("go.mod").is_file();
         if name != "vendor" && name != "testdata" && !is_link && !is_module {
-            add_go_packages(&entry, here, known, found)?;
+            add_go_packages(&entry, cwd, adapters, found)?;
         }
     }
     Ok(())
@@ -362,8 +362,8 @@ fn add_go_packages(
 
 fn classify_own_kind(
     file: &Path,
-    here: &Path,
-    known: &KnownAdapters,
+    cwd: &Path,
+    adapters: &KnownAdapters,
 ) -> anyhow::Result<BenchmarkSource> {
     // Names consist of group and file, so the root is two levels up.
     let root = file.ancestors().nth(2).unwrap_or(Path::new("/")).to_owned();
@@ -374,9 +374,9 @@ fn classify_own_kind(
         .extension()
         .and_then(|e| e.to_str())
         .unwrap_or_default();
-    let source = |kind| BenchmarkSource::new(kind, file, &root, here);
+    let source = |kind| BenchmarkSource::new(kind, file, &root, cwd);
     if crate::is_program_with_harness(file) {
-        return Ok(program_source(file, None, here, known));
+        return Ok(program_source(file, None, cwd, adapters));
     }
     if extension == "toml" {
         return definition_source(file);
@@ -407,12 +407,12 @@ fn classify_own_kind(
     }
     if let Some(root) = core_root_of(file, &text) {
         let is_index = file.file_name().is_some_and(|name| name == "index.js");
-        let named = if is_index {
+        let entry = if is_index {
             file.parent().unwrap_or(file)
         } else {
             file
         };
-        return Ok(core_source(named, file.to_owned(), root));
+        return Ok(core_source(entry, file.to_owned(), root));
     }
     if !text.contains("createBenchmark") {
         bail!("it does not call createBenchmark");
@@ -437,8 +437,8 @@ fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
 /// own name is read when it is described.
 fn experiment_sources(
     file: &Path,
-    here: &Path,
-    known: &KnownAdapters,
+    cwd: &Path,
+    adapters: &KnownAdapters,
 ) -> anyhow::Result<Vec<BenchmarkSource>> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
@@ -455,7 +455,7 @@ fn experiment_sources(
         .flat_map(|experiment| &experiment.groups)
         .flat_map(|group| &group.files)
     {
-        found.extend(find_sources(&benchmark.to_string_lossy(), here, known)?);
+        found.extend(find_sources(&benchmark.to_string_lossy(), cwd, adapters)?);
     }
     Ok(found)
 }
@@ -464,17 +464,17 @@ fn experiment_sources(
 ///
 /// # Errors
 /// Fails if there are other targets besides an experiment.
-pub fn find_experiment(targets: &[String], here: &Path) -> anyhow::Result<Option<PathBuf>> {
-    let is_one = |target: &&String| {
-        let path = here.join(target);
+pub fn find_experiment(targets: &[String], cwd: &Path) -> anyhow::Result<Option<PathBuf>> {
+    let is_experiment = |target: &&String| {
+        let path = cwd.join(target);
         path.is_file() && definition_form(&path) == Some(DefinitionForm::Experiment)
     };
-    match targets.iter().find(is_one) {
+    match targets.iter().find(is_experiment) {
         Some(target) if targets.len() > 1 => bail!(
             "the experiment '{target}' cannot be combined with other targets\n\
              hint: run them one after the other"
         ),
-        found => Ok(found.map(|target| here.join(target))),
+        found => Ok(found.map(|target| cwd.join(target))),
     }
 }
 
@@ -490,8 +490,8 @@ pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Vari
     {
         let experiment = source.definition()?.experiment()?;
         let current = |name: &str| std::env::var(name).ok();
-        let declared_here = experiment.variants.iter();
-        for variant in declared_here.filter(|variant| variant.is_declared()) {
+        let variants = experiment.variants.iter();
+        for variant in variants.filter(|variant| variant.is_declared()) {
             declared.push(experiment.declared_variant(variant, &current)?);
         }
     }
@@ -509,14 +509,14 @@ pub fn declared_variants(sources: &[BenchmarkSource]) -> anyhow::Result<Vec<Vari
 pub fn program_source(
     file: &Path,
     suite: Option<Arc<SuiteAdapter>>,
-    here: &Path,
-    known: &KnownAdapters,
+    cwd: &Path,
+    adapters: &KnownAdapters,
 ) -> BenchmarkSource {
     match suite {
-        Some(suite) => suite_source(file, suite, here, known),
+        Some(suite) => suite_source(file, suite, cwd, adapters),
         None => {
             let root = file.parent().unwrap_or(Path::new("/"));
-            BenchmarkSource::new(SourceKind::Program, file, root, here)
+            BenchmarkSource::new(SourceKind::Program, file, root, cwd)
         }
     }
 }
@@ -525,13 +525,17 @@ pub fn program_source(
 fn suite_source(
     path: &Path,
     suite: Arc<SuiteAdapter>,
-    here: &Path,
-    known: &KnownAdapters,
+    cwd: &Path,
+    adapters: &KnownAdapters,
 ) -> BenchmarkSource {
     let root = path.parent().unwrap_or(Path::new("/"));
-    let directory = if path.is_dir() { path } else { here };
+    let directory = if path.is_dir() { path } else { cwd };
     let is_built = suite.keys.build.is_some();
-    let user_suites = known.user_adapters().iter().filter(|_| is_built).cloned();
+    let user_suites = adapters
+        .user_adapters()
+        .iter()
+        .filter(|_| is_built)
+        .cloned();
     BenchmarkSource {
         user_suites: user_suites.collect(),
         suite: Some(suite),
@@ -542,10 +546,10 @@ fn suite_source(
 
 /// Whether the file is text by git's rule: no NUL byte near its beginning.
 pub fn is_text(file: &Path) -> bool {
-    const LOOKED_AT: u64 = 8000;
+    const MAX_BYTES: u64 = 8000;
     let mut beginning = Vec::new();
     let read =
-        fs::File::open(file).and_then(|file| file.take(LOOKED_AT).read_to_end(&mut beginning));
+        fs::File::open(file).and_then(|file| file.take(MAX_BYTES).read_to_end(&mut beginning));
     read.is_ok() && !beginning.contains(&0)
 }
 
@@ -553,12 +557,12 @@ pub fn is_text(file: &Path) -> bool {
 /// its library by a relative path.
 fn core_root_of<'a>(file: &'a Path, text: &str) -> Option<&'a Path> {
     let has_library = |folder: &&Path| folder.join("common.js").is_file();
-    let of_group = file.ancestors().nth(2).filter(has_library);
+    let group_root = file.ancestors().nth(2).filter(has_library);
     let endings = ["/common'", "/common.js'", "/common\"", "/common.js\""];
     let requires_library = endings.iter().any(|ending| text.contains(ending));
-    of_group.or_else(|| {
-        let mut above = file.ancestors().skip(1).take(4);
-        above.find(has_library).filter(|_| requires_library)
+    group_root.or_else(|| {
+        let mut ancestors = file.ancestors().skip(1).take(4);
+        ancestors.find(has_library).filter(|_| requires_library)
     })
 }
 

@@ -33,8 +33,8 @@ const TAIL_LINES: usize = 20;
 /// Running services that several runs share. Dropping this stops them.
 #[derive(Debug, Default)]
 pub struct SharedServicePool {
-    of_session: Mutex<Option<ServiceKeeper>>,
-    of_block: Mutex<Option<ServiceKeeper>>,
+    session_keeper: Mutex<Option<ServiceKeeper>>,
+    block_keeper: Mutex<Option<ServiceKeeper>>,
 }
 
 impl SharedServicePool {
@@ -49,11 +49,11 @@ impl SharedServicePool {
         block: (usize, u32),
     ) -> Result<(), StageFailure> {
         for (scope, slot, block) in [
-            (ServiceScope::Session, &self.of_session, None),
-            (ServiceScope::Block, &self.of_block, Some(block)),
+            (ServiceScope::Session, &self.session_keeper, None),
+            (ServiceScope::Block, &self.block_keeper, Some(block)),
         ] {
-            let is_own = |service: &BackingService| service.scope == scope;
-            let (services, others) = assignment.services.drain(..).partition(is_own);
+            let is_in_scope = |service: &BackingService| service.scope == scope;
+            let (services, others) = assignment.services.drain(..).partition(is_in_scope);
             assignment.services = others;
             let keeping = ScopedServices {
                 services,
@@ -65,10 +65,10 @@ impl SharedServicePool {
                 continue;
             }
             let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-            let is_it = |keeper: &ServiceKeeper| {
+            let is_current = |keeper: &ServiceKeeper| {
                 keeper.block == block && keeper.keeping == keeping && !keeper.service.has_ended()
             };
-            let keeper = match slot.take_if(|keeper| is_it(keeper)) {
+            let keeper = match slot.take_if(|keeper| is_current(keeper)) {
                 Some(keeper) => keeper,
                 None => {
                     // Stopped first: two instances could conflict.
@@ -76,7 +76,7 @@ impl SharedServicePool {
                     ServiceKeeper::start(keeping, block)?
                 }
             };
-            assignment.kept.extend_from_slice(&keeper.places);
+            assignment.kept.extend_from_slice(&keeper.addresses);
             *slot = Some(keeper);
         }
         Ok(())
@@ -85,33 +85,33 @@ impl SharedServicePool {
     /// Returns why a service has become unusable, if it has. After a failed run, waits briefly,
     /// since the end of a service may be reported later than its consequences.
     pub(super) fn find_loss(&self, has_failed: bool) -> Option<StageFailure> {
-        let within = if has_failed {
+        let timeout = if has_failed {
             REPORT_DELAY
         } else {
             Duration::ZERO
         };
-        [&self.of_session, &self.of_block]
+        [&self.session_keeper, &self.block_keeper]
             .into_iter()
             .find_map(|slot| {
                 let mut slot = slot.lock().unwrap_or_else(PoisonError::into_inner);
-                let lost = slot.as_ref()?.receive_loss(within)?;
+                let loss = slot.as_ref()?.receive_loss(timeout)?;
                 *slot = None;
-                Some(lost)
+                Some(loss)
             })
     }
 
     /// Stops the services of the current block. Returns their notes and failure.
     pub fn stop_block(&self) -> StageReport {
-        stop_keeper(&self.of_block)
+        stop_keeper(&self.block_keeper)
     }
 
     /// Stops all services. Returns their notes and the first failure.
     pub fn stop_all(&self) -> StageReport {
-        let mut ended = stop_keeper(&self.of_block);
-        let last = stop_keeper(&self.of_session);
-        ended.notes.extend(last.notes);
-        ended.failure = ended.failure.or(last.failure);
-        ended
+        let mut report = stop_keeper(&self.block_keeper);
+        let session_report = stop_keeper(&self.session_keeper);
+        report.notes.extend(session_report.notes);
+        report.failure = report.failure.or(session_report.failure);
+        report
     }
 }
 
@@ -126,9 +126,9 @@ struct ServiceKeeper {
     keeping: ScopedServices,
     block: Option<(usize, u32)>,
     service: ServiceProcess,
-    heard: Receiver<ProtocolMessage>,
+    messages: Receiver<ProtocolMessage>,
     /// Addresses of its services.
-    places: Vec<PlaceholderValue>,
+    addresses: Vec<PlaceholderValue>,
 }
 
 impl ServiceKeeper {
@@ -136,7 +136,7 @@ impl ServiceKeeper {
         keeping: ScopedServices,
         block: Option<(usize, u32)>,
     ) -> Result<ServiceKeeper, StageFailure> {
-        let failed = |reason: String| StageFailure {
+        let start_failure = |reason: String| StageFailure {
             stage: RunStage::Start,
             reason,
             stderr_tail: String::new(),
@@ -147,49 +147,52 @@ impl ServiceKeeper {
             ..ProcessSpec::new(own_program()).args([KEEP_COMMAND])
         };
         spec.shutdown.grace = STOP_TIMEOUT;
-        let text = serde_json::to_string(&keeping).map_err(|error| failed(error.to_string()))?;
-        let order = ProtocolMessage::new("keep")
+        let text =
+            serde_json::to_string(&keeping).map_err(|error| start_failure(error.to_string()))?;
+        let request = ProtocolMessage::new("keep")
             .with("id", 2)
             .with("services", text);
-        let (sender, heard) = mpsc::channel();
-        let hearing = MessageForwarder {
-            opening: order.to_string().into_bytes(),
-            heard: sender,
+        let (sender, messages) = mpsc::channel();
+        let forwarder = MessageForwarder {
+            opening: request.to_string().into_bytes(),
+            messages: sender,
         };
-        let service = ServiceProcess::start_with_conversation(spec, hearing)
-            .map_err(|error| failed(format!("cannot start the service keeper: {error}")))?;
+        let service = ServiceProcess::start_with_conversation(spec, forwarder)
+            .map_err(|error| start_failure(format!("cannot start the service keeper: {error}")))?;
         let mut keeper = ServiceKeeper {
             keeping,
             block,
             service,
-            heard,
-            places: Vec::new(),
+            messages,
+            addresses: Vec::new(),
         };
         loop {
-            match keeper.heard.recv_timeout(POLL_INTERVAL) {
-                Ok(said) if said.verb == "ready" => {
-                    let places = said.get("places").unwrap_or_default();
-                    keeper.places = serde_json::from_str(&places).map_err(|error| {
-                        failed(format!(
+            match keeper.messages.recv_timeout(POLL_INTERVAL) {
+                Ok(message) if message.verb == "ready" => {
+                    let addresses = message.get("places").unwrap_or_default();
+                    keeper.addresses = serde_json::from_str(&addresses).map_err(|error| {
+                        start_failure(format!(
                             "cannot read the addresses of the services: {error}"
                         ))
                     })?;
                     return Ok(keeper);
                 }
-                Ok(said) => {
-                    return Err(reported_failure(&said).unwrap_or_else(|| keeper.silent_exit()));
+                Ok(message) => {
+                    return Err(reported_failure(&message).unwrap_or_else(|| keeper.silent_exit()));
                 }
                 Err(RecvTimeoutError::Timeout) if !is_interrupt_requested() => {}
-                Err(RecvTimeoutError::Timeout) => return Err(failed("interrupted".to_owned())),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(start_failure("interrupted".to_owned()));
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(keeper.silent_exit()),
             }
         }
     }
 
     /// Returns why its services have become unusable, if that is reported within this time.
-    fn receive_loss(&self, within: Duration) -> Option<StageFailure> {
-        match self.heard.recv_timeout(within) {
-            Ok(said) => reported_failure(&said),
+    fn receive_loss(&self, timeout: Duration) -> Option<StageFailure> {
+        match self.messages.recv_timeout(timeout) {
+            Ok(message) => reported_failure(&message),
             Err(RecvTimeoutError::Timeout) => None,
             Err(RecvTimeoutError::Disconnected) => Some(StageFailure {
                 stage: RunStage::Alive,
@@ -218,9 +221,9 @@ impl ServiceKeeper {
 
     fn stop(self) -> StageReport {
         let outcome = self.service.stop_and_wait();
-        let ended = self.heard.try_iter().find(|ended| ended.verb == "ended");
-        let performed = ended.and_then(|ended| serde_json::from_str(&ended.get("json")?).ok());
-        performed.unwrap_or_else(|| StageReport {
+        let ended = self.messages.try_iter().find(|ended| ended.verb == "ended");
+        let report = ended.and_then(|ended| serde_json::from_str(&ended.get("json")?).ok());
+        report.unwrap_or_else(|| StageReport {
             failure: Some(StageFailure {
                 stage: RunStage::Stop,
                 reason: match outcome {
@@ -237,15 +240,15 @@ impl ServiceKeeper {
 }
 
 /// Extracts the failure from the process's final report.
-fn reported_failure(said: &ProtocolMessage) -> Option<StageFailure> {
-    let performed: StageReport = serde_json::from_str(&said.get("json")?).ok()?;
-    performed.failure
+fn reported_failure(message: &ProtocolMessage) -> Option<StageFailure> {
+    let report: StageReport = serde_json::from_str(&message.get("json")?).ok()?;
+    report.failure
 }
 
 /// Sends the assignment, and forwards received messages.
 struct MessageForwarder {
     opening: Vec<u8>,
-    heard: Sender<ProtocolMessage>,
+    messages: Sender<ProtocolMessage>,
 }
 
 impl ChildConversation for MessageForwarder {
@@ -256,7 +259,7 @@ impl ChildConversation for MessageForwarder {
     fn handle_line(&mut self, line: &[u8]) -> NextStep {
         if let Some(message) = ProtocolMessage::parse(line) {
             // The receiver is gone only if the process is about to be stopped.
-            let _ = self.heard.send(message);
+            let _ = self.messages.send(message);
         }
         NextStep::Wait
     }

@@ -84,7 +84,7 @@ impl LanguageHarness for ExperimentHarness {
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
         match resolve_assignment(job, setting) {
-            Ok(order) => perform_with_services(order, job, setting),
+            Ok(assigned_run) => perform_with_services(assigned_run, job, setting),
             Err(error) => {
                 let spec = ProcessSpec::new(own_program());
                 RunOutcome::unsupported(&spec, &format!("{error:#}"), job, setting)
@@ -109,7 +109,7 @@ fn read_experiment<'a>(
     source: &BenchmarkSource,
     request: &DescribeRequest,
 ) -> anyhow::Result<Cow<'a, Experiment>> {
-    let mut set = request.sets.clone();
+    let mut values = request.sets.clone();
     if source.kind == SourceKind::Load {
         let plain = definition.experiment()?;
         let parameters: Vec<&String> = plain
@@ -118,17 +118,17 @@ fn read_experiment<'a>(
             .flat_map(|group| &group.parameters)
             .map(|(name, _)| name)
             .collect();
-        set.retain(|(name, _)| parameters.contains(&name));
+        values.retain(|(name, _)| parameters.contains(&name));
     }
-    definition.experiment_with(set)
+    definition.experiment_with(values)
 }
 
 /// Work of one run.
 struct AssignedRun {
     assignment: RunAssignment,
-    /// Seed of its random choices.
+    /// Seed for the random choices of the run.
     seed: u64,
-    /// Names of its metrics, the primary one first.
+    /// Names of the metrics of its group, the primary one first.
     metrics: Vec<String>,
 }
 
@@ -197,8 +197,8 @@ fn run_in_process(
         ..ProcessSpec::new(own_program()).args([COMMAND])
     };
     let text = serde_json::to_string(assignment)?;
-    let order = ProtocolMessage::new("run").with("id", 2).with("seed", seed);
-    let mut events = EventLog::new([order.with("assignment", text)]);
+    let request = ProtocolMessage::new("run").with("id", 2).with("seed", seed);
+    let mut events = EventLog::new([request.with("assignment", text)]);
     let outcome =
         run_child(&spec, &mut events).map_err(|error| anyhow!(start_reason(&spec, &error)))?;
     Ok((outcome, events))
@@ -206,52 +206,56 @@ fn run_in_process(
 
 /// Performs a run once its shared services are ready.
 fn perform_with_services(
-    mut order: AssignedRun,
+    mut assigned_run: AssignedRun,
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
 ) -> RunOutcome {
-    let Some((kept, block)) = setting.kept else {
-        return perform_run(&order, job, setting);
+    let Some((services, block)) = setting.kept else {
+        return perform_run(&assigned_run, job, setting);
     };
-    let plain = replay_command(&order.assignment);
-    let failed = |why: StageFailure| {
+    let replay = replay_command(&assigned_run.assignment);
+    let to_run_failure = |failure: StageFailure| {
         let StageFailure {
             stage,
             reason,
             stderr_tail,
-        } = why;
+        } = failure;
         run_failure(
             FailureCause::Stage { stage, reason },
             stderr_tail,
-            &plain,
+            &replay,
             job,
             setting,
         )
     };
-    if let Err(why) = kept.ensure_ready(&mut order.assignment, block) {
+    if let Err(failure) = services.ensure_ready(&mut assigned_run.assignment, block) {
         return RunOutcome {
-            failure: Some(failed(why)),
+            failure: Some(to_run_failure(failure)),
             interrupted: is_interrupt_requested(),
             ..RunOutcome::default()
         };
     }
-    let mut attempt = perform_run(&order, job, setting);
+    let mut attempt = perform_run(&assigned_run, job, setting);
     // A lost service is reported first: a target whose database is gone fails because of that.
-    if let Some(why) = kept.find_loss(attempt.failure.is_some()) {
-        attempt.failure = Some(failed(why));
+    if let Some(failure) = services.find_loss(attempt.failure.is_some()) {
+        attempt.failure = Some(to_run_failure(failure));
     }
     attempt
 }
 
 /// Performs a run in a process.
-fn perform_run(order: &AssignedRun, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
-    let plain = replay_command(&order.assignment);
-    match run_in_process(&order.assignment, order.seed, setting) {
-        Err(error) => RunOutcome::unsupported(&plain, &format!("{error:#}"), job, setting),
+fn perform_run(
+    assigned_run: &AssignedRun,
+    job: &BenchmarkJob,
+    setting: &RunContext<'_>,
+) -> RunOutcome {
+    let replay = replay_command(&assigned_run.assignment);
+    match run_in_process(&assigned_run.assignment, assigned_run.seed, setting) {
+        Err(error) => RunOutcome::unsupported(&replay, &format!("{error:#}"), job, setting),
         Ok((outcome, events)) => {
             let message = events.first("performed");
             let performed = message.and_then(parse_report);
-            let (seen, stage_failure, fault) = match performed {
+            let (result, stage_failure, fault) = match performed {
                 None => (
                     None,
                     None,
@@ -261,16 +265,16 @@ fn perform_run(order: &AssignedRun, job: &BenchmarkJob, setting: &RunContext<'_>
                     let load = message.and_then(|message| message.get("load"));
                     let stage_failure = performed.failure.clone();
                     (
-                        Some(to_observation(job, &order.metrics, performed, load)),
+                        Some(to_observation(job, &assigned_run.metrics, performed, load)),
                         stage_failure,
                         None,
                     )
                 }
             };
             let mut attempt = RunOutcome::from_process(
-                &plain,
+                &replay,
                 &outcome,
-                seen.into_iter().collect(),
+                result.into_iter().collect(),
                 fault,
                 job,
                 setting,
@@ -282,7 +286,7 @@ fn perform_run(order: &AssignedRun, job: &BenchmarkJob, setting: &RunContext<'_>
             }) = stage_failure
             {
                 let cause = FailureCause::Stage { stage, reason };
-                attempt.failure = Some(run_failure(cause, stderr_tail, &plain, job, setting));
+                attempt.failure = Some(run_failure(cause, stderr_tail, &replay, job, setting));
             }
             attempt
         }
@@ -290,8 +294,8 @@ fn perform_run(order: &AssignedRun, job: &BenchmarkJob, setting: &RunContext<'_>
 }
 
 /// Extracts the report from a message.
-fn parse_report(told: &ProtocolMessage) -> Option<StageReport> {
-    serde_json::from_str(&told.get("json")?).ok()
+fn parse_report(message: &ProtocolMessage) -> Option<StageReport> {
+    serde_json::from_str(&message.get("json")?).ok()
 }
 
 /// Port shown in replay commands. Any port works, and the port of the run may be in use by now.
@@ -311,17 +315,17 @@ fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
     let host = address
         .unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
         .to_string();
-    let blanks = [
+    let placeholders = [
         ("port".to_owned(), port.to_string()),
         ("target.host".to_owned(), host.clone()),
         ("host".to_owned(), host),
     ];
-    let filled = |text: &String| assignment::fill_text(text, &blanks);
+    let fill = |text: &String| assignment::fill_text(text, &placeholders);
     if let TargetWork::Load(load) = &assigned.work {
         let mut spec = load
             .as_ref()
             .clone()
-            .fill_placeholders(&|text| filled(&text.to_owned()));
+            .fill_placeholders(&|text| fill(&text.to_owned()));
         spec.serve = spec
             .serve
             .map(|line| export_commands(&target.plain_environment()) + &line);
@@ -333,12 +337,12 @@ fn replay_command(assigned: &RunAssignment) -> ProcessSpec {
                 .args(["--no-save"])
         };
     }
-    let mut words = target.command.iter().map(filled);
+    let mut words = target.command.iter().map(fill);
     let environment = target.plain_environment().into_iter();
     ProcessSpec {
         directory: Some(target.directory.clone()),
         environment: environment
-            .map(|(name, value)| (name, filled(&value)))
+            .map(|(name, value)| (name, fill(&value)))
             .collect(),
         ..ProcessSpec::new(words.next().unwrap_or_default()).args(words)
     }
@@ -359,11 +363,11 @@ fn to_observation(
 ) -> RunResult {
     // Metrics of the file come first, because the first metric is the one compared.
     performed.figures.sort_by_key(|measure| {
-        let place = metrics.iter().position(|name| *name == measure.metric.name);
-        place.unwrap_or(metrics.len())
+        let position = metrics.iter().position(|name| *name == measure.metric.name);
+        position.unwrap_or(metrics.len())
     });
     let case = job.case.clone();
-    let mut seen = RunResult {
+    let mut result = RunResult {
         case: case.unwrap_or_else(|| Case::new(&job.source.name, Vec::new())),
         samples: Vec::new(),
         metrics: Vec::new(),
@@ -373,20 +377,21 @@ fn to_observation(
     };
     for measure in performed.figures {
         let metric: Arc<str> = Arc::from(measure.metric.name.as_str());
-        seen.samples
+        result
+            .samples
             .extend(measure.values.iter().map(|&value| Sample {
                 metric: metric.clone(),
                 value,
                 elapsed_ns: measure.elapsed_ns,
                 iterations: measure.iterations,
             }));
-        if seen
+        if result
             .metrics
             .iter()
-            .all(|known| known.name != measure.metric.name)
+            .all(|other| other.name != measure.metric.name)
         {
-            seen.metrics.push(measure.metric);
+            result.metrics.push(measure.metric);
         }
     }
-    seen
+    result
 }

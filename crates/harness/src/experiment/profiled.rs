@@ -25,9 +25,9 @@ pub struct ProfileRequest {
 pub fn record_profile(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
-    order: &ProfileRequest,
+    request: &ProfileRequest,
 ) -> Option<ProfileOutcome> {
-    let recorded = match take_profile(job, setting, order) {
+    let recorded = match take_profile(job, setting, request) {
         Ok(profile) => ProfileOutcome::Taken(Arc::new(profile)),
         Err(error) => ProfileOutcome::Missing(format!("{error:#}")),
     };
@@ -37,14 +37,14 @@ pub fn record_profile(
 fn take_profile(
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
-    order: &ProfileRequest,
+    request: &ProfileRequest,
 ) -> anyhow::Result<StackProfile> {
     let AssignedRun {
         mut assignment,
         seed,
         ..
     } = resolve_assignment(job, setting)?;
-    let remark = prepare_assignment(&mut assignment, order)?;
+    let remark = prepare_assignment(&mut assignment, request)?;
     let (outcome, events) = run_in_process(&assignment, seed, setting)?;
     let performed = events.first("performed");
     if let Some(failure) = performed
@@ -69,9 +69,9 @@ fn take_profile(
 /// note for readers, if the load changed.
 fn prepare_assignment(
     assignment: &mut RunAssignment,
-    order: &ProfileRequest,
+    request: &ProfileRequest,
 ) -> anyhow::Result<Option<String>> {
-    assignment.profile = Some(order.profiling);
+    assignment.profile = Some(request.profiling);
     assignment.also.clear();
     assignment.figures.clear();
     let service = match &mut assignment.work {
@@ -85,7 +85,7 @@ fn prepare_assignment(
     let requests = match load.spec.count {
         Some(requests) => requests,
         None => {
-            let served = order
+            let served = request
                 .requests
                 .context("no timed run shows how many requests it can serve")?;
             // Fewer requests than connections would leave some connections unused.
@@ -95,7 +95,7 @@ fn prepare_assignment(
     let is_chosen = load.spec.count.is_none();
     (load.spec.time, load.spec.count) = (None, Some(requests));
     let is_timed = !matches!(load.warmup, LoadWarmup::None | LoadWarmup::Requests(_));
-    if is_timed && !order.profiling.after_warmup {
+    if is_timed && !request.profiling.after_warmup {
         load.warmup = LoadWarmup::Requests(requests);
     }
     Ok(is_chosen.then(|| {

@@ -46,7 +46,7 @@ impl LanguageHarness for NodeCoreHarness {
         };
         match enumerated {
             ProbeOutcome::Cases(found) => to_description(source, request, found, &tool),
-            ProbeOutcome::NeedsParent => whole_file(source, request, &tool),
+            ProbeOutcome::NeedsParent => describe_as_one_job(source, request, &tool),
             ProbeOutcome::Failed(cause, spec, outcome) => {
                 description_failure(source, cause, &spec, outcome.as_ref().as_ref())
             }
@@ -75,14 +75,14 @@ impl LanguageHarness for NodeCoreHarness {
                         skip_reason(&output).map(|reason| FailureCause::Skipped { reason });
                     fault = skipped.or(fault);
                 }
-                let mut seen = reports.observations;
+                let mut results = reports.observations;
                 // We cannot read a clock inside the folder's library, so this is the time of the
                 // whole process; with an HTTP tool, most of it would be the tool's.
-                if let (Some(_), [one], None) = (expected, &mut seen[..], &job.http_tool) {
+                if let (Some(_), [result], None) = (expected, &mut results[..], &job.http_tool) {
                     let usage = &outcome.usage;
-                    one.add_cpu_times(&[usage.cpu_ns() as f64]);
+                    result.add_cpu_times(&[usage.cpu_ns() as f64]);
                 }
-                RunOutcome::from_process(&bare, &outcome, seen, fault, job, setting)
+                RunOutcome::from_process(&bare, &outcome, results, fault, job, setting)
             }
         }
     }
@@ -109,41 +109,41 @@ fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcom
 /// that the file uses for trials. The original tries one case per file, so that broken ones go
 /// unnoticed, and ignores the user's values.
 fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
-    let trial = |more: Vec<String>| {
+    let trial = |extra_arguments: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];
         arguments.extend(request.assignments());
-        arguments.extend(more);
+        arguments.extend(extra_arguments);
         enumerate_cases(source, request, arguments)
     };
     if request.trial == TrialMode::Own {
         return trial(Vec::new());
     }
-    let (usual, small) = match (enumerate(source, request), trial(Vec::new())) {
-        (ProbeOutcome::Cases(usual), ProbeOutcome::Cases(small)) => (usual, small),
+    let (full, small) = match (enumerate(source, request), trial(Vec::new())) {
+        (ProbeOutcome::Cases(full), ProbeOutcome::Cases(small)) => (full, small),
         (_, small) => return small,
     };
-    let more = missing_words(&usual, &small, request);
-    let mut found = if more.is_empty() {
+    let extra_arguments = missing_words(&full, &small, request);
+    let mut found = if extra_arguments.is_empty() {
         small
     } else {
-        match trial(more) {
+        match trial(extra_arguments) {
             ProbeOutcome::Cases(found) => found,
             _ => small,
         }
     };
     found.cases.retain(|case| matches_sets(case, request));
     for case in &mut found.cases {
-        let measured = usual.cases.iter().find(|usual| same_words(case, usual));
+        let measured = full.cases.iter().find(|full| same_words(case, full));
         case.measured = measured
             .filter(|m| m.args != case.args)
             .cloned()
             .map(Box::new);
     }
-    let mut seen = Vec::new();
+    let mut known_cases = Vec::new();
     found.cases.retain(|case| {
-        let new = !seen.contains(case);
-        seen.push(case.clone());
-        new
+        let is_new = !known_cases.contains(case);
+        known_cases.push(case.clone());
+        is_new
     });
     ProbeOutcome::Cases(found)
 }
@@ -151,20 +151,22 @@ fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> Probe
 /// Returns `name=value` for non-numeric values that the full cases have and the file's own trial
 /// lacks, unless the file or the user chose a special value for that parameter.
 fn missing_words(
-    usual: &EnumeratedCases,
+    full: &EnumeratedCases,
     small: &EnumeratedCases,
     request: &DescribeRequest,
 ) -> Vec<String> {
-    let first = |found: &EnumeratedCases, name: &str| {
+    let first_value = |found: &EnumeratedCases, name: &str| {
         found
             .cases
             .first()
             .and_then(|case| argument_value(case, name).map(str::to_owned))
     };
-    collect_parameters(&usual.cases)
+    collect_parameters(&full.cases)
         .into_iter()
         .filter(|parameter| !request.sets.iter().any(|(name, _)| *name == parameter.name))
-        .filter(|parameter| first(usual, &parameter.name) == first(small, &parameter.name))
+        .filter(|parameter| {
+            first_value(full, &parameter.name) == first_value(small, &parameter.name)
+        })
         .flat_map(|parameter| {
             let words = parameter.values.into_iter().skip(1);
             words
@@ -180,12 +182,12 @@ fn same_words(case: &ObservedCase, other: &ObservedCase) -> bool {
     let values = parse_values(&case.args);
     let others = parse_values(&other.args);
     values.len() == others.len()
-        && values.iter().zip(&others).all(|(one, two)| {
-            let numbers = matches!(
-                (&one.1, &two.1),
+        && values.iter().zip(&others).all(|(left, right)| {
+            let both_numbers = matches!(
+                (&left.1, &right.1),
                 (ParameterValue::Number(_), ParameterValue::Number(_))
             );
-            one.0 == two.0 && (numbers || one.1 == two.1)
+            left.0 == right.0 && (both_numbers || left.1 == right.1)
         })
 }
 
@@ -252,9 +254,9 @@ fn declared_parameters(
     found: &EnumeratedCases,
 ) -> Vec<DeclaredParameter> {
     if let Some(declared) = &found.declared {
-        let parameter = |known: &ObservedParameter| DeclaredParameter {
-            name: known.name.clone(),
-            values: known.values.clone(),
+        let parameter = |observed: &ObservedParameter| DeclaredParameter {
+            name: observed.name.clone(),
+            values: observed.values.clone(),
         };
         return declared.iter().map(parameter).collect();
     }
@@ -271,7 +273,7 @@ fn declared_parameters(
     }
 }
 
-fn whole_file(
+fn describe_as_one_job(
     source: &BenchmarkSource,
     request: &DescribeRequest,
     tool: &ToolChoice,
@@ -320,8 +322,8 @@ fn collect_parameters(cases: &[ObservedCase]) -> Vec<DeclaredParameter> {
     let mut found: Vec<DeclaredParameter> = Vec::new();
     for (name, value) in cases.iter().flat_map(|case| parse_values(&case.args)) {
         match found.iter_mut().find(|parameter| parameter.name == name) {
-            Some(known) if known.values.contains(&value) => {}
-            Some(known) => known.values.push(value),
+            Some(parameter) if parameter.values.contains(&value) => {}
+            Some(parameter) => parameter.values.push(value),
             None => found.push(DeclaredParameter {
                 name,
                 values: vec![value],
@@ -385,8 +387,8 @@ fn with_http_tool(spec: ProcessSpec, tool: Option<&str>) -> (ProcessSpec, Option
 
 /// Makes our generator available to the replay command as it was to the process.
 fn with_shim_path(bare: ProcessSpec, shim: Option<&ToolShim>) -> ProcessSpec {
-    let replacing = shim.filter(|shim| shim.tool() == OWN_TOOL);
-    match (replacing, std::env::var("PATH")) {
+    let own_shim = shim.filter(|shim| shim.tool() == OWN_TOOL);
+    match (own_shim, std::env::var("PATH")) {
         (Some(shim), Ok(path)) => bare.env("PATH", format!("{}:{path}", shim.folder().display())),
         _ => bare,
     }

@@ -66,8 +66,8 @@ pub(super) fn choose_tool(
     if let Some(name) = script_choice(text) {
         return named_by_script(&name, text, request, library);
     }
-    let set = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
-    if let Some((_, name)) = set {
+    let setting = request.sets.iter().rfind(|(name, _)| name == "benchmarker");
+    if let Some((_, name)) = setting {
         let is_own = name == OWN_TOOL;
         return check_available(
             if is_own {
@@ -107,9 +107,9 @@ fn named_by_script(
 ) -> ToolChoice {
     let choice = check_available(name, false);
     let is_missing = matches!(choice, ToolChoice::Missing { .. });
-    let may =
+    let may_replace =
         library == BenchmarkLibrary::NodeCore && request.usual_tool == DefaultLoadTool::Speedwell;
-    if is_missing && may && TOOLS.contains(&name) {
+    if is_missing && may_replace && TOOLS.contains(&name) {
         let tool = if name == HTTP2_ALIAS {
             OWN_HTTP2_TOOL
         } else {
@@ -133,26 +133,26 @@ fn own_tool(text: &str, library: BenchmarkLibrary) -> &'static str {
 /// Whether `http2` is the only HTTP module that a script requires. The URL does not show which
 /// protocol its server speaks.
 fn speaks_http2(text: &str) -> bool {
-    let asks_for = |module: &str| {
+    let requires = |module: &str| {
         ["'", "\""].iter().any(|quote| {
             text.contains(&format!("{quote}{module}{quote}"))
                 || text.contains(&format!("{quote}node:{module}{quote}"))
         })
     };
-    asks_for("http2") && !asks_for("http") && !asks_for("https")
+    requires("http2") && !requires("http") && !requires("https")
 }
 
 /// The tool that the script itself names.
 fn script_choice(text: &str) -> Option<String> {
-    let (_, after) = text.split_once("benchmarker:")?;
-    let word = after.trim_start().strip_prefix(['\'', '"'])?;
-    let end = word.find(['\'', '"'])?;
-    Some(word[..end].to_owned())
+    let (_, after_key) = text.split_once("benchmarker:")?;
+    let quoted = after_key.trim_start().strip_prefix(['\'', '"'])?;
+    let end = quoted.find(['\'', '"'])?;
+    Some(quoted[..end].to_owned())
 }
 
 fn check_available(name: &str, argument: bool) -> ToolChoice {
-    let external = TOOLS.contains(&name);
-    if external && find_program(name).is_none() {
+    let is_external = TOOLS.contains(&name);
+    if is_external && find_program(name).is_none() {
         let reason = format!("the HTTP load tool '{name}' is not installed");
         return ToolChoice::Missing { reason };
     }
@@ -381,8 +381,8 @@ pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
         .filter(|tool| visible != Some(tool))
         .collect();
     let folders = std::env::split_paths(path).map(|folder| {
-        let holds_one = hidden.iter().any(|tool| folder.join(tool).exists());
-        let shadow = if holds_one {
+        let has_hidden_tool = hidden.iter().any(|tool| folder.join(tool).exists());
+        let shadow = if has_hidden_tool {
             shadow_folder(&folder, &hidden, &cache_folder())
         } else {
             None
@@ -397,16 +397,16 @@ pub fn without_tools(path: &OsStr, visible: Option<&str>) -> OsString {
 /// has changed.
 fn shadow_folder(folder: &Path, hidden: &[&str], cache: &Path) -> Option<PathBuf> {
     // Held while creating links: several threads start processes.
-    static MAKING: Mutex<()> = Mutex::new(());
-    let _making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
-    let changed = fs::metadata(folder).ok()?;
+    static CREATION: Mutex<()> = Mutex::new(());
+    let _guard = CREATION.lock().unwrap_or_else(PoisonError::into_inner);
+    let metadata = fs::metadata(folder).ok()?;
     let mut hasher = DefaultHasher::new();
     (
         folder,
         hidden,
-        changed.mtime(),
-        changed.mtime_nsec(),
-        changed.ino(),
+        metadata.mtime(),
+        metadata.mtime_nsec(),
+        metadata.ino(),
     )
         .hash(&mut hasher);
     let target = cache.join(format!("path-{:016x}", hasher.finish()));

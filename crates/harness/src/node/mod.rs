@@ -69,11 +69,11 @@ impl LanguageHarness for NodeHarness {
             return RunOutcome::unsupported(&plain_spec(job, setting), &reason, job, setting);
         }
         if job.route == StartMode::Parent {
-            return perform_whole(job, setting, &spec);
+            return perform_file(job, setting, &spec);
         }
         // A replay command starts the file itself, without the protocol.
         let plain = plain_spec(job, setting);
-        protocol::perform_case(job, setting, &spec, &plain, LoopOwner::OfTheFile)
+        protocol::perform_case(job, setting, &spec, &plain, LoopOwner::File)
     }
 
     fn default_program(&self, _source: &BenchmarkSource) -> PathBuf {
@@ -164,7 +164,7 @@ fn plain_command(
         .args(arguments.iter().cloned())
 }
 
-fn perform_whole(job: &BenchmarkJob, setting: &RunContext<'_>, spec: &ProcessSpec) -> RunOutcome {
+fn perform_file(job: &BenchmarkJob, setting: &RunContext<'_>, spec: &ProcessSpec) -> RunOutcome {
     let mut reports = ReportCollector::new(None, None, job.test);
     match run_child(spec, &mut reports) {
         Err(error) => RunOutcome::start_failed(spec, &error, job, setting),

@@ -117,9 +117,9 @@ pub(super) fn enumerate_cases(
     };
     let mut spec = super::http_tool::with_surroundings(spec, None);
     spec.environment.extend(search_path(&request.variant));
-    let mut handed = PreloadOutput(None);
-    match remembered::ask_cached(&spec, &mut handed, dependencies_in) {
-        Ok(outcome) => interpret_outcome(handed.0, bare, outcome),
+    let mut enumerated = PreloadOutput(None);
+    match remembered::ask_cached(&spec, &mut enumerated, dependencies_in) {
+        Ok(outcome) => interpret_outcome(enumerated.0, bare, outcome),
         Err(error) => {
             let reason = crate::attempt::start_reason(&spec, &error);
             ProbeOutcome::Failed(FailureCause::Start { reason }, bare, Box::new(None))
@@ -138,22 +138,23 @@ pub fn search_path(variant: &Variant) -> Option<(String, String)> {
 
 /// Returns what an enumeration depends on, if it succeeded.
 fn dependencies_in(line: &[u8]) -> Option<DescriptionOrigin> {
-    let handed: EnumeratedCases = serde_json::from_slice(line).ok()?;
-    let good = handed.error.is_none() && !handed.needs_parent && !handed.cases.is_empty();
-    good.then_some(DescriptionOrigin {
-        program: handed.program,
-        depends: handed.depends,
+    let enumerated: EnumeratedCases = serde_json::from_slice(line).ok()?;
+    let is_complete =
+        enumerated.error.is_none() && !enumerated.needs_parent && !enumerated.cases.is_empty();
+    is_complete.then_some(DescriptionOrigin {
+        program: enumerated.program,
+        depends: enumerated.depends,
     })
 }
 
 fn interpret_outcome(
-    handed: Option<EnumeratedCases>,
+    enumerated: Option<EnumeratedCases>,
     spec: ProcessSpec,
     outcome: Option<ProcessOutcome>,
 ) -> ProbeOutcome {
     let Some(outcome) = outcome else {
         // Only successful enumerations are cached.
-        return handed.map_or(ProbeOutcome::NeedsParent, ProbeOutcome::Cases);
+        return enumerated.map_or(ProbeOutcome::NeedsParent, ProbeOutcome::Cases);
     };
     if matches!(
         outcome.ended,
@@ -162,15 +163,19 @@ fn interpret_outcome(
         return ProbeOutcome::NeedsParent;
     }
     let output = format!("{}{}", outcome.stdout.text(), outcome.stderr.text());
-    let nothing = handed.as_ref().is_none_or(|handed| handed.cases.is_empty());
-    if nothing && let Some(reason) = skip_reason(&output) {
+    let is_empty = enumerated
+        .as_ref()
+        .is_none_or(|enumerated| enumerated.cases.is_empty());
+    if is_empty && let Some(reason) = skip_reason(&output) {
         return ProbeOutcome::Failed(
             FailureCause::Skipped { reason },
             spec,
             Box::new(Some(outcome)),
         );
     }
-    let thrown = handed.as_ref().and_then(|handed| handed.error.as_ref());
+    let thrown = enumerated
+        .as_ref()
+        .and_then(|enumerated| enumerated.error.as_ref());
     let cause = thrown.map(|thrown| FailureCause::Invalid {
         reason: format!(
             "{}: {}",
@@ -181,8 +186,8 @@ fn interpret_outcome(
     if let Some(cause) = cause.or_else(|| outcome.failure_cause(spec.limit)) {
         return ProbeOutcome::Failed(cause, spec, Box::new(Some(outcome)));
     }
-    match handed {
-        Some(handed) if !handed.needs_parent => ProbeOutcome::Cases(handed),
+    match enumerated {
+        Some(enumerated) if !enumerated.needs_parent => ProbeOutcome::Cases(enumerated),
         _ => ProbeOutcome::NeedsParent,
     }
 }
@@ -192,14 +197,14 @@ struct PreloadOutput(Option<EnumeratedCases>);
 
 impl ChildConversation for PreloadOutput {
     fn handle_line(&mut self, line: &[u8]) -> NextStep {
-        if let Ok(handed) = serde_json::from_slice(line) {
-            self.0 = Some(handed);
+        if let Ok(enumerated) = serde_json::from_slice(line) {
+            self.0 = Some(enumerated);
         }
         NextStep::Wait
     }
 }
 
-/// Explains why a script that reported nothing cannot run here, if it says so.
+/// Explains why a script that reported nothing cannot run here, if its output says so.
 pub fn skip_reason(output: &str) -> Option<String> {
     output
         .contains("Binding failed to load")

@@ -30,7 +30,7 @@ pub struct ReportCollector {
     pub shim: Option<ToolShim>,
     test: bool,
     /// Metrics and checksums that arrived before the report of their case.
-    early: Vec<Json>,
+    unmatched: Vec<Json>,
 }
 
 impl ReportCollector {
@@ -43,7 +43,7 @@ impl ReportCollector {
             expected,
             shim: None,
             test,
-            early: Vec::new(),
+            unmatched: Vec::new(),
         }
     }
 
@@ -52,8 +52,9 @@ impl ReportCollector {
         if self.fault.is_some() || self.observations.is_empty() {
             return Some(self.fault.clone().unwrap_or(FailureCause::Silent));
         }
-        let (seen, expected) = (self.observations.len(), self.expected?);
-        (seen != expected).then(|| invalid_cause(format!("reported {seen} of {expected} cases")))
+        let (reported, expected) = (self.observations.len(), self.expected?);
+        (reported != expected)
+            .then(|| invalid_cause(format!("reported {reported} of {expected} cases")))
     }
 
     fn handle_report(&mut self, message: &Json) {
@@ -67,10 +68,10 @@ impl ReportCollector {
                 .and_then(ToolShim::read_figures)
                 .or_else(|| message.get("http").cloned()),
         };
-        let (seen, fault) = observe_rate(self.report_case(message), &rate, self.test);
+        let (result, fault) = observe_rate(self.report_case(message), &rate, self.test);
         self.fault = self.fault.take().or(fault);
-        self.observations.push(seen);
-        for message in std::mem::take(&mut self.early) {
+        self.observations.push(result);
+        for message in std::mem::take(&mut self.unmatched) {
             self.detail(message);
         }
     }
@@ -79,10 +80,10 @@ impl ReportCollector {
     fn detail(&mut self, message: Json) {
         let case = self.report_case(&message).id();
         let mut reported = self.observations.iter_mut().rev();
-        match reported.find(|seen| seen.case.id() == case) {
-            Some(seen) if message["type"] == "metric" => add_metric(seen, &message["metric"]),
-            Some(seen) => seen.check = message["text"].as_str().map(str::to_owned),
-            None => self.early.push(message),
+        match reported.find(|result| result.case.id() == case) {
+            Some(result) if message["type"] == "metric" => add_metric(result, &message["metric"]),
+            Some(result) => result.check = message["text"].as_str().map(str::to_owned),
+            None => self.unmatched.push(message),
         }
     }
 
@@ -104,13 +105,13 @@ impl ReportCollector {
     }
 }
 
-fn add_metric(seen: &mut RunResult, metric: &Json) {
+fn add_metric(result: &mut RunResult, metric: &Json) {
     let (Some(name), Some(value)) = (metric["name"].as_str(), metric["value"].as_f64()) else {
         return;
     };
     let unit = metric["unit"].as_str().unwrap_or_default();
     let better = metric["better"].as_str();
-    seen.add_value(declared_metric(name, unit, better), value);
+    result.add_value(declared_metric(name, unit, better), value);
 }
 
 fn parameter_value(json: &Json) -> ParameterValue {
@@ -149,7 +150,7 @@ impl ChildConversation for ReportCollector {
 mod tests {
     use super::*;
 
-    fn after(lines: &[&str]) -> ReportCollector {
+    fn collect_reports(lines: &[&str]) -> ReportCollector {
         let mut reports = ReportCollector::new(None, None, false);
         for line in lines {
             reports.handle_line(line.as_bytes());
@@ -162,22 +163,22 @@ mod tests {
 
     #[test]
     fn a_report_keeps_the_order_of_its_parameters() {
-        let reports = after(&[CONFIG, REPORT]);
-        let seen = &reports.observations[0];
-        let names: Vec<_> = seen
+        let reports = collect_reports(&[CONFIG, REPORT]);
+        let result = &reports.observations[0];
+        let names: Vec<_> = result
             .case
             .values
             .iter()
             .map(|(name, _)| name.as_str())
             .collect();
         assert_eq!(names, ["q", "s", "n"]);
-        assert_eq!(seen.samples[0].elapsed_ns, Some(3_686_740));
+        assert_eq!(result.samples[0].elapsed_ns, Some(3_686_740));
         assert_eq!(reports.find_fault(), None);
     }
 
     #[test]
     fn internal_messages_and_garbage_are_ignored() {
-        let reports = after(&[
+        let reports = collect_reports(&[
             r#"{"cmd":"NODE_HANDLE"}"#,
             "not json",
             "[1]",
@@ -193,10 +194,16 @@ mod tests {
 
     #[test]
     fn missing_reports_are_noticed() {
-        assert_eq!(after(&[CONFIG]).find_fault(), Some(FailureCause::Silent));
+        assert_eq!(
+            collect_reports(&[CONFIG]).find_fault(),
+            Some(FailureCause::Silent)
+        );
         let two = CONFIG.replace(":1}", ":2}");
-        let told = after(&[&two, REPORT]).find_fault().unwrap().to_string();
-        assert_eq!(told, "reported 1 of 2 cases");
+        let message = collect_reports(&[&two, REPORT])
+            .find_fault()
+            .unwrap()
+            .to_string();
+        assert_eq!(message, "reported 1 of 2 cases");
     }
 
     #[test]
@@ -216,13 +223,13 @@ mod tests {
         ] {
             reports.handle_line(line.replace('N', n).as_bytes());
         }
-        for (seen, n) in reports.observations.iter().zip(["1", "2"]) {
-            let bytes = seen
+        for (result, n) in reports.observations.iter().zip(["1", "2"]) {
+            let bytes = result
                 .samples
                 .iter()
                 .find(|sample| &*sample.metric == "bytes");
             assert_eq!(bytes.map(|sample| sample.value), n.parse().ok());
-            assert_eq!(seen.check, Some(format!("sum {n}")));
+            assert_eq!(result.check, Some(format!("sum {n}")));
         }
     }
 }

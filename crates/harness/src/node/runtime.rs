@@ -20,13 +20,13 @@ impl JsRuntime {
     /// Recognizes `bun`, `bun-1.2`, `deno`, `deno2`; everything else counts as Node.js.
     pub(crate) fn from_program(program: &Path) -> JsRuntime {
         let name = program.file_stem().unwrap_or_default().to_string_lossy();
-        let is = |word: &str| {
-            name.strip_prefix(word)
-                .is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphabetic()))
+        let has_name = |expected: &str| {
+            name.strip_prefix(expected)
+                .is_some_and(|suffix| !suffix.starts_with(|next: char| next.is_ascii_alphabetic()))
         };
         match () {
-            () if is("bun") => JsRuntime::Bun,
-            () if is("deno") => JsRuntime::Deno,
+            () if has_name("bun") => JsRuntime::Bun,
+            () if has_name("deno") => JsRuntime::Deno,
             () => JsRuntime::Node,
         }
     }

@@ -29,15 +29,15 @@ impl ShardOfPlan {
     /// Maps every case of the whole plan to its index in the shard, if it has slots of that
     /// stratum.
     pub(super) fn indexes_in(&self, stratum: u32) -> Vec<Option<usize>> {
-        let mut places = vec![None; self.cases as usize];
+        let mut indexes = vec![None; self.cases as usize];
         if stratum == self.parcel.stratum {
-            for (place, &job) in self.parcel.jobs.iter().enumerate() {
-                if let Some(known) = places.get_mut(job as usize) {
-                    *known = Some(place);
+            for (index, &job) in self.parcel.jobs.iter().enumerate() {
+                if let Some(entry) = indexes.get_mut(job as usize) {
+                    *entry = Some(index);
                 }
             }
         }
-        places
+        indexes
     }
 }
 

@@ -24,32 +24,32 @@ impl RelocationMap {
 
     /// Maps a path; paths outside of all folders are unchanged.
     pub fn map_path(&self, path: &Path) -> PathBuf {
-        let inside = self.0.iter().find_map(|(from, to)| {
-            let inside = path.strip_prefix(from).ok()?;
-            let is_itself = inside.as_os_str().is_empty();
+        let relative = self.0.iter().find_map(|(from, to)| {
+            let relative = path.strip_prefix(from).ok()?;
+            let is_itself = relative.as_os_str().is_empty();
             Some(if is_itself {
                 to.clone()
             } else {
-                to.join(inside)
+                to.join(relative)
             })
         });
-        inside.unwrap_or_else(|| path.to_owned())
+        relative.unwrap_or_else(|| path.to_owned())
     }
 
     /// Maps an argument that may be a path: an absolute one, alone or after `=`.
-    fn map_argument(&self, word: &str) -> String {
-        let (before, path) = match word.find("=/") {
-            Some(at) if !word.starts_with('/') => word.split_at(at + 1),
-            _ => ("", word),
+    fn map_argument(&self, argument: &str) -> String {
+        let (option, path) = match argument.find("=/") {
+            Some(index) if !argument.starts_with('/') => argument.split_at(index + 1),
+            _ => ("", argument),
         };
         if !path.starts_with('/') {
-            return word.to_owned();
+            return argument.to_owned();
         }
         let moved = self.map_path(Path::new(path));
         // An argument must be UTF-8.
         moved
             .to_str()
-            .map_or_else(|| word.to_owned(), |moved| format!("{before}{moved}"))
+            .map_or_else(|| argument.to_owned(), |moved| format!("{option}{moved}"))
     }
 }
 

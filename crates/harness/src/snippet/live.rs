@@ -36,8 +36,8 @@ const TAIL_LINES: usize = 20;
 
 /// A running harness. Dropping it ends its process.
 pub struct LiveHarness {
-    orders: Option<Sender<ProtocolMessage>>,
-    heard: Receiver<ProtocolMessage>,
+    commands: Option<Sender<ProtocolMessage>>,
+    events: Receiver<ProtocolMessage>,
     service: Option<ServiceProcess>,
     limit: Duration,
     clock: WaitClock,
@@ -64,10 +64,10 @@ impl HarnessFailure {
 
 /// A snippet that failed to compile or start.
 impl From<CompileFailure> for HarnessFailure {
-    fn from(failed: CompileFailure) -> HarnessFailure {
+    fn from(error: CompileFailure) -> HarnessFailure {
         HarnessFailure {
-            cause: failed.cause,
-            stderr_tail: failed.output,
+            cause: error.cause,
+            stderr_tail: error.output,
         }
     }
 }
@@ -108,10 +108,10 @@ impl LiveHarness {
     /// # Errors
     /// Fails if it cannot be started, or ends before it is ready.
     pub fn start(spec: ProcessSpec) -> Result<(LiveHarness, CommandAnswer), HarnessFailure> {
-        let (orders, next) = channel();
-        let (messages, heard) = channel();
+        let (command_sender, commands) = channel();
+        let (messages, events) = channel();
         let conversation = CommandRelay {
-            next,
+            commands,
             messages,
             pending: Some("ready"),
             unfinished: None,
@@ -129,8 +129,8 @@ impl LiveHarness {
             },
         )?;
         let mut live = LiveHarness {
-            orders: Some(orders),
-            heard,
+            commands: Some(command_sender),
+            events,
             service: Some(service),
             limit,
             clock,
@@ -186,8 +186,8 @@ impl LiveHarness {
         self.send_command(message, START_TIMEOUT, &mut |_| {})
     }
 
-    /// Measures `jobs` at the same time. `hear` receives every event as it arrives. `limit` is the
-    /// expected duration; if `None`, it is the limit of the process.
+    /// Measures `jobs` at the same time. `on_event` receives every event as it arrives. `limit` is
+    /// the expected duration; if `None`, it is the limit of the process.
     ///
     /// # Errors
     /// Fails if the process died, or took far longer than it should.
@@ -197,14 +197,14 @@ impl LiveHarness {
         samples: &SampleDivision,
         stream: bool,
         limit: Option<Duration>,
-        hear: &mut dyn FnMut(&ProtocolMessage),
+        on_event: &mut dyn FnMut(&ProtocolMessage),
     ) -> Result<CommandAnswer, HarnessFailure> {
         let mut message = run_command(jobs, samples, false);
         if stream {
             message = message.with("stream", 1);
         }
         let expected = limit.unwrap_or(self.limit);
-        self.send_command(message, expected, hear)
+        self.send_command(message, expected, on_event)
     }
 
     /// Lets the process clean up, and waits for it to exit.
@@ -212,14 +212,14 @@ impl LiveHarness {
     /// # Errors
     /// Fails if it did not end successfully, or 'done' failed.
     pub fn shut_down(mut self) -> Result<CommandAnswer, HarnessFailure> {
-        self.orders = None;
+        self.commands = None;
         let deadline = self.clock.now() + EXIT_TIMEOUT;
         let mut answer = CommandAnswer::default();
         while let Ok(event) = self.receive_event(deadline) {
             answer.events.push(event);
         }
         match self.failed_outcome() {
-            Some(gone) => Err(gone),
+            Some(failure) => Err(failure),
             None => Ok(answer),
         }
     }
@@ -228,42 +228,49 @@ impl LiveHarness {
         &mut self,
         message: ProtocolMessage,
         expected: Duration,
-        hear: &mut dyn FnMut(&ProtocolMessage),
+        on_event: &mut dyn FnMut(&ProtocolMessage),
     ) -> Result<CommandAnswer, HarnessFailure> {
-        let ends = final_event(&message.verb);
+        let final_verb = final_event(&message.verb);
         // If the process has ended, waiting for the answer reports it.
-        let sent = self.orders.as_ref().map(|orders| orders.send(message));
+        let sent = self
+            .commands
+            .as_ref()
+            .map(|command_sender| command_sender.send(message));
         drop(sent);
-        self.collect_answer(ends, expected * COMMAND_TIMEOUT.0 + COMMAND_TIMEOUT.1, hear)
+        self.collect_answer(
+            final_verb,
+            expected * COMMAND_TIMEOUT.0 + COMMAND_TIMEOUT.1,
+            on_event,
+        )
     }
 
     /// Waits for the next event until the deadline.
     fn receive_event(&self, deadline: Instant) -> Result<ProtocolMessage, RecvTimeoutError> {
         loop {
-            let left = self.clock.time_until(deadline);
-            match self.heard.recv_timeout(self.clock.max_wait(left)) {
+            let remaining = self.clock.time_until(deadline);
+            match self.events.recv_timeout(self.clock.max_wait(remaining)) {
                 Err(RecvTimeoutError::Timeout) if self.clock.now() < deadline => {}
-                heard => return heard,
+                received => return received,
             }
         }
     }
 
-    /// Collects events up to and including the event `ends`, or an error in its place.
+    /// Collects events up to and including the event `final_verb`, or an error in its place.
     fn collect_answer(
         &mut self,
-        ends: &str,
-        patience: Duration,
-        hear: &mut dyn FnMut(&ProtocolMessage),
+        final_verb: &str,
+        timeout: Duration,
+        on_event: &mut dyn FnMut(&ProtocolMessage),
     ) -> Result<CommandAnswer, HarnessFailure> {
         let mut answer = CommandAnswer::default();
-        let deadline = self.clock.now() + patience;
+        let deadline = self.clock.now() + timeout;
         loop {
             match self.receive_event(deadline) {
                 Ok(event) => {
-                    hear(&event);
-                    let over = is_last(&event, ends);
+                    on_event(&event);
+                    let is_complete = is_last(&event, final_verb);
                     answer.events.push(event);
-                    if over {
+                    if is_complete {
                         return Ok(answer);
                     }
                 }
@@ -275,7 +282,7 @@ impl LiveHarness {
                     return Err(self.failed_outcome().unwrap_or_else(silent));
                 }
                 Err(RecvTimeoutError::Timeout) => {
-                    let limit_ms = patience.as_millis() as u64;
+                    let limit_ms = timeout.as_millis() as u64;
                     let outcome = self.stop_process();
                     return Err(HarnessFailure {
                         cause: FailureCause::Timeout { limit_ms },
@@ -297,7 +304,7 @@ impl LiveHarness {
     }
 
     fn stop_process(&mut self) -> Option<ProcessOutcome> {
-        self.orders = None;
+        self.commands = None;
         self.service.take()?.stop_and_wait().ok()
     }
 }
@@ -342,15 +349,16 @@ fn final_event(verb: &str) -> &'static str {
 
 /// Whether an answer is complete. An error completes every answer except the answer to a run, in
 /// which other jobs may continue; a run that was rejected has a protocol error.
-fn is_last(event: &ProtocolMessage, ends: &str) -> bool {
+fn is_last(event: &ProtocolMessage, final_verb: &str) -> bool {
     let failed = event.verb == "error" && event.get("stage").as_deref() != Some("done");
     let refused = event.get("stage").as_deref() == Some("protocol");
-    event.verb == ends || failed && (ends != "end" || refused)
+    event.verb == final_verb || failed && (final_verb != "end" || refused)
 }
 
-/// The listening side: forwards events, and waits for a command when an answer is complete.
+/// The side that listens to the process: forwards events, and waits for a command when an answer is
+/// complete.
 struct CommandRelay {
-    next: Receiver<ProtocolMessage>,
+    commands: Receiver<ProtocolMessage>,
     messages: Sender<ProtocolMessage>,
     pending: Option<&'static str>,
     unfinished: Option<ProtocolMessage>,
@@ -371,9 +379,9 @@ impl ChildConversation for CommandRelay {
             return NextStep::Wait;
         };
         let message = match self.unfinished.take() {
-            Some(mut begun) if begun.is_continued_by(&message) => {
-                begun.append(message);
-                begun
+            Some(mut previous) if previous.is_continued_by(&message) => {
+                previous.append(message);
+                previous
             }
             _ => message,
         };
@@ -381,18 +389,20 @@ impl ChildConversation for CommandRelay {
             self.unfinished = Some(message);
             return NextStep::Wait;
         }
-        let complete = self.pending.is_some_and(|ends| is_last(&message, ends));
+        let complete = self
+            .pending
+            .is_some_and(|final_verb| is_last(&message, final_verb));
         // If the receiver is gone, the next command is the one to quit.
         let _ = self.messages.send(message);
         if !complete {
             return NextStep::Wait;
         }
-        match self.next.recv() {
-            Ok(order) => {
-                self.pending = Some(final_event(&order.verb));
-                self.stop_at =
-                    expected_length(&order).map(|usual| self.clock.now() + usual * 2 + RUN_SLACK);
-                NextStep::Send(order.to_string().into_bytes())
+        match self.commands.recv() {
+            Ok(command) => {
+                self.pending = Some(final_event(&command.verb));
+                self.stop_at = expected_length(&command)
+                    .map(|expected| self.clock.now() + expected * 2 + RUN_SLACK);
+                NextStep::Send(command.to_string().into_bytes())
             }
             Err(_) => {
                 self.pending = None;
@@ -407,7 +417,7 @@ impl ChildConversation for CommandRelay {
     }
 
     fn overdue_bytes(&mut self) -> Option<Vec<u8>> {
-        self.stop_at.take_if(|at| self.clock.now() >= *at)?;
+        self.stop_at.take_if(|time| self.clock.now() >= *time)?;
         Some(stop_message())
     }
 
@@ -422,9 +432,9 @@ fn stop_message() -> Vec<u8> {
 }
 
 /// Duration of a run whose iterations are shorter than its windows.
-fn expected_length(order: &ProtocolMessage) -> Option<Duration> {
-    let number = |key| order.parse_number::<u64>(key);
-    let interval_ns = number("interval_ns").filter(|_| order.verb == "run")?;
+fn expected_length(command: &ProtocolMessage) -> Option<Duration> {
+    let number = |key| command.parse_number::<u64>(key);
+    let interval_ns = number("interval_ns").filter(|_| command.verb == "run")?;
     let samples = number("samples")?;
     // A watched run continues until the user ends it.
     let is_watched = number("stream") == Some(1);
@@ -439,11 +449,11 @@ const CALIBRATION_NS: u64 = 5_000_000;
 
 /// Builds the `load` command for `snippet`, under the name `job`.
 pub fn load_command(job: &str, snippet: &Snippet) -> ProtocolMessage {
-    let named = ProtocolMessage::new("load").with("id", 2).with("job", job);
+    let command = ProtocolMessage::new("load").with("id", 2).with("job", job);
     if snippet.language.is_compiled() {
-        return named.with("form", "built");
+        return command.with("form", "built");
     }
-    let mut message = named
+    let mut message = command
         .with("form", "text")
         .with("lang", snippet.language)
         .with("runner", &snippet.runner);
@@ -477,8 +487,8 @@ pub fn load_command(job: &str, snippet: &Snippet) -> ProtocolMessage {
             }
         }
     }
-    for (at, path) in snippet.paths.iter().enumerate() {
-        message = message.with(format!("path{at}"), path.display());
+    for (index, path) in snippet.paths.iter().enumerate() {
+        message = message.with(format!("path{index}"), path.display());
     }
     message
 }

@@ -52,7 +52,7 @@ pub fn build_process(
     build_with_layout(snippet, program, variant, RunLayout::default()).map(|(spec, _)| spec)
 }
 
-/// The same for a memory layout; also returns how the program was linked.
+/// Like [`build_process`], but with a memory layout; also returns how the program was linked.
 fn build_with_layout(
     snippet: &Snippet,
     program: &Path,
@@ -85,12 +85,12 @@ fn build_with_layout(
 
 /// Starts one of our scripts in an interpreter.
 fn script_process(
-    from: &HarnessSources,
+    harness: &HarnessSources,
     file: &str,
     program: &Path,
     flags: &[String],
 ) -> Result<ProcessSpec, CompileFailure> {
-    let folder = unpack_harness(from)?;
+    let folder = unpack_harness(harness)?;
     let script = folder.join(file).to_string_lossy().into_owned();
     let arguments = flags.iter().cloned().chain([script]);
     Ok(ProcessSpec::new(program).args(arguments))
@@ -150,14 +150,14 @@ fn beam_process(
 
 /// Returns the folder with the harness, compiled by this emulator's compiler.
 fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
-    let found = locate_program(emulator);
-    if !found.is_absolute() {
+    let location = locate_program(emulator);
+    if !location.is_absolute() {
         return Err(missing_language(emulator, "Erlang/OTP", "erlang"));
     }
-    let found = fs::canonicalize(&found).unwrap_or(found);
-    let beside = found.with_file_name("erlc");
-    let compiler = if beside.is_file() {
-        beside
+    let location = fs::canonicalize(&location).unwrap_or(location);
+    let adjacent = location.with_file_name("erlc");
+    let compiler = if adjacent.is_file() {
+        adjacent
     } else {
         PathBuf::from("erlc")
     };
@@ -188,9 +188,9 @@ fn compile_erlang_harness(emulator: &Path) -> Result<PathBuf, CompileFailure> {
 
 /// Folder of Elixir's modules.
 fn elixir_library(program: &Path) -> Result<PathBuf, CompileFailure> {
-    let found = locate_program(program);
-    let found = fs::canonicalize(&found).unwrap_or(found);
-    found
+    let location = locate_program(program);
+    let location = fs::canonicalize(&location).unwrap_or(location);
+    location
         .parent()
         .and_then(Path::parent)
         .map(|root| root.join("lib/elixir/ebin"))

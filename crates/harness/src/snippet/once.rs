@@ -36,14 +36,14 @@ pub struct SnippetHarness(pub SnippetLanguage);
 pub fn harness_for_language(language: SnippetLanguage) -> &'static dyn LanguageHarness {
     static ALL: [SnippetHarness; SnippetLanguage::ALL.len()] = {
         let mut all = [SnippetHarness(SnippetLanguage::Sh); SnippetLanguage::ALL.len()];
-        let mut at = 0;
-        while at < all.len() {
-            all[at] = SnippetHarness(SnippetLanguage::ALL[at]);
-            at += 1;
+        let mut index = 0;
+        while index < all.len() {
+            all[index] = SnippetHarness(SnippetLanguage::ALL[index]);
+            index += 1;
         }
         all
     };
-    let found = ALL.iter().find(|one| one.0 == language);
+    let found = ALL.iter().find(|harness| harness.0 == language);
     found.unwrap_or(&ALL[0])
 }
 
@@ -69,7 +69,7 @@ impl LanguageHarness for SnippetHarness {
                 }
                 perform_snippet(&snippet, spec, job, setting).with_linking(linking)
             }
-            Err(failed) => start_failure(failed, &snippet, job, setting),
+            Err(error) => start_failure(error, &snippet, job, setting),
         }
     }
 
@@ -133,21 +133,21 @@ fn perform_snippet(
         Err(error) => RunOutcome::start_failed(&spec, &error, job, setting),
         Ok(outcome) => {
             let error = events.first("error");
-            let seen =
+            let result =
                 parse_timing(JOB_NAME, events.all_events(), &setting.samples).map(|timing| {
-                    let mut seen = to_observation(&timing, job);
+                    let mut result = to_observation(&timing, job);
                     for metric in events.events_of("metric") {
-                        add_metric(&mut seen, metric);
+                        add_metric(&mut result, metric);
                     }
-                    seen.notes.extend(collect_warnings(&events, &timing));
-                    seen
+                    result.notes.extend(collect_warnings(&events, &timing));
+                    result
                 });
-            let silent = seen.is_none().then_some(FailureCause::Silent);
+            let silent = result.is_none().then_some(FailureCause::Silent);
             let fault = error.and_then(error_cause).or(silent);
             RunOutcome::from_process(
                 &plain,
                 &outcome,
-                seen.into_iter().collect(),
+                result.into_iter().collect(),
                 fault,
                 job,
                 setting,
@@ -165,7 +165,7 @@ fn count_instructions(
     setting: &RunContext<'_>,
 ) -> RunOutcome {
     let plain = replay_command(snippet, setting);
-    let counted = CountingInputs {
+    let inputs = CountingInputs {
         job,
         setting,
         counting,
@@ -181,11 +181,11 @@ fn count_instructions(
     };
     let observe = |events: &EventLog| {
         let timing = parse_timing(JOB_NAME, events.all_events(), &setting.samples);
-        let seen = timing.map(|timing| to_observation(&timing, job));
-        let silent = seen.is_none().then(counting::no_report_cause);
-        (seen, events.error_cause().or(silent))
+        let result = timing.map(|timing| to_observation(&timing, job));
+        let silent = result.is_none().then(counting::no_report_cause);
+        (result, events.error_cause().or(silent))
     };
-    counting::perform_counted(&counted, &commands, &observe)
+    counting::perform_counted(&inputs, &commands, &observe)
 }
 
 /// Converts the timing of one run to metrics. The first metric is the one compared: the median
@@ -195,16 +195,17 @@ pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
         .case
         .clone()
         .unwrap_or_else(|| Case::new(&job.source.name, Vec::new()));
-    let mut seen = RunResult::new(case, Vec::new());
+    let mut result = RunResult::new(case, Vec::new());
     let time = |name: &str| Metric::new(name, "ns", MetricDirection::Lower);
     if let Some(batches) = &timing.batches {
-        seen.add_value(time(Metric::TIME_MEDIAN), batches.median_ns);
-        seen.add_value(time(Metric::TIME_P5), batches.p5_ns);
+        result.add_value(time(Metric::TIME_MEDIAN), batches.median_ns);
+        result.add_value(time(Metric::TIME_P5), batches.p5_ns);
     }
-    seen.metrics
+    result
+        .metrics
         .extend([Metric::throughput(), time(Metric::TIME)]);
     for window in &timing.windows {
-        seen.samples.push(Sample {
+        result.samples.push(Sample {
             metric: Arc::from(Metric::THROUGHPUT),
             value: window.per_s,
             elapsed_ns: Some(window.elapsed_ns.round() as u64),
@@ -212,13 +213,13 @@ pub fn to_observation(timing: &SnippetTiming, job: &BenchmarkJob) -> RunResult {
         });
     }
     if let Some(time_ns) = timing.time_ns() {
-        seen.add_value(time(Metric::TIME), time_ns);
+        result.add_value(time(Metric::TIME), time_ns);
     }
-    seen.add_cpu_times(&timing.cpu_ns);
+    result.add_cpu_times(&timing.cpu_ns);
     let reference = time(Metric::REFERENCE_TIME);
     let times = timing.reference_ns.iter();
-    times.for_each(|&value| seen.add_value(reference.clone(), value));
-    seen
+    times.for_each(|&value| result.add_value(reference.clone(), value));
+    result
 }
 
 /// Warnings of the harness, and about code that seems to do nothing.
@@ -228,7 +229,7 @@ fn collect_warnings(events: &EventLog, timing: &SnippetTiming) -> Vec<String> {
         .map(crate::events::harness_warnings)
         .unwrap_or_default();
     let empty = events.first("calibrated");
-    let empty_ns = empty.and_then(|told| Some(told.parse_number::<f64>("empty_ps")? / 1000.0));
+    let empty_ns = empty.and_then(|event| Some(event.parse_number::<f64>("empty_ps")? / 1000.0));
     warnings.extend(folded_warning(timing, empty_ns, events.first("loaded")));
     warnings.extend(events.events_of("log").filter_map(|log| log.get("text")));
     warnings
@@ -248,23 +249,23 @@ pub fn folded_warning(
 
 /// Builds the outcome of a snippet that could not be started.
 fn start_failure(
-    failed: CompileFailure,
+    error: CompileFailure,
     snippet: &Snippet,
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
 ) -> RunOutcome {
     let mut failure = run_failure(
-        failed.cause,
-        failed.output,
+        error.cause,
+        error.output,
         &replay_command(snippet, setting),
         job,
         setting,
     );
-    if !failed.replay.is_empty() {
-        failure.replay = failed.replay;
+    if !error.replay.is_empty() {
+        failure.replay = error.replay;
     }
     RunOutcome {
-        interrupted: failed.interrupted,
+        interrupted: error.interrupted,
         failure: Some(failure),
         ..RunOutcome::default()
     }
@@ -272,7 +273,7 @@ fn start_failure(
 
 /// Builds the failure of a process that several runs share.
 pub fn shared_process_failure(
-    gone: &HarnessFailure,
+    failure: &HarnessFailure,
     job: &BenchmarkJob,
     setting: &RunContext<'_>,
 ) -> StepFailure {
@@ -281,11 +282,11 @@ pub fn shared_process_failure(
         || ProcessSpec::new("speedwell"),
         |snippet| replay_command(&snippet, setting),
     );
-    let tail = gone.stderr_tail.clone();
-    run_failure(gone.cause.clone(), tail, &spec, job, setting)
+    let tail = failure.stderr_tail.clone();
+    run_failure(failure.cause.clone(), tail, &spec, job, setting)
 }
 
-/// The command that measures the snippet again, alone.
+/// Builds the command that measures the snippet again, without any others.
 fn replay_command(snippet: &Snippet, setting: &RunContext<'_>) -> ProcessSpec {
     let mut words = vec![
         "eval".to_owned(),

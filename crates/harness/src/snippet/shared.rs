@@ -26,7 +26,7 @@ pub struct SharedProcesses<'a> {
 
 /// A process with the snippets of one case.
 struct SharedProcess {
-    live: Option<LiveHarness>,
+    harness: Option<LiveHarness>,
     /// Job names in the protocol, by variant.
     jobs: HashMap<String, String>,
     /// Faults of snippets, or of the process as a whole, by variant.
@@ -35,7 +35,7 @@ struct SharedProcess {
     /// The harness's reply for each loaded snippet, by job name.
     loaded: HashMap<String, ProtocolMessage>,
     /// Results measured together with another snippet, and not requested yet.
-    waiting: HashMap<String, VecDeque<RunOutcome>>,
+    pending: HashMap<String, VecDeque<RunOutcome>>,
 }
 
 impl<'a> SharedProcesses<'a> {
@@ -56,7 +56,7 @@ impl<'a> SharedProcesses<'a> {
             .entry(job.label.clone())
             .or_insert_with(|| SharedProcess::start(variants, job, setting));
         let name = &setting.variant.name;
-        if let Some(ready) = process.waiting.get_mut(name).and_then(VecDeque::pop_front) {
+        if let Some(ready) = process.pending.get_mut(name).and_then(VecDeque::pop_front) {
             return ready;
         }
         let wanted: Vec<&Variant> = if at_once {
@@ -65,20 +65,20 @@ impl<'a> SharedProcesses<'a> {
             vec![setting.variant]
         };
         process.run_variants(&wanted, job, setting);
-        let outcome = process.waiting.get_mut(name).and_then(VecDeque::pop_front);
+        let outcome = process.pending.get_mut(name).and_then(VecDeque::pop_front);
         outcome.unwrap_or_default()
     }
 }
 
 impl Drop for SharedProcesses<'_> {
     fn drop(&mut self) {
-        for live in self
+        for harness in self
             .processes
             .values_mut()
-            .filter_map(|process| process.live.take())
+            .filter_map(|process| process.harness.take())
         {
             // All runs have been reported; this only executes 'done' and cleans up.
-            let _ = live.shut_down();
+            let _ = harness.shut_down();
         }
     }
 }
@@ -87,14 +87,14 @@ impl SharedProcess {
     fn start(variants: &[Variant], job: &BenchmarkJob, setting: &RunContext<'_>) -> SharedProcess {
         let numbered = variants.iter().enumerate();
         let mut process = SharedProcess {
-            live: None,
+            harness: None,
             jobs: numbered
-                .map(|(at, one)| (one.name.clone(), format!("code{at}")))
+                .map(|(index, variant)| (variant.name.clone(), format!("code{index}")))
                 .collect(),
             faults: HashMap::new(),
             empty_ns: None,
             loaded: HashMap::new(),
-            waiting: HashMap::new(),
+            pending: HashMap::new(),
         };
         let first = variants
             .iter()
@@ -108,17 +108,17 @@ impl SharedProcess {
                 spec.limit = Duration::from_secs(366 * 24 * 3600);
                 LiveHarness::start(spec)
             }
-            Some(Err(failed)) => Err(failed.into()),
+            Some(Err(failure)) => Err(failure.into()),
             None => Err(silent_failure()),
         };
         match started {
-            Ok((live, _)) => {
-                process.live = Some(live);
+            Ok((harness, _)) => {
+                process.harness = Some(harness);
                 for variant in variants {
                     process.load_variant(variant, job);
                 }
             }
-            Err(failed) => process.fail_all(variants, &failed),
+            Err(failure) => process.fail_all(variants, &failure),
         }
         process
     }
@@ -128,10 +128,10 @@ impl SharedProcess {
             return;
         };
         let name = self.jobs[&variant.name].clone();
-        let Err(failed) = self.try_load(&name, &snippet, job.worker_count()) else {
+        let Err(failure) = self.try_load(&name, &snippet, job.worker_count()) else {
             return;
         };
-        self.faults.insert(variant.name.clone(), failed);
+        self.faults.insert(variant.name.clone(), failure);
     }
 
     fn try_load(
@@ -140,50 +140,53 @@ impl SharedProcess {
         snippet: &Snippet,
         workers: u32,
     ) -> Result<(), HarnessFailure> {
-        let live = self.live.as_mut().ok_or_else(silent_failure)?;
+        let harness = self.harness.as_mut().ok_or_else(silent_failure)?;
         let fault = |answer: &CommandAnswer| match answer.find_fault(job) {
             None => Ok(()),
             Some(cause) => Err(HarnessFailure::new(cause)),
         };
-        let answer = live.load_snippet(job, snippet)?;
+        let answer = harness.load_snippet(job, snippet)?;
         fault(&answer)?;
         let loaded = answer.first("loaded").cloned();
         self.loaded
             .extend(loaded.map(|loaded| (job.to_owned(), loaded)));
         if self.empty_ns.is_none() {
-            self.empty_ns = live.measure_empty(job)?;
+            self.empty_ns = harness.measure_empty(job)?;
         }
-        fault(&live.set_workers(job, workers)?)
+        fault(&harness.set_workers(job, workers)?)
     }
 
     /// Marks all snippets as failed, because their process has ended.
-    fn fail_all(&mut self, variants: &[Variant], failed: &HarnessFailure) {
-        self.live = None;
+    fn fail_all(&mut self, variants: &[Variant], failure: &HarnessFailure) {
+        self.harness = None;
         for variant in variants {
             self.faults
                 .entry(variant.name.clone())
-                .or_insert_with(|| failed.clone());
+                .or_insert_with(|| failure.clone());
         }
     }
 
     fn run_variants(&mut self, wanted: &[&Variant], job: &BenchmarkJob, setting: &RunContext<'_>) {
         let (started_unix_ms, begin) = (unix_time_ms(), Instant::now());
-        let sound = wanted
+        let runnable = wanted
             .iter()
-            .filter(|one| !self.faults.contains_key(&one.name));
-        let jobs: Vec<String> = sound.map(|one| self.jobs[&one.name].clone()).collect();
-        let answer = match (&mut self.live, jobs.is_empty()) {
-            (Some(live), false) => {
+            .filter(|variant| !self.faults.contains_key(&variant.name));
+        let jobs: Vec<String> = runnable
+            .map(|variant| self.jobs[&variant.name].clone())
+            .collect();
+        let answer = match (&mut self.harness, jobs.is_empty()) {
+            (Some(harness), false) => {
                 let limit = expected_duration(&setting.samples, setting.limit);
-                Some(live.run_jobs(&jobs, &setting.samples, false, Some(limit), &mut |_| {}))
+                Some(harness.run_jobs(&jobs, &setting.samples, false, Some(limit), &mut |_| {}))
             }
             _ => None,
         };
         let answer = match answer {
             Some(Ok(answer)) => answer,
-            Some(Err(gone)) => {
-                let variants: Vec<Variant> = wanted.iter().map(|one| (*one).clone()).collect();
-                self.fail_all(&variants, &gone);
+            Some(Err(failure)) => {
+                let variants: Vec<Variant> =
+                    wanted.iter().map(|variant| (*variant).clone()).collect();
+                self.fail_all(&variants, &failure);
                 CommandAnswer::default()
             }
             None => CommandAnswer::default(),
@@ -193,7 +196,7 @@ impl SharedProcess {
             attempt.started_unix_ms = started_unix_ms;
             attempt.wall_ns = begin.elapsed().as_nanos() as u64;
             attempt.interrupted = is_interrupt_requested();
-            self.waiting
+            self.pending
                 .entry(variant.name.clone())
                 .or_default()
                 .push_back(attempt);
@@ -208,30 +211,31 @@ impl SharedProcess {
         setting: &RunContext<'_>,
     ) -> RunOutcome {
         let job_name = &self.jobs[&variant.name];
-        let seen = answer.timing(job_name, &setting.samples).map(|timing| {
-            let mut seen = to_observation(&timing, job);
-            seen.notes.push(NOTE.to_owned());
+        let result = answer.timing(job_name, &setting.samples).map(|timing| {
+            let mut result = to_observation(&timing, job);
+            result.notes.push(NOTE.to_owned());
             let loaded = self.loaded.get(job_name);
-            seen.notes
+            result
+                .notes
                 .extend(folded_warning(&timing, self.empty_ns, loaded));
-            seen
+            result
         });
         let reported = answer.find_fault(job_name).map(HarnessFailure::new);
-        let failed = self
+        let failure = self
             .faults
             .get(&variant.name)
             .cloned()
             .or(reported)
-            .or_else(|| seen.is_none().then(silent_failure));
-        let failure = failed.map(|failed| {
+            .or_else(|| result.is_none().then(silent_failure));
+        let failure = failure.map(|failure| {
             let setting = RunContext {
                 variant,
                 ..setting.clone()
             };
-            shared_process_failure(&failed, job, &setting)
+            shared_process_failure(&failure, job, &setting)
         });
         RunOutcome {
-            observations: seen.into_iter().collect(),
+            observations: result.into_iter().collect(),
             failure,
             ..RunOutcome::default()
         }

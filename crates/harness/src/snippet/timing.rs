@@ -17,9 +17,10 @@ pub(super) fn parse_timing<'a>(
     events: impl Iterator<Item = &'a ProtocolMessage> + Clone,
     samples: &SampleDivision,
 ) -> Option<SnippetTiming> {
-    let of_job = events.filter(|event| event.get("job").as_deref() == Some(job));
-    let workers: Vec<&ProtocolMessage> = of_job.clone().filter(|e| e.verb == "worker").collect();
-    let timed = of_job.clone().find(|event| event.verb == "timed");
+    let job_events = events.filter(|event| event.get("job").as_deref() == Some(job));
+    let workers: Vec<&ProtocolMessage> =
+        job_events.clone().filter(|e| e.verb == "worker").collect();
+    let timed = job_events.clone().find(|event| event.verb == "timed");
     match timed {
         Some(timed) => parse_timed(timed),
         None if workers.is_empty() => None,
@@ -29,13 +30,13 @@ pub(super) fn parse_timing<'a>(
 
 fn parse_timed(event: &ProtocolMessage) -> Option<SnippetTiming> {
     let numbers = |key| -> Option<Vec<u64>> {
-        let texts = event.list(key);
-        texts.iter().map(|text| text.parse().ok()).collect()
+        let values = event.list(key);
+        values.iter().map(|text| text.parse().ok()).collect()
     };
     let (times, counts) = (numbers("ns")?, numbers("loop")?);
     let workers: u32 = event.parse_number("workers").unwrap_or(1);
-    let window = |(at, &elapsed_ns): (usize, &u64)| {
-        let count = counts.get(at).or(counts.first())?;
+    let window = |(index, &elapsed_ns): (usize, &u64)| {
+        let count = counts.get(index).or(counts.first())?;
         let iterations = *count as f64 * f64::from(workers);
         (elapsed_ns > 0 && iterations > 0.0).then(|| TimingWindow {
             per_s: iterations / elapsed_ns as f64 * 1e9,
@@ -77,7 +78,7 @@ fn parse_workers(events: &[&ProtocolMessage], samples: &SampleDivision) -> Optio
     let cpu_times: Option<u64> = cpu_times.sum();
     let counts = points
         .iter()
-        .map(|own| counted_iterations(own))
+        .map(|points| counted_iterations(points))
         .sum::<u64>() as f64;
     Some(SnippetTiming {
         workers: events.len() as u32,
@@ -111,18 +112,18 @@ fn overall_rate(windows: &[TimingWindow]) -> Option<f64> {
 /// Time and count at each deadline; times must increase, counts must not decrease.
 fn parse_points(event: &ProtocolMessage) -> Option<Vec<(u64, u64)>> {
     let numbers = |key| -> Option<Vec<u64>> {
-        let texts = event.list(key);
-        texts.iter().map(|text| text.parse().ok()).collect()
+        let values = event.list(key);
+        values.iter().map(|text| text.parse().ok()).collect()
     };
     let (times, counts) = (numbers("t_ns")?, numbers("count")?);
     let points: Vec<(u64, u64)> = times.iter().copied().zip(counts.iter().copied()).collect();
-    let grows = |two: &[(u64, u64)]| two[0].0 < two[1].0 && two[0].1 <= two[1].1;
+    let grows = |pair: &[(u64, u64)]| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1;
     (times.len() == counts.len() && points.windows(2).all(grows)).then_some(points)
 }
 
 fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
     let mut sums = [0.0; 4];
-    let mut counted = 0.0;
+    let mut worker_count = 0.0;
     let mut count = 0;
     for event in events {
         let quantiles = event.list("q_ps");
@@ -133,11 +134,11 @@ fn parse_batches(events: &[&ProtocolMessage]) -> Option<BatchQuantiles> {
         for (sum, quantile) in sums.iter_mut().zip(quantiles) {
             *sum += quantile / 1000.0;
         }
-        counted += 1.0;
+        worker_count += 1.0;
         count += event.parse_number::<u64>("batches").unwrap_or(0);
     }
-    let [min_ns, p5_ns, p25_ns, median_ns] = sums.map(|sum| sum / counted);
-    (counted > 0.0 && count > 0).then_some(BatchQuantiles {
+    let [min_ns, p5_ns, p25_ns, median_ns] = sums.map(|sum| sum / worker_count);
+    (worker_count > 0.0 && count > 0).then_some(BatchQuantiles {
         min_ns,
         p5_ns,
         p25_ns,
@@ -154,16 +155,16 @@ pub(super) fn interpolate_windows(
     workers: &[CounterPoints],
     samples: &SampleDivision,
 ) -> Vec<TimingWindow> {
-    let moving: Vec<&CounterPoints> = workers.iter().filter(|own| own.len() > 1).collect();
+    let moving: Vec<&CounterPoints> = workers.iter().filter(|points| points.len() > 1).collect();
     let Some((begin, end, count)) = window_range(&moving, samples) else {
         return Vec::new();
     };
     let length_ns = (end - begin) as f64 / count as f64;
-    let bound = |at: usize| begin as f64 + length_ns * at as f64;
-    let completed = |at: usize| -> f64 {
+    let bound = |index: usize| begin as f64 + length_ns * index as f64;
+    let completed = |index: usize| -> f64 {
         moving
             .iter()
-            .map(|own| interpolate_count(own, bound(at)))
+            .map(|points| interpolate_count(points, bound(index)))
             .sum()
     };
     let bounds: Vec<f64> = (0..=count).map(completed).collect();
@@ -181,30 +182,36 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
     let complete: Vec<&CounterPoints> = moving
         .iter()
         .copied()
-        .filter(|own| own.len() > wanted)
+        .filter(|points| points.len() > wanted)
         .collect();
-    let is_cut = complete.is_empty();
-    let firsts = |of: &[&CounterPoints]| -> Vec<u64> { of.iter().map(|own| own[0].0).collect() };
-    let lasts =
-        |of: &[&CounterPoints]| -> Vec<u64> { of.iter().map(|own| own[own.len() - 1].0).collect() };
-    let end = if is_cut {
+    let is_incomplete = complete.is_empty();
+    let first_times = |counters: &[&CounterPoints]| -> Vec<u64> {
+        counters.iter().map(|points| points[0].0).collect()
+    };
+    let last_times = |counters: &[&CounterPoints]| -> Vec<u64> {
+        counters
+            .iter()
+            .map(|points| points[points.len() - 1].0)
+            .collect()
+    };
+    let end = if is_incomplete {
         // The run was stopped before any worker had all points: use the time after which half of
         // the workers were still seen.
-        let mut ends = lasts(moving);
+        let mut ends = last_times(moving);
         ends.sort_unstable();
         *ends.get(ends.len().checked_sub(1)? / 2)?
     } else {
         // The first worker with all its points stops recording.
-        lasts(&complete).into_iter().min()?
+        last_times(&complete).into_iter().min()?
     };
-    let used = if is_cut { moving } else { &complete };
+    let used = if is_incomplete { moving } else { &complete };
     // A worker that began after others had ended is counted from the start of the run.
-    let begin = firsts(used)
+    let begin = first_times(used)
         .into_iter()
         .max()
         .filter(|begin| *begin < end)
-        .or_else(|| firsts(used).into_iter().min())?;
-    let count = if is_cut {
+        .or_else(|| first_times(used).into_iter().min())?;
+    let count = if is_incomplete {
         wanted.min(intervals_seen(moving, begin, end, samples))
     } else {
         wanted
@@ -225,26 +232,28 @@ fn intervals_seen(
     };
     let times = moving
         .iter()
-        .flat_map(|own| own.iter().map(|point| point.0));
-    let within = times.filter(|at| *at > begin && *at <= end);
-    let seen: BTreeSet<u64> = within.map(|at| (at - begin) / interval_ns.max(1)).collect();
-    seen.len()
+        .flat_map(|points| points.iter().map(|point| point.0));
+    let times_in_range = times.filter(|time_ns| *time_ns > begin && *time_ns <= end);
+    let intervals: BTreeSet<u64> = times_in_range
+        .map(|time_ns| (time_ns - begin) / interval_ns.max(1))
+        .collect();
+    intervals.len()
 }
 
-/// Interpolated counter at `at`. Counting began at 0 with the run. Work after the last point is
-/// unknown and not counted.
-fn interpolate_count(points: &CounterPoints, at: f64) -> f64 {
-    let next = points.partition_point(|point| (point.0 as f64) <= at);
-    let (from, before) = match next.checked_sub(1) {
+/// Returns the interpolated counter at `time_ns`. Counting began at 0 with the run. Work after the
+/// last point is unknown and not counted.
+fn interpolate_count(points: &CounterPoints, time_ns: f64) -> f64 {
+    let next = points.partition_point(|point| (point.0 as f64) <= time_ns);
+    let (from_ns, count_before) = match next.checked_sub(1) {
         Some(last) => points[last],
         None => (0, 0),
     };
     match points.get(next) {
-        Some(&(to, after)) => {
-            let share = (at - from as f64) / (to - from) as f64;
-            before as f64 + share * (after - before) as f64
+        Some(&(to_ns, count_after)) => {
+            let fraction = (time_ns - from_ns as f64) / (to_ns - from_ns) as f64;
+            count_before as f64 + fraction * (count_after - count_before) as f64
         }
-        None => before as f64,
+        None => count_before as f64,
     }
 }
 
@@ -269,12 +278,12 @@ mod tests {
 
     #[test]
     fn the_windows_of_several_workers_are_put_together() {
-        let two = [
+        let pair = [
             "worker\tjob=a\tw=0\tt_ns=0,1000,3000\tcount=0,10,30\tq_ps=90000,95000,99000,100000\tbatches=3",
             "worker\tjob=a\tw=1\tt_ns=0,2000,3000\tcount=0,10,20\tq_ps=90000,95000,99000,200000\tbatches=3",
             "worker\tjob=b\tw=0\tt_ns=0,1\tcount=0,1\tq_ps=1,1,1,1\tbatches=1",
         ];
-        let timing = timing(&two).unwrap();
+        let timing = timing(&pair).unwrap();
         // In the first 1500 ns, one completed 15 iterations and the other 7.5.
         let iterations: Vec<f64> = timing.windows.iter().map(|w| w.iterations).collect();
         assert_eq!(iterations, [22.5, 27.5]);
@@ -373,8 +382,8 @@ mod tests {
     #[test]
     fn the_mean_of_the_windows_is_the_rate_of_the_whole() {
         // The worker stood still from 100 to 900: one long window, then a short one at full speed.
-        let own: CounterPoints = vec![(0, 0), (100, 100), (900, 100), (1000, 200), (1100, 300)];
-        let windows = interpolate_windows(&[own], &samples(4, 100));
+        let points: CounterPoints = vec![(0, 0), (100, 100), (900, 100), (1000, 200), (1100, 300)];
+        let windows = interpolate_windows(&[points], &samples(4, 100));
         let (iterations, elapsed_ns) = sums(&windows);
         assert_eq!((windows.len(), iterations, elapsed_ns), (4, 300.0, 1100.0));
         let whole = iterations / elapsed_ns * 1e9;
@@ -383,8 +392,8 @@ mod tests {
 
     #[test]
     fn windows_that_end_late_with_every_iteration_are_those_of_the_iterations() {
-        let own: CounterPoints = (0..=3).map(|at| (at * 700, at)).collect();
-        let windows = interpolate_windows(&[own.clone(), own], &samples(3, 300));
+        let points: CounterPoints = (0..=3).map(|at| (at * 700, at)).collect();
+        let windows = interpolate_windows(&[points.clone(), points], &samples(3, 300));
         let lengths: Vec<f64> = windows.iter().map(|window| window.elapsed_ns).collect();
         assert_eq!(lengths, [700.0; 3]);
         assert!(windows.iter().all(|window| window.iterations == 2.0));

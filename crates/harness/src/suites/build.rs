@@ -90,19 +90,19 @@ type BuildKey = (PathBuf, PathBuf, String, Vec<(String, String)>);
 static BUILT_PROGRAMS: Mutex<Option<HashMap<BuildKey, Arc<OnceLock<BuildOutcome>>>>> =
     Mutex::new(None);
 
-/// Builds the programs of a package under a variant, driven by the user's adapters (`own`) or
-/// built-in ones. Later calls return the same programs; `tell` receives a notice when building
-/// begins.
+/// Builds the programs of a package under a variant, driven by the user's adapters
+/// (`user_adapters`) or built-in ones. Later calls return the same programs; `reporter` receives a
+/// notice when building begins.
 ///
 /// # Errors
 /// Fails if the tool is missing or rejects the package, or none of the programs belongs to a known
 /// framework.
 pub fn build_programs(
-    (adapter, own): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
+    (adapter, user_adapters): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
     folder: &Path,
     tool: &Path,
     variant: &Variant,
-    tell: ProgressReporter<'_>,
+    reporter: ProgressReporter<'_>,
 ) -> BuildOutcome {
     let key = (
         folder.to_owned(),
@@ -110,7 +110,7 @@ pub fn build_programs(
         adapter.name.clone(),
         variant.environment.clone(),
     );
-    let place = {
+    let slot = {
         let mut guard = BUILT_PROGRAMS
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
@@ -122,24 +122,24 @@ pub fn build_programs(
     };
     let build = || {
         let target = folder.file_name().unwrap_or(folder.as_os_str());
-        tell(&SessionEvent::Building {
+        reporter(&SessionEvent::Building {
             target: &target.to_string_lossy(),
             variant: &variant.name,
         });
-        build_package((adapter, own), folder, tool, variant)
+        build_package((adapter, user_adapters), folder, tool, variant)
     };
-    place.get_or_init(build).clone()
+    slot.get_or_init(build).clone()
 }
 
 fn build_package(
-    (adapter, own): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
+    (adapter, user_adapters): (&SuiteAdapter, &[Arc<SuiteAdapter>]),
     folder: &Path,
     tool: &Path,
     variant: &Variant,
 ) -> BuildOutcome {
     let adapters = KnownAdapters::new(&[], folder)
         .unwrap_or_default()
-        .with_user_adapters(own);
+        .with_user_adapters(user_adapters);
     let tool = resolve_program(tool).map_err(|error| {
         CompileFailure::start_failed(format!("{error:#}{}", adapter.install_hint()))
     })?;
@@ -157,7 +157,7 @@ fn build_package(
 
 /// Builds with a single command.
 fn build_with_command(
-    (adapter, known): (&SuiteAdapter, &KnownAdapters),
+    (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
     command: &[String],
     mut spec: ProcessSpec,
 ) -> BuildOutcome {
@@ -172,26 +172,26 @@ fn build_with_command(
         let words = filling.clone().path("output", output).fill(command);
         words.into_iter()
     };
-    let mut shown = spec.clone();
-    let place = |spec: &mut ProcessSpec, mut words: std::vec::IntoIter<String>| {
+    let mut replay = spec.clone();
+    let set_command = |spec: &mut ProcessSpec, mut words: std::vec::IntoIter<String>| {
         spec.program = words.next().unwrap_or_default().into();
         spec.arguments = words.collect();
     };
-    place(&mut shown, words(Path::new("/tmp/built")));
-    place(&mut spec, words(&output));
-    run_compiler(&spec, &shown)?;
-    let unmade = |reason: String| CompileFailure {
-        replay: shell_line(&shown),
+    set_command(&mut replay, words(Path::new("/tmp/built")));
+    set_command(&mut spec, words(&output));
+    run_compiler(&spec, &replay)?;
+    let missing_program = |reason: String| CompileFailure {
+        replay: shell_line(&replay),
         ..CompileFailure::before_start(FailureCause::Invalid { reason })
     };
     if !output.is_file() {
         // `go test -c` produces nothing for a package without tests.
-        return Err(unmade("produced no benchmark program".to_owned()));
+        return Err(missing_program("produced no benchmark program".to_owned()));
     }
-    let recognised = known.recognize(&output);
-    let of_suite = recognised.filter(|own| own.keys.build.is_none());
-    let adapter = of_suite.ok_or_else(|| {
-        unmade(format!(
+    let recognised = adapters.recognize(&output);
+    let finished = recognised.filter(|adapter| adapter.keys.build.is_none());
+    let adapter = finished.ok_or_else(|| {
+        missing_program(format!(
             "produced a program of no known suite (built with '{}')",
             adapter.name
         ))
@@ -224,18 +224,18 @@ struct CargoTarget {
 }
 
 /// Builds every bench target of a package or workspace.
-fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcome {
+fn build_with_cargo(adapters: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcome {
     let words = ["bench", "--no-run", "--bench", "*"];
-    let shown = spec.clone().args(words);
+    let replay = spec.clone().args(words);
     spec = spec
         .args(words)
         .args(["--message-format=json-render-diagnostics"]);
     spec.channel = speedwell_process::ChannelKind::Stdout;
     let mut output = CollectedOutput::default();
-    let failed = |cause, output: String, interrupted| CompileFailure {
+    let failure = |cause, output: String, interrupted| CompileFailure {
         cause,
         output,
-        replay: shell_line(&shown),
+        replay: shell_line(&replay),
         interrupted,
     };
     let folder = spec
@@ -247,7 +247,7 @@ fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcom
     let _activity = begin_activity(format!("compiling {folder} with cargo"));
     let outcome = run_child(&spec, &mut output).map_err(|error| {
         let reason = error.to_string();
-        failed(FailureCause::Start { reason }, String::new(), false)
+        failure(FailureCause::Start { reason }, String::new(), false)
     })?;
     if outcome.ended != ProcessEnd::Exit(0) {
         let stderr = outcome.stderr.last_lines(20);
@@ -263,7 +263,7 @@ fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcom
                 .unwrap_or(FailureCause::Silent),
         };
         let interrupted = outcome.ended == ProcessEnd::Interrupted;
-        return Err(failed(cause, stderr, interrupted));
+        return Err(failure(cause, stderr, interrupted));
     }
     let mut built = Vec::new();
     for line in output.0.split(|&byte| byte == b'\n') {
@@ -274,28 +274,29 @@ fn build_with_cargo(known: &KnownAdapters, mut spec: ProcessSpec) -> BuildOutcom
             continue;
         };
         if target.kind.iter().any(|kind| kind == "bench") {
-            let manifest = artifact.manifest_path.as_deref().and_then(Path::parent);
-            built.push(from_cargo_target(known, &program, target.name, manifest)?);
+            let package = artifact.manifest_path.as_deref().and_then(Path::parent);
+            built.push(from_cargo_target(adapters, &program, target.name, package)?);
         }
     }
     if built.is_empty() {
         let reason = "has no bench target that cargo builds".to_owned();
         let cause = FailureCause::Invalid { reason };
-        return Err(failed(cause, String::new(), false));
+        return Err(failure(cause, String::new(), false));
     }
     Ok(built)
 }
 
 fn from_cargo_target(
-    known: &KnownAdapters,
+    adapters: &KnownAdapters,
     program: &Path,
     target: String,
     folder: Option<&Path>,
 ) -> Result<BuiltProgram, CompileFailure> {
-    let recognised = known.recognize(program);
+    let recognised = adapters.recognize(program);
     if let (None, Some(framework)) = (&recognised, framework_without_adapter(program)) {
-        let why = explain_framework(framework, &program.to_string_lossy());
-        let reason = format!("has a bench target '{target}' that cannot be measured: {why}");
+        let explanation = explain_framework(framework, &program.to_string_lossy());
+        let reason =
+            format!("has a bench target '{target}' that cannot be measured: {explanation}");
         return Err(CompileFailure::before_start(FailureCause::Invalid {
             reason,
         }));
@@ -317,25 +318,25 @@ fn create_scratch() -> Result<ScratchFolder, CompileFailure> {
 /// Copies the program to the cache folder, under a name that depends on its content.
 fn copy_to_cache(program: &Path, name: &str) -> Result<PathBuf, CompileFailure> {
     let folder = cache_folder().join("suites");
-    let cannot = |error: std::io::Error| {
+    let io_failure = |error: std::io::Error| {
         CompileFailure::start_failed(format!("'{}': {error}", folder.display()))
     };
-    let content = fs::read(program).map_err(cannot)?;
+    let content = fs::read(program).map_err(io_failure)?;
     let digest = Uuid::new_v5(&Uuid::NAMESPACE_OID, &content)
         .simple()
         .to_string();
-    let kept = folder.join(format!("{name}-{digest}"));
-    fs::create_dir_all(&folder).map_err(cannot)?;
-    if let Ok(known) = fs::File::open(&kept) {
+    let cached = folder.join(format!("{name}-{digest}"));
+    fs::create_dir_all(&folder).map_err(io_failure)?;
+    if let Ok(file) = fs::File::open(&cached) {
         // Updates the time of last use, which decides when it is removed.
-        let _ = known.set_modified(SystemTime::now());
-        return Ok(kept);
+        let _ = file.set_modified(SystemTime::now());
+        return Ok(cached);
     }
     remove_unused(&folder);
     let draft = folder.join(format!("draft-{digest}-{}", std::process::id()));
-    let moved = fs::copy(program, &draft).and_then(|_| fs::rename(&draft, &kept));
+    let moved = fs::copy(program, &draft).and_then(|_| fs::rename(&draft, &cached));
     moved
         .inspect_err(|_| cache::remove_entry(&draft))
-        .map_err(cannot)?;
-    Ok(kept)
+        .map_err(io_failure)?;
+    Ok(cached)
 }

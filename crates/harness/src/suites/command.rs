@@ -1,4 +1,4 @@
-//! Expands the placeholders of an adapter's commands. Must not start them. Start at
+//! Expands the placeholders of an adapter's commands, which are started elsewhere. Start at
 //! [`PlaceholderValues`].
 
 use speedwell_model::{Case, RequestedDivision, SampleDivision, SampleLength};
@@ -13,14 +13,14 @@ pub const RESULT_PIPE: &str = "/dev/fd/3";
 /// Replacements for placeholders.
 #[derive(Debug, Default, Clone)]
 pub struct PlaceholderValues {
-    texts: HashMap<&'static str, String>,
+    strings: HashMap<&'static str, String>,
     /// Words that replace a placeholder that is a whole word.
     words: HashMap<&'static str, Vec<String>>,
 }
 
 impl PlaceholderValues {
     pub fn text(mut self, name: &'static str, text: impl Into<String>) -> PlaceholderValues {
-        self.texts.insert(name, text.into());
+        self.strings.insert(name, text.into());
         self
     }
 
@@ -36,7 +36,7 @@ impl PlaceholderValues {
 
     /// Merges both; `other` takes precedence.
     pub fn merged_with(mut self, other: &PlaceholderValues) -> PlaceholderValues {
-        self.texts.extend(other.texts.clone());
+        self.strings.extend(other.strings.clone());
         self.words.extend(other.words.clone());
         self
     }
@@ -71,10 +71,10 @@ impl PlaceholderValues {
     pub fn fill(&self, command: &[String]) -> Vec<String> {
         let mut filled = Vec::new();
         for word in command {
-            let alone = word
+            let placeholder = word
                 .strip_prefix('{')
                 .and_then(|word| word.strip_suffix('}'));
-            match alone.and_then(|name| self.words.get(name)) {
+            match placeholder.and_then(|name| self.words.get(name)) {
                 Some(words) => filled.extend(words.iter().cloned()),
                 None => filled.push(self.fill_text(word)),
             }
@@ -82,17 +82,17 @@ impl PlaceholderValues {
         filled
     }
 
-    /// Expands the placeholders of a text.
+    /// Expands the placeholders of a string.
     pub fn fill_text(&self, text: &str) -> String {
-        fill_text(text, |name| self.texts.get(name).cloned())
+        fill_text(text, |name| self.strings.get(name).cloned())
     }
 }
 
 /// Appends the user's words to the command, unless it has placeholders for them.
-pub fn with_placeholders(command: &[String], places: &[&str]) -> Vec<String> {
+pub fn with_placeholders(command: &[String], placeholders: &[&str]) -> Vec<String> {
     let mut words = command.to_vec();
-    for place in places {
-        let word = format!("{{{place}}}");
+    for placeholder in placeholders {
+        let word = format!("{{{placeholder}}}");
         if !words.contains(&word) {
             words.push(word);
         }
@@ -128,16 +128,16 @@ fn escape_punctuation(name: &str) -> String {
 
 /// Removes options that the user gives as well: some programs reject duplicates.
 pub fn remove_given(words: Vec<String>, given: &[String]) -> Vec<String> {
-    let mut is_kept = true;
-    let keeps = |word: &String| {
+    let mut keeps_option = true;
+    let is_kept = |word: &String| {
         if word.starts_with('-') {
-            is_kept = !given
+            keeps_option = !given
                 .iter()
-                .any(|own| option_name(own) == option_name(word));
+                .any(|given_option| option_name(given_option) == option_name(word));
         }
-        is_kept
+        keeps_option
     };
-    words.into_iter().filter(keeps).collect()
+    words.into_iter().filter(is_kept).collect()
 }
 
 /// Removes options of the user that `command` sets for the target itself: a listing decides how
@@ -149,13 +149,14 @@ pub fn remove_decided(arguments: &[String], command: &[String]) -> Vec<String> {
     let mut kept = Vec::new();
     let mut words = arguments.iter().peekable();
     while let Some(word) = words.next() {
-        let is_same = |own: &String| word.starts_with('-') && is_same_option(word, own);
-        let Some(at) = decided.iter().position(is_same) else {
+        let is_same = |fixed: &String| word.starts_with('-') && is_same_option(word, fixed);
+        let Some(index) = decided.iter().position(is_same) else {
             kept.push(word.clone());
             continue;
         };
         let is_value = |word: &String| !word.starts_with(['-', '{']);
-        let takes_value = decided[at].contains('=') || decided.get(at + 1).is_some_and(is_value);
+        let takes_value =
+            decided[index].contains('=') || decided.get(index + 1).is_some_and(is_value);
         if takes_value && !word.contains('=') {
             words.next_if(|next| !next.starts_with('-'));
         }
@@ -164,9 +165,9 @@ pub fn remove_decided(arguments: &[String], command: &[String]) -> Vec<String> {
 }
 
 /// Whether the user's word is the same option as ours. Go accepts one hyphen or two.
-fn is_same_option(word: &str, own: &str) -> bool {
-    let (word, own) = (option_name(word), option_name(own));
-    word == own || word.strip_prefix('-') == Some(own)
+fn is_same_option(word: &str, option: &str) -> bool {
+    let (word, option) = (option_name(word), option_name(option));
+    word == option || word.strip_prefix('-') == Some(option)
 }
 
 fn option_name(word: &str) -> &str {
@@ -175,14 +176,14 @@ fn option_name(word: &str) -> &str {
 
 /// Options of a measuring run and its division: as requested by the user, else the framework's
 /// defaults, else none.
-pub fn run_options(adapter: &SuiteAdapter, asked: RequestedDivision) -> Vec<String> {
-    let (options, usual) = (&adapter.keys.options, &adapter.keys.usual);
+pub fn run_options(adapter: &SuiteAdapter, requested: RequestedDivision) -> Vec<String> {
+    let (options, defaults) = (&adapter.keys.options, &adapter.keys.usual);
     let ns = |ms: u32| u64::from(ms) * 1_000_000;
-    let count = asked.count.or(usual.samples);
-    let length = asked
+    let count = requested.count.or(defaults.samples);
+    let length = requested
         .length
-        .or(usual.time_ms.map(|ms| SampleLength::TimeNs(ns(ms))));
-    let warmup_ns = asked.warmup_ns.or(usual.warmup_ms.map(ns));
+        .or(defaults.time_ms.map(|ms| SampleLength::TimeNs(ns(ms))));
+    let warmup_ns = requested.warmup_ns.or(defaults.warmup_ms.map(ns));
     let samples = count.unwrap_or(SampleDivision::default().count);
     let mut words = Vec::new();
     let mut add = |template: &Option<Vec<String>>, filling: PlaceholderValues| {
@@ -226,30 +227,30 @@ fn time_values(ns: u64, samples: u32) -> PlaceholderValues {
 /// Returns the requested option that the framework does not support, if any.
 pub fn unsupported_option(
     adapter: &SuiteAdapter,
-    asked: RequestedDivision,
+    requested: RequestedDivision,
 ) -> Option<&'static str> {
     let options = &adapter.keys.options;
-    let is_time = matches!(asked.length, Some(SampleLength::TimeNs(_)));
+    let is_time = matches!(requested.length, Some(SampleLength::TimeNs(_)));
     let lacks = [
-        ("--samples", asked.count.is_some(), &options.samples),
+        ("--samples", requested.count.is_some(), &options.samples),
         ("--time", is_time, &options.time),
         (
             "--iterations",
-            asked.length.is_some() && !is_time,
+            requested.length.is_some() && !is_time,
             &options.iterations,
         ),
-        ("--warmup", asked.warmup_ns.is_some(), &options.warmup),
+        ("--warmup", requested.warmup_ns.is_some(), &options.warmup),
     ];
     let found = lacks
         .into_iter()
-        .find(|(_, is_asked, words)| *is_asked && words.is_none());
+        .find(|(_, is_requested, words)| *is_requested && words.is_none());
     found.map(|(name, ..)| name)
 }
 
 /// Returns the user's option that would start several cases or write elsewhere, if any.
 pub fn find_refused_option<'a>(adapter: &SuiteAdapter, arguments: &'a [String]) -> Option<&'a str> {
     let refuse = &adapter.keys.refuse;
-    let is_refused = |word: &&String| refuse.iter().any(|own| is_same_option(word, own));
+    let is_refused = |word: &&String| refuse.iter().any(|refused| is_same_option(word, refused));
     arguments
         .iter()
         .find(is_refused)
@@ -272,8 +273,8 @@ mod tests {
     #[test]
     fn what_is_asked_for_comes_before_what_is_usual() {
         let go = builtin_adapter("go").unwrap();
-        let usual = ["-test.benchtime=50000000ns", "-test.count=5"];
-        assert_eq!(run_options(&go, RequestedDivision::default()), usual);
+        let defaults = ["-test.benchtime=50000000ns", "-test.count=5"];
+        assert_eq!(run_options(&go, RequestedDivision::default()), defaults);
         let own = requested_division(Some(2), Some(SampleLength::Iterations(10)));
         assert_eq!(
             run_options(&go, own),

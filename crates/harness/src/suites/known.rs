@@ -30,7 +30,7 @@ static BUILTIN_ADAPTERS: LazyLock<Vec<Arc<SuiteAdapter>>> = LazyLock::new(|| {
 pub fn builtin_adapter(name: &str) -> Option<Arc<SuiteAdapter>> {
     BUILTIN_ADAPTERS
         .iter()
-        .find(|own| own.name == name)
+        .find(|adapter| adapter.name == name)
         .cloned()
 }
 
@@ -58,47 +58,50 @@ pub struct KnownAdapters {
     /// The user's adapters come first.
     adapters: Vec<Arc<SuiteAdapter>>,
     /// Number of the user's adapters.
-    of_user: usize,
+    user_count: usize,
 }
 
 impl KnownAdapters {
-    /// Collects the built-in adapters and the adapters of the project of `here` and of definition
+    /// Collects the built-in adapters and the adapters of the project of `cwd` and of definition
     /// files among `targets`.
     ///
     /// # Errors
     /// Fails if a file has an invalid table.
-    pub fn new(targets: &[String], here: &Path) -> Result<KnownAdapters> {
+    pub fn new(targets: &[String], cwd: &Path) -> Result<KnownAdapters> {
         let mut adapters = Vec::new();
         for target in targets {
-            let file = here.join(target);
+            let file = cwd.join(target);
             if definition_form(&file) == Some(DefinitionForm::Suites) {
                 adapters.extend(SuiteAdapter::read_file(&file)?.into_iter().map(Arc::new));
             }
         }
-        if let Some(project) = ProjectFile::find_file(here)? {
+        if let Some(project) = ProjectFile::find_file(cwd)? {
             adapters.extend(project.suites.into_iter().map(Arc::new));
         }
-        let of_user = adapters.len();
+        let user_count = adapters.len();
         adapters.extend(BUILTIN_ADAPTERS.iter().cloned());
-        Ok(KnownAdapters { adapters, of_user })
+        Ok(KnownAdapters {
+            adapters,
+            user_count,
+        })
     }
 
     /// Puts the given adapters first.
     #[must_use]
     pub fn with_user_adapters(mut self, first: &[Arc<SuiteAdapter>]) -> KnownAdapters {
         self.adapters.splice(0..0, first.iter().cloned());
-        self.of_user += first.len();
+        self.user_count += first.len();
         self
     }
 
     /// The user's adapters.
     pub fn user_adapters(&self) -> &[Arc<SuiteAdapter>] {
-        &self.adapters[..self.of_user]
+        &self.adapters[..self.user_count]
     }
 
     /// Finds an adapter by name.
     pub fn find_adapter(&self, name: &str) -> Option<&Arc<SuiteAdapter>> {
-        self.adapters.iter().find(|known| known.name == name)
+        self.adapters.iter().find(|adapter| adapter.name == name)
     }
 
     /// Splits `mine:./bench-tool`, where `mine` is an adapter, into adapter and path.
@@ -112,7 +115,11 @@ impl KnownAdapters {
         let (name, path) = operand
             .split_once(':')
             .filter(|(_, path)| !path.is_empty())?;
-        let names: Vec<String> = self.adapters.iter().map(|own| own.name.clone()).collect();
+        let names: Vec<String> = self
+            .adapters
+            .iter()
+            .map(|adapter| adapter.name.clone())
+            .collect();
         Some(match nearest_name(name, &names) {
             Some(near) => format!("\nhint: did you mean '{near}:{path}'?"),
             None => format!("\nhint: suites are {}", names.join(", ")),
@@ -124,16 +131,16 @@ impl KnownAdapters {
         find_matching(&self.adapters, path)
     }
 
-    /// The same among the user's adapters.
+    /// Like [`KnownAdapters::recognize`], but only among the user's adapters.
     pub fn recognize_by_user(&self, path: &Path) -> Option<Arc<SuiteAdapter>> {
         find_matching(self.user_adapters(), path)
     }
 }
 
 fn find_matching(adapters: &[Arc<SuiteAdapter>], path: &Path) -> Option<Arc<SuiteAdapter>> {
-    let look = FileInspection::at(path);
-    let fits = |own: &&Arc<SuiteAdapter>| {
-        (own.keys.recognise.as_ref()).is_some_and(|how| look.matches(how))
+    let file = FileInspection::new(path);
+    let fits = |adapter: &&Arc<SuiteAdapter>| {
+        (adapter.keys.recognise.as_ref()).is_some_and(|criteria| file.matches(criteria))
     };
     adapters.iter().find(fits).cloned()
 }
@@ -145,7 +152,7 @@ struct FileInspection<'a> {
 }
 
 impl<'a> FileInspection<'a> {
-    fn at(path: &'a Path) -> FileInspection<'a> {
+    fn new(path: &'a Path) -> FileInspection<'a> {
         FileInspection {
             path,
             content: OnceCell::new(),
@@ -157,12 +164,12 @@ impl<'a> FileInspection<'a> {
             .get_or_init(|| fs::read(self.path).unwrap_or_default())
     }
 
-    fn matches(&self, how: &TargetCriteria) -> bool {
-        let Some((last, others)) = how.folder.0.split_last() else {
+    fn matches(&self, criteria: &TargetCriteria) -> bool {
+        let Some((last, others)) = criteria.folder.0.split_last() else {
             return self.path.is_file()
-                && self.is_named(how)
-                && self.matches_kind(how)
-                && self.matches_content(how);
+                && self.is_named(criteria)
+                && self.matches_kind(criteria)
+                && self.matches_content(criteria);
         };
         if !self.path.is_dir()
             || !others
@@ -173,17 +180,17 @@ impl<'a> FileInspection<'a> {
         }
         files_matching(self.path, last)
             .iter()
-            .any(|file| FileInspection::at(file).matches_content(how))
+            .any(|file| FileInspection::new(file).matches_content(criteria))
     }
 
-    fn is_named(&self, how: &TargetCriteria) -> bool {
+    fn is_named(&self, criteria: &TargetCriteria) -> bool {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
-        (how.glob.as_ref())
-            .is_none_or(|glob| glob_pattern(glob).is_some_and(|like| like.is_match(&name)))
+        (criteria.glob.as_ref())
+            .is_none_or(|glob| glob_pattern(glob).is_some_and(|pattern| pattern.is_match(&name)))
     }
 
-    fn matches_kind(&self, how: &TargetCriteria) -> bool {
-        match how.kind {
+    fn matches_kind(&self, criteria: &TargetCriteria) -> bool {
+        match criteria.kind {
             None => true,
             Some(FileKind::Elf) => starts_with_magic(self.path, b"\x7fELF"),
             Some(FileKind::Zip) => starts_with_magic(self.path, b"PK\x03\x04"),
@@ -191,14 +198,14 @@ impl<'a> FileInspection<'a> {
         }
     }
 
-    fn matches_content(&self, how: &TargetCriteria) -> bool {
+    fn matches_content(&self, criteria: &TargetCriteria) -> bool {
         let has = |mark: &String| memchr::memmem::find(self.content(), mark.as_bytes()).is_some();
-        let marks = &how.content.0;
+        let marks = &criteria.content.0;
         let matches = |pattern: &String| {
             let text = String::from_utf8_lossy(self.content());
             Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(&text))
         };
-        (marks.is_empty() || marks.iter().any(has)) && how.pattern.as_ref().is_none_or(matches)
+        (marks.is_empty() || marks.iter().any(has)) && criteria.pattern.as_ref().is_none_or(matches)
     }
 }
 
@@ -210,8 +217,8 @@ pub(crate) fn files_matching(folder: &Path, glob: &str) -> Vec<PathBuf> {
         glob.matches('/').count()
     };
     let mut found = Vec::new();
-    if let Some(like) = glob_pattern(glob) {
-        collect_matching(folder, folder, depth, &like, &mut found);
+    if let Some(pattern) = glob_pattern(glob) {
+        collect_matching(folder, folder, depth, &pattern, &mut found);
     }
     found.sort();
     found
@@ -221,7 +228,7 @@ fn collect_matching(
     root: &Path,
     folder: &Path,
     depth: usize,
-    like: &Regex,
+    pattern: &Regex,
     found: &mut Vec<PathBuf>,
 ) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
@@ -229,9 +236,9 @@ fn collect_matching(
         let name = path.strip_prefix(root).unwrap_or(&path).to_string_lossy();
         if path.is_dir() {
             if depth > 0 {
-                collect_matching(root, &path, depth - 1, like, found);
+                collect_matching(root, &path, depth - 1, pattern, found);
             }
-        } else if like.is_match(&name) {
+        } else if pattern.is_match(&name) {
             found.push(path);
         }
     }
@@ -240,19 +247,22 @@ fn collect_matching(
 /// Translates a glob of file names: `*`, `**/`, `?` and `{a,b}`.
 fn glob_pattern(glob: &str) -> Option<Regex> {
     let mut pattern = String::from("^");
-    let mut rest = glob;
-    while let Some(first) = rest.chars().next() {
-        let (taken, meaning) = match first {
-            '*' if rest.starts_with("**/") => ("**/", "(?:.*/)?".to_owned()),
+    let mut remaining = glob;
+    while let Some(first) = remaining.chars().next() {
+        let (token, translation) = match first {
+            '*' if remaining.starts_with("**/") => ("**/", "(?:.*/)?".to_owned()),
             '*' => ("*", "[^/]*".to_owned()),
             '?' => ("?", "[^/]".to_owned()),
             '{' => ("{", "(?:".to_owned()),
             '}' => ("}", ")".to_owned()),
             ',' => (",", "|".to_owned()),
-            other => (&rest[..other.len_utf8()], regex::escape(&other.to_string())),
+            other => (
+                &remaining[..other.len_utf8()],
+                regex::escape(&other.to_string()),
+            ),
         };
-        pattern += &meaning;
-        rest = &rest[taken.len()..];
+        pattern += &translation;
+        remaining = &remaining[token.len()..];
     }
     Regex::new(&(pattern + "$")).ok()
 }
@@ -293,7 +303,7 @@ mod tests {
             path
         };
         let known = KnownAdapters::new(&[], folder.path()).unwrap();
-        let name = |path: &Path| known.recognize(path).map(|own| own.name.clone());
+        let name = |path: &Path| known.recognize(path).map(|adapter| adapter.name.clone());
         let elf = write("a", b"\x7fELF ... benchmark_list_tests ...");
         assert_eq!(name(&elf).as_deref(), Some("google-benchmark"));
         assert_eq!(

@@ -63,15 +63,15 @@ impl CaseListing<'_> {
             cases = self.expand_selected(cases);
         }
         // A Catch2 test with a generator lists its benchmarks once per generated value.
-        let mut seen = HashSet::new();
-        cases.retain(|listed| seen.insert((listed.name.clone(), listed.case.id())));
+        let mut listed_keys = HashSet::new();
+        cases.retain(|listed| listed_keys.insert((listed.name.clone(), listed.case.id())));
         if cases.is_empty() {
-            let how = speedwell_process::shell_line(&ProcessSpec {
+            let command = speedwell_process::shell_line(&ProcessSpec {
                 directory: None,
                 environment: Vec::new(),
                 ..spec.clone()
             });
-            let reason = format!("lists no benchmarks; the command was: {how}");
+            let reason = format!("lists no benchmarks; the command was: {command}");
             return description_failure(self.source, FailureCause::Invalid { reason }, &spec, None);
         }
         let suite = version.map(|version| (self.built.adapter.name.clone(), version));
@@ -86,7 +86,7 @@ impl CaseListing<'_> {
     fn listing_command(
         &self,
         command: &[String],
-        more: &PlaceholderValues,
+        extra_values: &PlaceholderValues,
         limit: Duration,
     ) -> ProcessSpec {
         let variant = &self.request.variant;
@@ -94,7 +94,7 @@ impl CaseListing<'_> {
         let filling = self
             .built
             .placeholder_values(self.source, variant)
-            .merged_with(more)
+            .merged_with(extra_values)
             .words("arguments", arguments);
         ProcessSpec {
             limit,
@@ -124,13 +124,13 @@ impl CaseListing<'_> {
             }
         };
         let read = read::parse_cases(&self.built.adapter, &output.0);
-        let unread = |error: &anyhow::Error| FailureCause::Invalid {
+        let unreadable = |error: &anyhow::Error| FailureCause::Invalid {
             reason: format!("printed an unreadable list of benchmarks: {error:#}"),
         };
         let cause = outcome
             .failure_cause(spec.limit)
             .map(|cause| self.missing_framework(&outcome, &output).unwrap_or(cause))
-            .or_else(|| read.as_ref().err().map(unread));
+            .or_else(|| read.as_ref().err().map(unreadable));
         match (cause, read) {
             (None, Ok(cases)) => Ok(cases),
             (cause, _) => {
@@ -173,17 +173,22 @@ impl CaseListing<'_> {
     /// Warns if the framework cannot execute some of its cases alone: those with the same command.
     fn shared_execution_warning(&self, cases: &[ListedCase]) -> Option<String> {
         let keys = &self.built.adapter.keys;
-        let mut of_command: HashMap<Vec<String>, usize> = HashMap::new();
+        let mut cases_per_command: HashMap<Vec<String>, usize> = HashMap::new();
         for listed in cases {
             let filling =
                 PlaceholderValues::default().with_case(&listed.name, Some(&listed.case), keys);
-            *of_command.entry(filling.fill(&keys.run)).or_default() += 1;
+            *cases_per_command
+                .entry(filling.fill(&keys.run))
+                .or_default() += 1;
         }
-        let count: usize = of_command.into_values().filter(|&count| count > 1).sum();
-        let (all, suite) = (cases.len(), &self.built.adapter.name);
+        let count: usize = cases_per_command
+            .into_values()
+            .filter(|&count| count > 1)
+            .sum();
+        let (case_count, suite) = (cases.len(), &self.built.adapter.name);
         (count > 0).then(|| {
             format!(
-                "{suite} cannot execute {count} of the {all} benchmarks in '{}' in isolation: \
+                "{suite} cannot execute {count} of the {case_count} benchmarks in '{}' in isolation: \
                  each run also executes the others of its process and keeps only its own figures.",
                 self.source.name
             )
@@ -194,21 +199,21 @@ impl CaseListing<'_> {
     fn expand_selected(&self, listed: Vec<ListedCase>) -> Vec<ListedCase> {
         let listed: Vec<ListedCase> = listed
             .into_iter()
-            .map(|one| self.with_package(one))
+            .map(|case| self.with_package(case))
             .collect();
         let names: Vec<String> = listed
             .iter()
-            .map(|one| self.benchmark_name(&one.case))
+            .map(|case| self.benchmark_name(&case.case))
             .collect();
-        let wanted = self.request.names.select_benchmarks(&names);
-        let of_one = |(one, is_wanted)| {
+        let selected = self.request.names.select_benchmarks(&names);
+        let expand = |(case, is_wanted)| {
             if is_wanted {
-                self.expand_case(one)
+                self.expand_case(case)
             } else {
-                vec![one]
+                vec![case]
             }
         };
-        listed.into_iter().zip(wanted).flat_map(of_one).collect()
+        listed.into_iter().zip(selected).flat_map(expand).collect()
     }
 
     /// Benchmark name of a case; prefixed with the target if a package has several.
@@ -227,17 +232,17 @@ impl CaseListing<'_> {
             PlaceholderValues::default().with_case(&listed.name, Some(&listed.case), &adapter.keys);
         let spec = self.listing_command(&adapter.keys.expand, &filling, EXPANSION_TIMEOUT);
         let mut output = CollectedOutput::default();
-        let is_over =
+        let has_succeeded =
             run_child(&spec, &mut output).is_ok_and(|outcome| outcome.ended == ProcessEnd::Exit(0));
         let results = read::parse_results(adapter, &output.0).unwrap_or_default();
         let inner: Vec<ListedCase> = results.into_iter().filter_map(read::to_listed).collect();
         // Some results of a benchmark that panicked may be missing.
-        if inner.is_empty() || !is_over {
+        if inner.is_empty() || !has_succeeded {
             vec![listed]
         } else {
             inner
                 .into_iter()
-                .map(|one| self.with_package(one))
+                .map(|case| self.with_package(case))
                 .collect()
         }
     }
@@ -320,9 +325,9 @@ pub fn collect_parameters(jobs: &[BenchmarkJob]) -> Vec<DeclaredParameter> {
     let mut found: Vec<DeclaredParameter> = Vec::new();
     let cases = jobs.iter().filter_map(|job| job.case.as_ref());
     for (name, value) in cases.flat_map(|case| &case.values) {
-        match found.iter_mut().find(|known| known.name == *name) {
-            Some(known) if known.values.contains(value) => {}
-            Some(known) => known.values.push(value.clone()),
+        match found.iter_mut().find(|parameter| parameter.name == *name) {
+            Some(parameter) if parameter.values.contains(value) => {}
+            Some(parameter) => parameter.values.push(value.clone()),
             None => found.push(DeclaredParameter {
                 name: name.clone(),
                 values: vec![value.clone()],
@@ -335,7 +340,7 @@ pub fn collect_parameters(jobs: &[BenchmarkJob]) -> Vec<DeclaredParameter> {
 /// Keeps the cases with the requested values: the framework decides which cases exist.
 pub fn select_values(description: &mut BenchmarkDescription, sets: &[(String, String)]) {
     let fits = |name: &str, value: &ParameterValue| {
-        let mut wanted = sets.iter().filter(|(known, _)| known == name).peekable();
+        let mut wanted = sets.iter().filter(|(key, _)| key == name).peekable();
         wanted.peek().is_none() || wanted.any(|(_, wanted)| *wanted == value.plain())
     };
     description.jobs.retain(|job| {

@@ -47,9 +47,9 @@ impl LanguageHarness for FrameworkHarness {
     ) -> BenchmarkDescription {
         let built = match target_programs(source, &request.program, &request.variant) {
             Ok(built) => built,
-            Err(failed) => {
+            Err(error) => {
                 return BenchmarkDescription {
-                    failure: Some(failed.into_failure(source, None)),
+                    failure: Some(error.into_failure(source, None)),
                     ..BenchmarkDescription::default()
                 };
             }
@@ -74,15 +74,18 @@ impl LanguageHarness for FrameworkHarness {
 
     fn perform_job(&self, job: &BenchmarkJob, setting: &RunContext<'_>) -> RunOutcome {
         let plain = ProcessSpec::new(&setting.program);
-        let wanted = job.in_suite.as_ref().and_then(|own| own.target.as_deref());
+        let wanted = job
+            .in_suite
+            .as_ref()
+            .and_then(|suite_case| suite_case.target.as_deref());
         let built = match target_programs(&job.source, &setting.program, setting.variant) {
             Ok(built) => built
                 .into_iter()
                 .find(|built| built.target.as_deref() == wanted),
-            Err(failed) => {
+            Err(error) => {
                 return RunOutcome {
-                    interrupted: failed.interrupted,
-                    failure: Some(failed.into_failure(&job.source, Some((job, setting)))),
+                    interrupted: error.interrupted,
+                    failure: Some(error.into_failure(&job.source, Some((job, setting)))),
                     ..RunOutcome::default()
                 };
             }
@@ -126,11 +129,13 @@ impl LanguageHarness for FrameworkHarness {
 /// Returns the requested option that the framework of a file does not support, if any.
 pub fn unsupported_option(
     source: &BenchmarkSource,
-    asked: RequestedDivision,
+    requested: RequestedDivision,
 ) -> Option<&'static str> {
     // For a package, only the programs built from it have options.
-    let adapter = source.adapter().filter(|own| own.keys.build.is_none())?;
-    command::unsupported_option(adapter, asked)
+    let adapter = source
+        .adapter()
+        .filter(|adapter| adapter.keys.build.is_none())?;
+    command::unsupported_option(adapter, requested)
 }
 
 /// Builds the programs of a package under a variant, unless this process has done so. Ignores other
@@ -141,9 +146,12 @@ pub fn unsupported_option(
 pub fn build_if_package(
     source: &BenchmarkSource,
     variant: &Variant,
-    tell: ProgressReporter<'_>,
+    reporter: ProgressReporter<'_>,
 ) -> Result<()> {
-    let Some(adapter) = source.adapter().filter(|own| own.keys.build.is_some()) else {
+    let Some(adapter) = source
+        .adapter()
+        .filter(|adapter| adapter.keys.build.is_some())
+    else {
         return Ok(());
     };
     let default_program = || FrameworkHarness.default_program(&source.under(variant));
@@ -154,24 +162,24 @@ pub fn build_if_package(
         &source.file,
         &program,
         variant,
-        tell,
+        reporter,
     );
-    built.map(drop).map_err(|failed| {
+    built.map(drop).map_err(|error| {
         anyhow!(
             "'{}' of '{}' {}",
             source.name,
             variant.name,
-            describe_failure(&failed)
+            describe_failure(&error)
         )
     })
 }
 
 /// Explains why nothing was built, and how to repeat it.
-fn describe_failure(failed: &CompileFailure) -> String {
-    let CompileFailure { cause, replay, .. } = failed;
+fn describe_failure(error: &CompileFailure) -> String {
+    let CompileFailure { cause, replay, .. } = error;
     match replay.as_str() {
         "" => cause.to_string(),
-        line => format!("{cause}\nhint: repeat it with: {line}"),
+        command => format!("{cause}\nhint: repeat it with: {command}"),
     }
 }
 
@@ -180,22 +188,22 @@ fn describe_failure(failed: &CompileFailure) -> String {
 /// # Errors
 /// Fails if it cannot be built, or has several programs.
 pub fn build_single_program(
-    (adapter, known): (&SuiteAdapter, &KnownAdapters),
+    (adapter, adapters): (&SuiteAdapter, &KnownAdapters),
     folder: &Path,
     variant: &Variant,
-    tell: ProgressReporter<'_>,
+    reporter: ProgressReporter<'_>,
 ) -> Result<(PathBuf, Arc<SuiteAdapter>)> {
     let tool = adapter.keys.program.clone().unwrap_or_default();
     let shown = folder.display();
-    let user_adapters = known.user_adapters();
+    let user_adapters = adapters.user_adapters();
     let built = build::build_programs(
         (adapter, user_adapters),
         folder,
         Path::new(&tool),
         variant,
-        tell,
+        reporter,
     )
-    .map_err(|failed| anyhow!("'{shown}' {}", describe_failure(&failed)))?;
+    .map_err(|error| anyhow!("'{shown}' {}", describe_failure(&error)))?;
     match &built[..] {
         [only] => Ok((only.program.clone(), only.adapter.clone())),
         several => bail!(
@@ -216,8 +224,8 @@ fn target_programs(
         let reason = format!("'{}' belongs to no known suite", source.file.display());
         CompileFailure::before_start(FailureCause::Invalid { reason })
     })?;
-    if let Some(word) = command::find_refused_option(&adapter, &variant.arguments) {
-        return Err(option_failure(&adapter, word));
+    if let Some(option) = command::find_refused_option(&adapter, &variant.arguments) {
+        return Err(option_failure(&adapter, option));
     }
     if adapter.keys.build.is_none() {
         return Ok(vec![BuiltProgram {
@@ -236,15 +244,15 @@ fn target_programs(
         &|_| (),
     )?;
     for built in &built {
-        if let Some(word) = command::find_refused_option(&built.adapter, &variant.arguments) {
-            return Err(option_failure(&built.adapter, word));
+        if let Some(option) = command::find_refused_option(&built.adapter, &variant.arguments) {
+            return Err(option_failure(&built.adapter, option));
         }
     }
     Ok(built)
 }
 
-fn option_failure(adapter: &SuiteAdapter, word: &str) -> CompileFailure {
-    CompileFailure::before_start(refused_option(adapter, word))
+fn option_failure(adapter: &SuiteAdapter, option: &str) -> CompileFailure {
+    CompileFailure::before_start(refused_option(adapter, option))
 }
 
 /// Explains why an option of the user is rejected.
@@ -286,9 +294,9 @@ fn perform_case(
         .path("output", &output)
         .path("scratch", scratch.folder())
         .text("pipe", RESULT_PIPE);
-    let place = ResultLocation::from_adapter(adapter);
+    let location = ResultLocation::from_adapter(adapter);
     let spec = ProcessSpec {
-        channel: place.required_channel(),
+        channel: location.required_channel(),
         pin: setting.pin.cloned(),
         ..spec_of(&filling)
     };
@@ -301,40 +309,40 @@ fn perform_case(
         .case
         .clone()
         .unwrap_or_else(|| Case::new(name, Vec::new()));
-    let written = place.read_results(&collected, scratch, &output);
-    let printed = match place {
+    let written = location.read_results(&collected, scratch, &output);
+    let printed = match location {
         ResultLocation::Stdout => String::from_utf8_lossy(&collected.0).into_owned(),
         _ => outcome.stdout.text(),
     };
-    let (mut seen, mut fault) = read::extract_observation(adapter, name, &case, &written);
-    if seen.is_none() && outcome.ended == ProcessEnd::Exit(0) {
+    let (mut run, mut fault) = read::extract_observation(adapter, name, &case, &written);
+    if run.is_none() && outcome.ended == ProcessEnd::Exit(0) {
         let skip = read::find_skip(adapter, &printed).or(fault.take_if(|fault| fault.is_skip()));
         if job.test && keys.trial.is_some() && skip.is_none() {
             // Frameworks write no results when they only try a case.
-            (seen, fault) = (Some(RunResult::new(case, Vec::new())), None);
+            (run, fault) = (Some(RunResult::new(case, Vec::new())), None);
         }
         fault = skip.or(fault);
     }
-    let has_no_samples = seen.as_ref().is_some_and(|seen| seen.samples.is_empty());
+    let has_no_samples = run.as_ref().is_some_and(|run| run.samples.is_empty());
     let reported = fault.clone().filter(|_| has_no_samples);
-    let observations = seen.filter(|_| reported.is_none()).into_iter().collect();
+    let observations = run.filter(|_| reported.is_none()).into_iter().collect();
     let mut attempt = RunOutcome::from_process(&plain, &outcome, observations, fault, job, setting);
     attempt.stdout = printed;
     if attempt.failure.is_some() {
-        attempt.observations.retain(|seen| !seen.samples.is_empty());
+        attempt.observations.retain(|run| !run.samples.is_empty());
     }
     explain_failure(&mut attempt, reported);
     attempt
 }
 
 /// Prefers the framework's own error over its exit status, which says less.
-fn explain_failure(attempt: &mut RunOutcome, said: Option<FailureCause>) {
+fn explain_failure(attempt: &mut RunOutcome, reported: Option<FailureCause>) {
     let stdout = &attempt.stdout;
     let Some(failure) = &mut attempt.failure else {
         return;
     };
     if matches!(failure.cause, FailureCause::Exit { .. }) {
-        failure.cause = said.unwrap_or(failure.cause.clone());
+        failure.cause = reported.unwrap_or(failure.cause.clone());
     }
     if failure.stderr_tail.is_empty() {
         failure.stderr_tail = tail_lines(stdout);

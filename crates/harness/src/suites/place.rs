@@ -23,7 +23,13 @@ pub enum ResultLocation {
 impl ResultLocation {
     /// Result location of an adapter's command.
     pub fn from_adapter(adapter: &SuiteAdapter) -> ResultLocation {
-        let has = |place: &str| adapter.keys.run.iter().any(|word| word.contains(place));
+        let has = |placeholder: &str| {
+            adapter
+                .keys
+                .run
+                .iter()
+                .any(|word| word.contains(placeholder))
+        };
         match &adapter.keys.output {
             Some(glob) => ResultLocation::Like(glob.clone()),
             None if has("{output}") => ResultLocation::File,
@@ -32,7 +38,7 @@ impl ResultLocation {
         }
     }
 
-    /// Channel that it needs.
+    /// Channel that the process needs to report its results.
     pub fn required_channel(&self) -> ChannelKind {
         match self {
             ResultLocation::Stdout => ChannelKind::Stdout,
@@ -52,8 +58,8 @@ impl ResultLocation {
             ResultLocation::Stdout | ResultLocation::Pipe => collected.0.clone(),
             ResultLocation::File => fs::read(output).unwrap_or_default(),
             ResultLocation::Like(glob) => {
-                let found = files_matching(scratch.folder(), glob);
-                found
+                let files = files_matching(scratch.folder(), glob);
+                files
                     .first()
                     .and_then(|file| fs::read(file).ok())
                     .unwrap_or_default()

@@ -19,17 +19,17 @@ enum StoredAdapter {
 /// Returns errors of the serializer.
 pub fn serialize<S: Serializer>(
     adapter: &Option<Arc<SuiteAdapter>>,
-    to: S,
+    serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let stored = adapter.as_ref().map(|adapter| {
-        let is_shipped = builtin_adapter(&adapter.name).is_some_and(|own| own == *adapter);
+        let is_shipped = builtin_adapter(&adapter.name).is_some_and(|builtin| builtin == *adapter);
         if is_shipped {
             StoredAdapter::Name(adapter.name.clone())
         } else {
             StoredAdapter::Whole(adapter.clone())
         }
     });
-    stored.serialize(to)
+    stored.serialize(serializer)
 }
 
 /// Deserializes an adapter.
@@ -37,9 +37,9 @@ pub fn serialize<S: Serializer>(
 /// # Errors
 /// Fails if there is no built-in adapter of that name.
 pub fn deserialize<'de, D: Deserializer<'de>>(
-    from: D,
+    deserializer: D,
 ) -> Result<Option<Arc<SuiteAdapter>>, D::Error> {
-    match Option::<StoredAdapter>::deserialize(from)? {
+    match Option::<StoredAdapter>::deserialize(deserializer)? {
         Some(StoredAdapter::Name(name)) => {
             let unknown = || serde::de::Error::custom(format!("unknown suite '{name}'"));
             builtin_adapter(&name).map(Some).ok_or_else(unknown)

@@ -72,8 +72,11 @@ pub fn framework_without_adapter(file: &Path) -> Option<&'static str> {
         return None;
     }
     let content = fs::read(file).ok()?;
-    let matches =
-        |pattern: &Option<Regex>| pattern.as_ref().is_some_and(|one| one.is_match(&content));
+    let matches = |pattern: &Option<Regex>| {
+        pattern
+            .as_ref()
+            .is_some_and(|pattern| pattern.is_match(&content))
+    };
     let found = FRAMEWORKS.iter().zip(PATTERNS.iter());
     found
         .into_iter()

@@ -1,4 +1,4 @@
-//! Splits a text into declarations, which can be used independently, each with the names it
+//! Splits source code into declarations, which can be used independently, each with the names it
 //! declares.
 //!
 //! Needs no grammar: brackets, line ends and a few keywords show where a declaration ends. A wrong
@@ -12,7 +12,7 @@ use super::tokens::{SourceSyntax, SourceToken, TokenKind};
 pub struct SourceItem {
     /// Names it declares.
     pub names: Vec<String>,
-    /// Its text.
+    /// Tokens of the declaration.
     pub tokens: Vec<SourceToken>,
     /// Names whose use implies its use, besides those it declares: the type of a method.
     pub belongs_to: Vec<String>,
@@ -29,7 +29,7 @@ impl SourceItem {
     }
 }
 
-/// Splits a text into declarations.
+/// Splits source code into declarations.
 pub fn split_items(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
     let pieces = match syntax {
         SourceSyntax::Python => python_statements(tokens),
@@ -57,7 +57,7 @@ fn depth_change(token: &SourceToken) -> i32 {
     i32::from(is_one_of(['(', '[', '{'])) - i32::from(is_one_of([')', ']', '}']))
 }
 
-/// Splits a text of a language with braces at the ends of declarations.
+/// Splits source code in a language with braces at the ends of declarations.
 fn split_pieces(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Vec<SourceToken>> {
     let mut found = Vec::new();
     let mut piece: Vec<SourceToken> = Vec::new();
@@ -69,7 +69,7 @@ fn split_pieces(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Vec<Sourc
         let ends_line =
             token.kind != TokenKind::Mark || [')', ']', '}'].iter().any(|c| token.is(*c));
         let is_directive = piece.first().unwrap_or(&token).is('#') && syntax == SourceSyntax::C;
-        let ends = match syntax {
+        let is_end = match syntax {
             // https://go.dev/ref/spec#Semicolons
             SourceSyntax::Go => {
                 token.is(';') || (is_line_end && ends_line && token.text.find("//go:") != Some(0))
@@ -78,7 +78,7 @@ fn split_pieces(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Vec<Sourc
             _ => token.is(';') || token.is('}'),
         };
         piece.push(token);
-        if ends && depth == 0 {
+        if is_end && depth == 0 {
             found.push(std::mem::take(&mut piece));
         }
     }
@@ -89,10 +89,10 @@ fn split_pieces(tokens: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<Vec<Sourc
 /// Returns the index after the bracket that closes the one at `open`.
 fn index_after(tokens: &[SourceToken], open: usize) -> usize {
     let mut depth = 0;
-    for (at, token) in tokens.iter().enumerate().skip(open) {
+    for (index, token) in tokens.iter().enumerate().skip(open) {
         depth += depth_change(token);
         if depth <= 0 {
-            return at + 1;
+            return index + 1;
         }
     }
     tokens.len()
@@ -120,10 +120,11 @@ fn leading_names(tokens: &[SourceToken]) -> Vec<String> {
 
 fn go_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
     let first = piece.iter().position(|token| token.kind != TokenKind::Text);
-    let Some((at, keyword)) = first.and_then(|at| Some((at, piece[at].as_word()?))) else {
+    let Some((index, keyword)) = first.and_then(|index| Some((index, piece[index].as_word()?)))
+    else {
         return vec![named_item(Vec::new(), piece)];
     };
-    let rest = &piece[at + 1..];
+    let rest = &piece[index + 1..];
     let is_group = rest.first().is_some_and(|token| token.is('('));
     match keyword {
         "package" => Vec::new(),
@@ -131,12 +132,12 @@ fn go_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
         "func" if is_group => {
             let end = index_after(rest, 0);
             let receiver = rest[..end].iter().take_while(|token| !token.is('['));
-            let of_type = receiver
+            let receiver_type = receiver
                 .filter_map(SourceToken::as_word)
                 .last()
                 .map(str::to_owned);
             vec![SourceItem {
-                belongs_to: of_type.into_iter().collect(),
+                belongs_to: receiver_type.into_iter().collect(),
                 tokens: piece,
                 ..SourceItem::default()
             }]
@@ -167,7 +168,7 @@ fn go_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
     }
 }
 
-/// Returns one item per path, with the names by which a text may refer to it.
+/// Returns one item per path, with the names by which code may refer to it.
 fn go_imports(tokens: &[SourceToken]) -> Vec<SourceItem> {
     let mut found = Vec::new();
     let mut alias: Option<&SourceToken> = None;
@@ -196,23 +197,23 @@ fn go_imports(tokens: &[SourceToken]) -> Vec<SourceItem> {
 
 fn rust_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
     // Skips attributes and visibility.
-    let mut at = 0;
-    while let Some(token) = piece.get(at) {
-        at = match () {
+    let mut i = 0;
+    while let Some(token) = piece.get(i) {
+        i = match () {
             () if token.is('#') => {
-                let open = at + 1 + usize::from(piece.get(at + 1).is_some_and(|next| next.is('!')));
+                let open = i + 1 + usize::from(piece.get(i + 1).is_some_and(|next| next.is('!')));
                 index_after(&piece, open)
             }
-            () if token.is('(') => index_after(&piece, at),
-            () if ["pub", "unsafe", "async", "extern", "default"].contains(&&*token.text) => at + 1,
-            () if token.kind == TokenKind::Text => at + 1,
+            () if token.is('(') => index_after(&piece, i),
+            () if ["pub", "unsafe", "async", "extern", "default"].contains(&&*token.text) => i + 1,
+            () if token.kind == TokenKind::Text => i + 1,
             () => break,
         };
     }
-    let Some(keyword) = piece.get(at).and_then(SourceToken::as_word) else {
+    let Some(keyword) = piece.get(i).and_then(SourceToken::as_word) else {
         return vec![named_item(Vec::new(), piece)];
     };
-    let rest = piece.get(at + 1..).unwrap_or_default();
+    let rest = piece.get(i + 1..).unwrap_or_default();
     let words = || rest.iter().filter_map(SourceToken::as_word);
     let body = rest.iter().position(|token| token.is('{'));
     match keyword {
@@ -226,7 +227,7 @@ fn rust_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
         "impl" => {
             let head = &rest[..body.unwrap_or(rest.len())];
             let begin = head.iter().position(|token| token.as_word() == Some("for"));
-            let owner = head[begin.map_or(0, |at| at + 1)..]
+            let owner = head[begin.map_or(0, |index| index + 1)..]
                 .iter()
                 .filter_map(SourceToken::as_word);
             vec![SourceItem {
@@ -260,17 +261,17 @@ fn rust_items(piece: Vec<SourceToken>) -> Vec<SourceItem> {
 }
 
 /// Returns one item for each name that a tree such as `a::{b, c as d}` imports.
-fn rust_imports(before: &[SourceToken], tree: &[SourceToken]) -> Vec<SourceItem> {
+fn rust_imports(prefix: &[SourceToken], tree: &[SourceToken]) -> Vec<SourceItem> {
     let open = tree.iter().position(|token| token.is('{'));
     if let Some(open) = open {
-        let before = [before, &tree[..open]].concat();
+        let prefix = [prefix, &tree[..open]].concat();
         let inner = &tree[open + 1..index_after(tree, open).max(open + 2) - 1];
         return split_list(inner)
             .into_iter()
-            .flat_map(|part| rust_imports(&before, part))
+            .flat_map(|part| rust_imports(&prefix, part))
             .collect();
     }
-    let tokens = [before, tree].concat();
+    let tokens = [prefix, tree].concat();
     let mut words = tokens.iter().filter_map(SourceToken::as_word).rev();
     let name = words.find(|word| *word != "self").map(str::to_owned);
     vec![SourceItem {
@@ -292,17 +293,19 @@ fn split_list(tokens: &[SourceToken]) -> Vec<&[SourceToken]> {
 
 /// Splits Python text into top-level statements, each with its indented block.
 fn python_statements(tokens: Vec<SourceToken>) -> Vec<Vec<SourceToken>> {
-    const GOES_ON: [&str; 4] = ["else", "elif", "except", "finally"];
+    const CONTINUATIONS: [&str; 4] = ["else", "elif", "except", "finally"];
     let mut found: Vec<Vec<SourceToken>> = Vec::new();
     let (mut depth, mut is_decorated) = (0, false);
     for token in tokens {
-        let begins = token.column == Some(0) && depth == 0;
-        let goes_on = token.as_word().is_some_and(|word| GOES_ON.contains(&word));
+        let is_start = token.column == Some(0) && depth == 0;
+        let continues = token
+            .as_word()
+            .is_some_and(|word| CONTINUATIONS.contains(&word));
         depth = (depth + depth_change(&token)).max(0);
-        if begins && !goes_on && !is_decorated {
+        if is_start && !continues && !is_decorated {
             found.push(Vec::new());
         }
-        if begins {
+        if is_start {
             is_decorated = token.is('@');
         }
         if let Some(statement) = found.last_mut() {
@@ -321,15 +324,15 @@ fn python_items(statement: Vec<SourceToken>) -> Vec<SourceItem> {
         return python_imports(&statement);
     }
     let mut names = Vec::new();
-    for (at, token) in statement.iter().enumerate() {
-        let next = statement.get(at + 1);
-        let is_outer = |own: &SourceToken| own.column.is_none_or(|column| column == 0);
+    for (index, token) in statement.iter().enumerate() {
+        let next = statement.get(index + 1);
+        let is_outer = |other: &SourceToken| other.column.is_none_or(|column| column == 0);
         let declares = ["def", "class"].contains(&&*token.text) && token.kind == TokenKind::Word;
-        if declares && (is_outer(token) || at == 0) {
+        if declares && (is_outer(token) || index == 0) {
             names.extend(next.and_then(SourceToken::as_word).map(str::to_owned));
         }
         let is_assigned = next.is_some_and(|next| next.is('=') || next.is(',') || next.is(':'));
-        if is_assigned && !statement.iter().any(|own| own.text == "def") {
+        if is_assigned && !statement.iter().any(|other| other.text == "def") {
             names.extend(token.as_word().map(str::to_owned));
         }
     }
@@ -338,12 +341,12 @@ fn python_items(statement: Vec<SourceToken>) -> Vec<SourceItem> {
 
 /// Returns one item for each imported name.
 fn python_imports(statement: &[SourceToken]) -> Vec<SourceItem> {
-    let at = statement
+    let index = statement
         .iter()
         .position(|token| token.as_word() == Some("import"));
-    let (head, list) = statement.split_at(at.map_or(0, |at| at + 1));
-    let is_bracket = |token: &&SourceToken| !token.is('(') && !token.is(')');
-    let list: Vec<SourceToken> = list.iter().filter(is_bracket).cloned().collect();
+    let (head, list) = statement.split_at(index.map_or(0, |index| index + 1));
+    let is_not_bracket = |token: &&SourceToken| !token.is('(') && !token.is(')');
+    let list: Vec<SourceToken> = list.iter().filter(is_not_bracket).cloned().collect();
     let item = |part: &[SourceToken]| SourceItem {
         is_always: part.iter().any(|token| token.is('*')),
         is_import: true,
@@ -378,7 +381,7 @@ fn c_items(piece: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
     }
     let (begin, is_always) = skip_annotations(&piece);
     let rest = &piece[begin..];
-    let is_keyword = |token: &SourceToken, known: &[&str]| known.contains(&&*token.text);
+    let is_keyword = |token: &SourceToken, keywords: &[&str]| keywords.contains(&&*token.text);
     if rest
         .first()
         .is_some_and(|token| is_keyword(token, &["import", "package", "using"]))
@@ -389,18 +392,18 @@ fn c_items(piece: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
         }];
     }
     let open = rest.iter().position(|token| token.is('{'));
-    let ends = |token: &SourceToken| ['(', '=', '{', ';'].iter().any(|mark| token.is(*mark));
-    let stop = rest.iter().position(ends);
+    let is_head_end = |token: &SourceToken| ['(', '=', '{', ';'].iter().any(|mark| token.is(*mark));
+    let stop = rest.iter().position(is_head_end);
     let head = &rest[..stop.unwrap_or(rest.len())];
-    let Some(at) = head.iter().position(|token| is_keyword(token, &TYPES)) else {
+    let Some(index) = head.iter().position(|token| is_keyword(token, &TYPES)) else {
         return vec![SourceItem {
             is_always,
             ..named_item(last_word(head), piece.clone())
         }];
     };
-    let is_cut =
-        head[at].text == "namespace" || (syntax == SourceSyntax::Java && is_top_level(&piece));
-    if let Some(open) = open.filter(|_| is_cut) {
+    let is_split =
+        head[index].text == "namespace" || (syntax == SourceSyntax::Java && is_top_level(&piece));
+    if let Some(open) = open.filter(|_| is_split) {
         let inner = rest[open + 1..index_after(rest, open).max(open + 2) - 1].to_vec();
         let header = SourceItem {
             is_always: syntax == SourceSyntax::Java,
@@ -409,7 +412,7 @@ fn c_items(piece: Vec<SourceToken>, syntax: SourceSyntax) -> Vec<SourceItem> {
         return [vec![header], split_items(inner, syntax)].concat();
     }
     let name = head
-        .get(at + 1)
+        .get(index + 1)
         .and_then(SourceToken::as_word)
         .map(str::to_owned);
     vec![named_item(name.into_iter().collect(), piece.clone())]
@@ -428,20 +431,20 @@ fn is_top_level(piece: &[SourceToken]) -> bool {
 /// Returns the index after Java annotations, and whether one of them makes the method run around
 /// every benchmark.
 fn skip_annotations(piece: &[SourceToken]) -> (usize, bool) {
-    let (mut at, mut is_around) = (0, false);
-    while piece.get(at).is_some_and(|token| token.is('@')) {
+    let (mut index, mut is_around) = (0, false);
+    while piece.get(index).is_some_and(|token| token.is('@')) {
         is_around |= piece
-            .get(at + 1)
-            .is_some_and(|own| ["Setup", "TearDown"].contains(&&*own.text));
-        at += 2;
-        while piece.get(at).is_some_and(|token| token.is('.')) {
-            at += 2;
+            .get(index + 1)
+            .is_some_and(|name| ["Setup", "TearDown"].contains(&&*name.text));
+        index += 2;
+        while piece.get(index).is_some_and(|token| token.is('.')) {
+            index += 2;
         }
-        if piece.get(at).is_some_and(|token| token.is('(')) {
-            at = index_after(piece, at);
+        if piece.get(index).is_some_and(|token| token.is('(')) {
+            index = index_after(piece, index);
         }
     }
-    (at.min(piece.len()), is_around)
+    (index.min(piece.len()), is_around)
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 //! test.
 //!
 //! Decides which sources make up a benchmark: files of tests and benchmarks, not of the code under
-//! test. `items.rs` decides how a text is split, `pool.rs` which parts one benchmark uses. No file
+//! test. `items.rs` decides how source code is split, `pool.rs` which parts one benchmark uses. No file
 //! is executed. Start at [`fingerprint_benchmarks`].
 
 mod items;
@@ -72,16 +72,16 @@ pub fn fingerprint_benchmarks(
             continue;
         }
         let source = job.source.under(variant);
-        let Some(place) = locate_source(job, &source, variant) else {
+        let Some(location) = locate_source(job, &source, variant) else {
             continue;
         };
-        let has_own_text = !matches!(place, SourceLocation::Program(_));
+        let has_own_text = !matches!(location, SourceLocation::Program(_));
         let pool = pools
-            .entry(place.clone())
-            .or_insert_with(|| place.build_pool());
+            .entry(location.clone())
+            .or_insert_with(|| location.build_pool());
         let name = job.name_under(&variant.name);
         // In Go, the part after a slash is a sub-benchmark.
-        let name = match place {
+        let name = match location {
             SourceLocation::GoPackage(_) => name.split('/').next().unwrap_or(name),
             _ => name,
         };
@@ -125,11 +125,17 @@ fn locate_source(
         SourceKind::Suite => {}
     }
     let adapter = source.adapter()?;
-    let target = job.in_suite.as_ref().and_then(|own| own.target.clone());
+    let target = job
+        .in_suite
+        .as_ref()
+        .and_then(|suite_case| suite_case.target.clone());
     match (adapter.keys.read, target) {
         (_, Some(target)) => Some(SourceLocation::CargoTarget(file.clone(), target)),
         (ResultFormat::Jmh, None) => {
-            let root = variant.worktree.as_ref().map(|own| own.folder.clone());
+            let root = variant
+                .worktree
+                .as_ref()
+                .map(|worktree| worktree.folder.clone());
             let class = job.name_under(&variant.name).rsplit_once('.')?.0.to_owned();
             root.map(|root| SourceLocation::Class(root, class))
         }
@@ -180,7 +186,7 @@ impl SourceLocation {
 /// Files of a bench target: where Cargo.toml says, or where cargo looks by default.
 fn target_pool(folder: &Path, target: &str) -> SourcePool {
     let manifests = sources_below(folder, &|path| path.ends_with("Cargo.toml"));
-    let named = |manifest: &PathBuf| {
+    let find_file = |manifest: &PathBuf| {
         let package = manifest.parent()?;
         let default_paths = [
             format!("benches/{target}.rs"),
@@ -191,7 +197,7 @@ fn target_pool(folder: &Path, target: &str) -> SourcePool {
         candidates.find(|file| file.is_file())
     };
     let mut pool = SourcePool::new(folder);
-    if let Some(file) = manifests.iter().find_map(named) {
+    if let Some(file) = manifests.iter().find_map(find_file) {
         add_with_modules(&mut pool, &file, &|_| true);
     }
     pool
@@ -200,12 +206,13 @@ fn target_pool(folder: &Path, target: &str) -> SourcePool {
 /// The path that a manifest gives a bench target.
 fn manifest_path(manifest: &Path, target: &str) -> Option<String> {
     let table: toml::Table = fs::read_to_string(manifest).ok()?.parse().ok()?;
-    let is_it = |own: &&toml::Value| own.get("name").and_then(toml::Value::as_str) == Some(target);
+    let is_target =
+        |bench: &&toml::Value| bench.get("name").and_then(toml::Value::as_str) == Some(target);
     let path = table
         .get("bench")?
         .as_array()?
         .iter()
-        .find(is_it)?
+        .find(is_target)?
         .get("path")?;
     path.as_str().map(str::to_owned)
 }
@@ -228,11 +235,11 @@ fn file_pool(file: &Path) -> SourcePool {
 }
 
 fn add_with_modules(pool: &mut SourcePool, file: &Path, belongs: &dyn Fn(&Path) -> bool) {
-    let mut open = vec![file.to_owned()];
-    while let Some(file) = open.pop() {
-        let read = pool.add_file(&file);
-        let others = named_files(&read, &file).into_iter();
-        open.extend(
+    let mut pending = vec![file.to_owned()];
+    while let Some(file) = pending.pop() {
+        let tokens = pool.add_file(&file);
+        let others = named_files(&tokens, &file).into_iter();
+        pending.extend(
             others
                 .filter_map(|path| path.canonicalize().ok())
                 .filter(|path| belongs(path)),
@@ -249,10 +256,10 @@ fn root_pool(root: &Path) -> SourcePool {
     let mut pool = SourcePool::new(root);
     for file in sources_below(root, &is_source) {
         let mut file_pool = SourcePool::new(root);
-        let read = file_pool.add_file(&file);
+        let tokens = file_pool.add_file(&file);
         if ["BENCHMARK", "speedwell"]
             .iter()
-            .any(|word| has_word(&read, word))
+            .any(|word| has_word(&tokens, word))
         {
             add_with_modules(&mut pool, &file, &|path| is_of_tests(path, root));
         }
@@ -266,10 +273,10 @@ fn file_extension(path: &Path) -> Option<&str> {
 
 /// Whether a file belongs to tests or benchmarks, by its name or one of its folders below `root`.
 fn is_of_tests(path: &Path, root: &Path) -> bool {
-    let Ok(inside) = path.strip_prefix(root) else {
+    let Ok(relative) = path.strip_prefix(root) else {
         return false;
     };
-    let name = inside
+    let name = relative
         .file_name()
         .unwrap_or_default()
         .to_string_lossy()
@@ -279,7 +286,7 @@ fn is_of_tests(path: &Path, root: &Path) -> bool {
     let is_named = parts
         .chain(name.split('.').skip(1))
         .any(|part| ["bench", "benchmark", "benchmarks", "test", "spec", "perf"].contains(&part));
-    let mut folders = inside
+    let mut folders = relative
         .parent()
         .into_iter()
         .flat_map(Path::components)
@@ -289,8 +296,8 @@ fn is_of_tests(path: &Path, root: &Path) -> bool {
 
 /// Returns matching files below a folder, skipping hidden folders and folders of tools.
 fn sources_below(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
-    let (mut found, mut open, mut seen) = (Vec::new(), vec![folder.to_owned()], 0);
-    while let Some(folder) = open.pop() {
+    let (mut found, mut pending, mut file_count) = (Vec::new(), vec![folder.to_owned()], 0);
+    while let Some(folder) = pending.pop() {
         let mut entries: Vec<PathBuf> = fs::read_dir(&folder)
             .into_iter()
             .flatten()
@@ -300,13 +307,13 @@ fn sources_below(folder: &Path, is_wanted: &dyn Fn(&Path) -> bool) -> Vec<PathBu
         entries.sort();
         for path in entries {
             let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let is_passed_over = name.starts_with('.') || SKIPPED_FOLDERS.contains(&&*name);
-            seen += 1;
-            if is_passed_over || path.is_symlink() || seen > MAX_FILES {
+            let is_skipped = name.starts_with('.') || SKIPPED_FOLDERS.contains(&&*name);
+            file_count += 1;
+            if is_skipped || path.is_symlink() || file_count > MAX_FILES {
                 continue;
             }
             if path.is_dir() {
-                open.push(path);
+                pending.push(path);
             } else if is_wanted(&path) {
                 found.push(path);
             }
@@ -325,7 +332,7 @@ mod tests {
     use crate::{DefaultLoadTool, DescribeRequest, TrialMode, builtin_adapter};
     use std::time::Duration;
 
-    /// Creates files with the given texts in a folder.
+    /// Creates files with the given contents in a folder.
     struct TestProject(tempfile::TempDir);
 
     impl TestProject {
@@ -398,7 +405,7 @@ mod tests {
                 .next()
         }
 
-        /// Whether the fingerprint changes when the file gets another text.
+        /// Whether the fingerprint changes when the file gets other content.
         fn changes_fingerprint(
             &self,
             path: &str,

@@ -11,10 +11,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// Larger data files are not read; their names are part of the text.
+/// Larger data files are not read; their names are part of the source code.
 const MAX_DATA_BYTES: u64 = 64 << 20;
 
-/// How benchmark names relate to the text.
+/// How benchmark names relate to the source code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BenchmarkNaming {
     /// A function or class has the name.
@@ -48,30 +48,30 @@ impl SourcePool {
         if !self.files.insert(file.to_owned()) {
             return Vec::new();
         }
-        let read = tokenize(&String::from_utf8_lossy(&bytes), syntax);
-        let items = split_items(read.clone(), syntax).into_iter();
+        let tokens = tokenize(&String::from_utf8_lossy(&bytes), syntax);
+        let items = split_items(tokens.clone(), syntax).into_iter();
         self.items.extend(items.map(|item| (item, file.to_owned())));
-        read
+        tokens
     }
 
-    /// Fingerprints the text of one benchmark. If nothing in it has the benchmark's name,
-    /// fingerprints the whole text if `or_all`.
+    /// Fingerprints the source code of one benchmark. If nothing in it has the benchmark's name,
+    /// fingerprints all declarations if `or_all`.
     pub fn fingerprint_benchmark(
         &self,
         name: &str,
         naming: BenchmarkNaming,
         or_all: bool,
     ) -> Option<String> {
-        let declared = || self.find_declared(name);
-        let handed = || self.find_by_literal(name);
+        let by_name = || self.find_declared(name);
+        let by_literal = || self.find_by_literal(name);
         let mut roots = match naming {
-            BenchmarkNaming::Declared => declared(),
-            BenchmarkNaming::Handed => handed(),
+            BenchmarkNaming::Declared => by_name(),
+            BenchmarkNaming::Handed => by_literal(),
         };
         if roots.is_empty() {
             roots = match naming {
-                BenchmarkNaming::Declared => handed(),
-                BenchmarkNaming::Handed => declared(),
+                BenchmarkNaming::Declared => by_literal(),
+                BenchmarkNaming::Handed => by_name(),
             };
         }
         if roots.is_empty() && or_all {
@@ -84,12 +84,15 @@ impl SourcePool {
     fn find_declared(&self, name: &str) -> Vec<usize> {
         let parts = name.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
         let items_named = |part: &str| -> Vec<usize> {
-            let is_it =
-                |item: &SourceItem| !item.is_import && item.names.iter().any(|own| own == part);
-            self.find_items(is_it)
+            let declares_part = |item: &SourceItem| {
+                !item.is_import && item.names.iter().any(|declared_name| declared_name == part)
+            };
+            self.find_items(declares_part)
         };
         let mut found = parts.rev().filter(|part| !part.is_empty()).map(items_named);
-        found.find(|own| !own.is_empty()).unwrap_or_default()
+        found
+            .find(|indexes| !indexes.is_empty())
+            .unwrap_or_default()
     }
 
     /// Finds the declarations whose literals cover most of the name.
@@ -101,54 +104,59 @@ impl SourcePool {
                 .iter()
                 .filter_map(SourceToken::as_literal)
                 .collect();
-            let is_named = |text: &str| literals.iter().any(|own| literal_matches(own, text));
-            let named = parts.iter().filter(|part| is_named(part)).count();
+            let is_named = |text: &str| {
+                literals
+                    .iter()
+                    .any(|literal| literal_matches(literal, text))
+            };
+            let matching_parts = parts.iter().filter(|part| is_named(part)).count();
             if is_named(name) {
                 parts.len() + 1
             } else {
-                named
+                matching_parts
             }
         };
         let scores: Vec<usize> = self.items.iter().map(|(item, _)| score(item)).collect();
         let best = scores.iter().copied().max().unwrap_or(0);
-        let is_best = |at: &usize| best > 0 && scores[*at] == best;
+        let is_best = |index: &usize| best > 0 && scores[*index] == best;
         (0..self.items.len()).filter(is_best).collect()
     }
 
     fn find_items(&self, wanted: impl Fn(&SourceItem) -> bool) -> Vec<usize> {
-        let numbered = self.items.iter().enumerate();
-        numbered
+        let indexed = self.items.iter().enumerate();
+        indexed
             .filter(|(_, (item, _))| wanted(item))
-            .map(|(at, _)| at)
+            .map(|(index, _)| index)
             .collect()
     }
 
     /// Returns these declarations and all they use, directly or indirectly.
     fn used_items(&self, roots: Vec<usize>) -> BTreeSet<usize> {
-        let mut named: HashMap<&str, Vec<usize>> = HashMap::new();
-        for (at, (item, _)) in self.items.iter().enumerate() {
+        let mut by_name: HashMap<&str, Vec<usize>> = HashMap::new();
+        for (index, (item, _)) in self.items.iter().enumerate() {
             for name in item.names.iter().chain(&item.belongs_to) {
-                named.entry(name).or_default().push(at);
+                by_name.entry(name).or_default().push(index);
             }
         }
         let mut used = BTreeSet::new();
-        let mut open = roots;
-        open.extend(self.find_items(|item| item.is_always));
+        let mut pending = roots;
+        pending.extend(self.find_items(|item| item.is_always));
         loop {
-            while let Some(at) = open.pop() {
-                let (item, file) = &self.items[at];
-                if !used.insert(at) || item.is_import {
+            while let Some(index) = pending.pop() {
+                let (item, file) = &self.items[index];
+                if !used.insert(index) || item.is_import {
                     continue;
                 }
                 let words = item
                     .words()
-                    .flat_map(|word| named.get(word).into_iter().flatten());
-                let is_seen =
-                    |at: &&usize| !self.items[**at].0.is_import || self.items[**at].1 == *file;
-                open.extend(words.filter(is_seen));
+                    .flat_map(|word| by_name.get(word).into_iter().flatten());
+                let is_visible = |index: &&usize| {
+                    !self.items[**index].0.is_import || self.items[**index].1 == *file
+                };
+                pending.extend(words.filter(is_visible));
             }
-            open.extend(self.statements_about(&used));
-            if open.is_empty() {
+            pending.extend(self.statements_about(&used));
+            if pending.is_empty() {
                 return used;
             }
         }
@@ -156,27 +164,30 @@ impl SourcePool {
 
     /// Finds statements that declare nothing but refer to a used name, such as `DATA.sort()`.
     fn statements_about(&self, used: &BTreeSet<usize>) -> Vec<usize> {
-        let items = used.iter().map(|at| &self.items[*at].0);
+        let items = used.iter().map(|index| &self.items[*index].0);
         let names: HashSet<&str> = items
             .filter(|item| !item.is_import)
             .flat_map(|item| item.names.iter().map(String::as_str))
             .collect();
-        let numbered = self.items.iter().enumerate();
-        let is_about = |(at, (item, file)): &(usize, &(SourceItem, PathBuf))| {
+        let indexed = self.items.iter().enumerate();
+        let refers_to_used = |(index, (item, file)): &(usize, &(SourceItem, PathBuf))| {
             SourceSyntax::from_file(file) == Some(SourceSyntax::Python)
                 && item.names.is_empty()
                 && !item.is_import
                 && !is_entry_point(item)
-                && !used.contains(at)
+                && !used.contains(index)
                 && item.words().any(|word| names.contains(word))
         };
-        numbered.filter(is_about).map(|(at, _)| at).collect()
+        indexed
+            .filter(refers_to_used)
+            .map(|(index, _)| index)
+            .collect()
     }
 
     /// Hashes the declarations independently of their order and file.
     fn hash_items(&self, used: BTreeSet<usize>) -> String {
-        let item_hash = |at: &usize| {
-            let (item, file) = &self.items[*at];
+        let item_hash = |index: &usize| {
+            let (item, file) = &self.items[*index];
             let mut text = Vec::new();
             for token in &item.tokens {
                 text.extend(token.text.as_bytes());
@@ -222,42 +233,42 @@ fn is_entry_point(item: &SourceItem) -> bool {
 /// Whether a literal matches the name: `parse {}` matches any name with that prefix.
 fn literal_matches(literal: &str, name: &str) -> bool {
     let is_word = |text: &str| text.contains(char::is_alphanumeric);
-    let mut rest = name;
-    let mut before = literal;
+    let mut remaining_name = name;
+    let mut remaining_pattern = literal;
     let mut has_word = false;
     let mut is_first = true;
-    while let Some((text, behind)) = before.split_once('{') {
-        let Some((_, after)) = behind.split_once('}') else {
+    while let Some((text, after_brace)) = remaining_pattern.split_once('{') {
+        let Some((_, after)) = after_brace.split_once('}') else {
             break;
         };
-        let at = if is_first {
-            rest.starts_with(text).then_some(0)
+        let index = if is_first {
+            remaining_name.starts_with(text).then_some(0)
         } else {
-            rest.find(text)
+            remaining_name.find(text)
         };
-        let Some(at) = at else { return false };
-        rest = &rest[at + text.len()..];
+        let Some(index) = index else { return false };
+        remaining_name = &remaining_name[index + text.len()..];
         has_word |= is_word(text);
-        (before, is_first) = (after, false);
+        (remaining_pattern, is_first) = (after, false);
     }
-    has_word |= is_word(before);
+    has_word |= is_word(remaining_pattern);
     has_word
         && if is_first {
-            rest == before
+            remaining_name == remaining_pattern
         } else {
-            rest.ends_with(before)
+            remaining_name.ends_with(remaining_pattern)
         }
 }
 
-/// Returns paths of other files that a text names: modules, headers.
-pub fn named_files(read: &[SourceToken], file: &Path) -> Vec<PathBuf> {
+/// Returns paths of other files that source code names: modules, headers.
+pub fn named_files(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let existing = |candidates: Vec<PathBuf>| candidates.into_iter().find(|path| path.is_file());
     let literal = |token: &SourceToken| token.as_literal().map(|path| folder.join(path));
     match SourceSyntax::from_file(file) {
-        Some(SourceSyntax::Rust) => rust_modules(read, file),
+        Some(SourceSyntax::Rust) => rust_modules(tokens, file),
         Some(SourceSyntax::C) => {
-            let pairs = read
+            let pairs = tokens
                 .windows(2)
                 .filter(|pair| pair[0].as_word() == Some("include"));
             let paths = pairs.filter_map(|pair| literal(&pair[1]));
@@ -266,7 +277,7 @@ pub fn named_files(read: &[SourceToken], file: &Path) -> Vec<PathBuf> {
         Some(SourceSyntax::Script) => {
             let is_relative =
                 |token: &&SourceToken| token.as_literal().is_some_and(|path| path.starts_with('.'));
-            let paths = read.iter().filter(is_relative).filter_map(literal);
+            let paths = tokens.iter().filter(is_relative).filter_map(literal);
             let with_endings = |path: PathBuf| {
                 let endings = [
                     "",
@@ -285,7 +296,7 @@ pub fn named_files(read: &[SourceToken], file: &Path) -> Vec<PathBuf> {
             paths.filter_map(with_endings).collect()
         }
         Some(SourceSyntax::Python) => {
-            let statements = split_items(read.to_vec(), SourceSyntax::Python).into_iter();
+            let statements = split_items(tokens.to_vec(), SourceSyntax::Python).into_iter();
             let imports = statements.filter(|item| item.is_import);
             let words: Vec<String> = imports
                 .flat_map(|item| item.words().map(str::to_owned).collect::<Vec<_>>())
@@ -303,21 +314,21 @@ pub fn named_files(read: &[SourceToken], file: &Path) -> Vec<PathBuf> {
 }
 
 /// Files of `mod name;` (https://doc.rust-lang.org/reference/items/modules.html).
-fn rust_modules(read: &[SourceToken], file: &Path) -> Vec<PathBuf> {
+fn rust_modules(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     let parent = file.parent().unwrap_or(Path::new("/"));
     let stem = file.file_stem().unwrap_or_default();
     let mut found = Vec::new();
-    for (at, part) in read.windows(3).enumerate() {
+    for (index, part) in tokens.windows(3).enumerate() {
         let (Some("mod"), Some(name), true) =
             (part[0].as_word(), part[1].as_word(), part[2].is(';'))
         else {
             continue;
         };
-        let literal = at
+        let literal = index
             .checked_sub(2)
-            .map(|at| &read[at])
+            .map(|index| &tokens[index])
             .and_then(SourceToken::as_literal);
-        let is_path = at >= 4 && read[at - 4].as_word() == Some("path");
+        let is_path = index >= 4 && tokens[index - 4].as_word() == Some("path");
         let mut candidates = vec![];
         if let Some(path) = literal.filter(|_| is_path) {
             candidates.push(parent.join(path));
@@ -331,10 +342,10 @@ fn rust_modules(read: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Whether any word of the text has this prefix.
-pub fn has_word(read: &[SourceToken], beginning: &str) -> bool {
-    let words = read.iter().filter(|token| token.kind != TokenKind::Mark);
+/// Whether any word of the source code has this prefix.
+pub fn has_word(tokens: &[SourceToken], prefix: &str) -> bool {
+    let words = tokens.iter().filter(|token| token.kind != TokenKind::Mark);
     words
         .into_iter()
-        .any(|token| token.text.trim_start_matches('"').starts_with(beginning))
+        .any(|token| token.text.trim_start_matches('"').starts_with(prefix))
 }

@@ -59,7 +59,7 @@ impl SourceToken {
         self.kind == TokenKind::Mark && self.text.starts_with(mark)
     }
 
-    /// Its text, if it is a word.
+    /// The word, if it is one.
     pub fn as_word(&self) -> Option<&str> {
         (self.kind == TokenKind::Word).then_some(&self.text)
     }
@@ -72,48 +72,48 @@ impl SourceToken {
     }
 }
 
-/// Tokenizes a text.
+/// Tokenizes source code.
 pub fn tokenize(text: &str, syntax: SourceSyntax) -> Vec<SourceToken> {
     let mut reader = TokenReader {
         text,
         syntax,
-        at: 0,
+        offset: 0,
         column: Some(0),
-        found: Vec::new(),
+        tokens: Vec::new(),
     };
     while let Some(next) = reader.remaining().chars().next() {
         reader.read_token(next);
     }
-    reader.found
+    reader.tokens
 }
 
 struct TokenReader<'t> {
     text: &'t str,
     syntax: SourceSyntax,
-    at: usize,
+    offset: usize,
     /// Current column, until the first token of the line.
     column: Option<usize>,
-    found: Vec<SourceToken>,
+    tokens: Vec<SourceToken>,
 }
 
 impl TokenReader<'_> {
     fn remaining(&self) -> &str {
-        &self.text[self.at..]
+        &self.text[self.offset..]
     }
 
     fn read_token(&mut self, next: char) {
         if next == '\n' {
-            (self.at, self.column) = (self.at + 1, Some(0));
+            (self.offset, self.column) = (self.offset + 1, Some(0));
         } else if next.is_whitespace() {
-            self.at += next.len_utf8();
+            self.offset += next.len_utf8();
             self.column = self.column.map(|column| column + 1);
-        } else if let Some(end) = self.comment_length() {
-            self.at += end;
-        } else if let Some(end) = self.literal_length(next) {
-            self.push(TokenKind::Text, end);
+        } else if let Some(length) = self.comment_length() {
+            self.offset += length;
+        } else if let Some(length) = self.literal_length(next) {
+            self.push(TokenKind::Text, length);
         } else if is_in_word(next) {
-            let end = self.remaining().find(|c| !is_in_word(c));
-            self.push(TokenKind::Word, end.unwrap_or(self.remaining().len()));
+            let length = self.remaining().find(|c| !is_in_word(c));
+            self.push(TokenKind::Word, length.unwrap_or(self.remaining().len()));
         } else {
             self.push(TokenKind::Mark, next.len_utf8());
         }
@@ -121,8 +121,8 @@ impl TokenReader<'_> {
 
     fn push(&mut self, kind: TokenKind, length: usize) {
         let text = self.remaining()[..length].to_owned();
-        self.at += length;
-        self.found.push(SourceToken {
+        self.offset += length;
+        self.tokens.push(SourceToken {
             kind,
             text,
             column: self.column.take(),
@@ -132,16 +132,16 @@ impl TokenReader<'_> {
     /// Length of a comment that begins here, excluding the line end.
     fn comment_length(&mut self) -> Option<usize> {
         let rest = self.remaining();
-        let line = || rest.find('\n').unwrap_or(rest.len());
+        let line_length = || rest.find('\n').unwrap_or(rest.len());
         match self.syntax {
-            SourceSyntax::Python => rest.starts_with('#').then(line),
+            SourceSyntax::Python => rest.starts_with('#').then(line_length),
             // '//go:embed' and similar comments are compiler directives.
             SourceSyntax::Go if rest.starts_with("//go:") && self.column.is_some() => {
-                let end = line();
+                let end = line_length();
                 self.push(TokenKind::Text, end);
                 Some(0)
             }
-            _ if rest.starts_with("//") => Some(line()),
+            _ if rest.starts_with("//") => Some(line_length()),
             _ if rest.starts_with("/*") => {
                 Some(block_comment(rest, self.syntax == SourceSyntax::Rust))
             }
@@ -167,9 +167,9 @@ impl TokenReader<'_> {
             '`' if is_one_of(&[SourceSyntax::Script]) => Some(quoted_length(rest, "`", true)),
             // A lifetime has no second quote.
             '\'' if is_one_of(&[SourceSyntax::Rust]) => {
-                let mut letters = rest.chars().skip(1);
-                let is_escape = letters.next() == Some('\\');
-                (is_escape || letters.next() == Some('\'')).then(|| quoted_length(rest, "'", true))
+                let mut chars = rest.chars().skip(1);
+                let is_escape = chars.next() == Some('\\');
+                (is_escape || chars.next() == Some('\'')).then(|| quoted_length(rest, "'", true))
             }
             '\'' => Some(quoted_length(rest, "'", true)),
             'r' if is_one_of(&[SourceSyntax::Rust]) => raw_string(rest),
@@ -182,26 +182,30 @@ impl TokenReader<'_> {
 
     /// Whether a slash begins a regular expression: an operand is expected.
     fn may_be_pattern(&self) -> bool {
-        self.found.last().is_none_or(|before| match before.kind {
-            TokenKind::Mark => !before.is(')') && !before.is(']') && !before.is('}'),
-            TokenKind::Word => ["return", "typeof", "case", "of", "in"].contains(&&*before.text),
-            TokenKind::Text => false,
-        })
+        self.tokens
+            .last()
+            .is_none_or(|previous| match previous.kind {
+                TokenKind::Mark => !previous.is(')') && !previous.is(']') && !previous.is('}'),
+                TokenKind::Word => {
+                    ["return", "typeof", "case", "of", "in"].contains(&&*previous.text)
+                }
+                TokenKind::Text => false,
+            })
     }
 }
 
-fn is_in_word(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_' || letter == '$'
+fn is_in_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || c == '$'
 }
 
 fn block_comment(text: &str, is_nested: bool) -> usize {
-    let (mut at, mut depth) = (2, 1);
+    let (mut offset, mut depth) = (2, 1);
     while depth > 0 {
-        let Some(next) = text[at..].find(['*', '/']) else {
+        let Some(next) = text[offset..].find(['*', '/']) else {
             return text.len();
         };
-        at += next;
-        let rest = &text[at..];
+        offset += next;
+        let rest = &text[offset..];
         let step = if rest.starts_with("*/") {
             depth -= 1;
             2
@@ -211,51 +215,48 @@ fn block_comment(text: &str, is_nested: bool) -> usize {
         } else {
             1
         };
-        at += step;
+        offset += step;
     }
-    at
+    offset
 }
 
 /// Length of a literal that begins and ends with `quote`.
 fn quoted_length(text: &str, quote: &str, has_escapes: bool) -> usize {
-    let mut at = quote.len();
-    while at < text.len() && !text[at..].starts_with(quote) {
-        let mut letters = text[at..].chars();
-        let letter = letters.next().map_or(1, char::len_utf8);
-        let is_escape = has_escapes && text[at..].starts_with('\\');
-        at += letter;
+    let mut offset = quote.len();
+    while offset < text.len() && !text[offset..].starts_with(quote) {
+        let mut chars = text[offset..].chars();
+        let c = chars.next().map_or(1, char::len_utf8);
+        let is_escape = has_escapes && text[offset..].starts_with('\\');
+        offset += c;
         if is_escape {
-            at += letters.next().map_or(0, char::len_utf8);
+            offset += chars.next().map_or(0, char::len_utf8);
         }
     }
-    (at + quote.len()).min(text.len())
+    (offset + quote.len()).min(text.len())
 }
 
 /// Length of `r"..."` or `r#"..."#`.
 fn raw_string(text: &str) -> Option<usize> {
-    let marks = text[1..]
-        .chars()
-        .take_while(|letter| *letter == '#')
-        .count();
-    text[1 + marks..].starts_with('"').then(|| {
-        let end = format!("\"{}", "#".repeat(marks));
-        let begin = 2 + marks;
+    let hash_count = text[1..].chars().take_while(|c| *c == '#').count();
+    text[1 + hash_count..].starts_with('"').then(|| {
+        let end = format!("\"{}", "#".repeat(hash_count));
+        let begin = 2 + hash_count;
         let found = text[begin..].find(&end);
-        found.map_or(text.len(), |at| begin + at + end.len())
+        found.map_or(text.len(), |offset| begin + offset + end.len())
     })
 }
 
 /// Length of a regular expression; `None` if the line ends first.
 fn pattern_length(text: &str) -> Option<usize> {
     let (mut is_escaped, mut in_class) = (false, false);
-    for (at, letter) in text.char_indices().skip(1) {
-        match letter {
+    for (offset, c) in text.char_indices().skip(1) {
+        match c {
             '\n' => return None,
             _ if is_escaped => is_escaped = false,
             '\\' => is_escaped = true,
             '[' => in_class = true,
             ']' => in_class = false,
-            '/' if !in_class => return Some(at + 1),
+            '/' if !in_class => return Some(offset + 1),
             _ => {}
         }
     }

@@ -89,7 +89,7 @@ impl Experiment {
             services: self.backing_services(&placeholders)?,
             kept: Vec::new(),
             ports: self.place.as_ref().and_then(|place| place.ports),
-            placement: (self.placement.as_ref()).map(|own| Box::new(own.for_a_run())),
+            placement: (self.placement.as_ref()).map(|placement| Box::new(placement.for_a_run())),
         })
     }
 
@@ -153,7 +153,7 @@ impl Experiment {
         Ok(found)
     }
 
-    /// Returns the same without the file's defaults for all variants.
+    /// Like [`Experiment::harness_variant`], but without the file's defaults for all variants.
     ///
     /// # Errors
     /// Fails if the variant requires something that a harness cannot do.
@@ -179,7 +179,7 @@ impl Experiment {
         found.arguments = patch
             .args
             .iter()
-            .flat_map(CommandArguments::argument_texts)
+            .flat_map(CommandArguments::to_strings)
             .collect();
         for change in environment_changes(&patch.env, &part)? {
             found
@@ -211,8 +211,8 @@ impl Experiment {
         for key in CASE_KEYS {
             sections.shift_remove(key);
         }
-        let of_variant = declared.iter().flat_map(|declared| &declared.load);
-        sections.extend(of_variant.map(|(key, node)| (key.clone(), node.clone())));
+        let variant_keys = declared.iter().flat_map(|declared| &declared.load);
+        sections.extend(variant_keys.map(|(key, node)| (key.clone(), node.clone())));
         let node = TreeNode {
             line: group.line,
             content: NodeContent::Table(sections),
@@ -228,12 +228,13 @@ impl Experiment {
             let hint = "url = \"http://127.0.0.1:{port}/\", there or in every variant";
             return Err(part.missing_key("url", hint));
         }
-        let set = |(name, value): &(String, String)| EnvVarChange::Set(name.clone(), value.clone());
+        let to_change =
+            |(name, value): &(String, String)| EnvVarChange::Set(name.clone(), value.clone());
         Ok(RunAssignment {
             target: TargetProgram {
                 command: Vec::new(),
                 directory: self.root.clone(),
-                environment: variant.environment.iter().map(set).collect(),
+                environment: variant.environment.iter().map(to_change).collect(),
                 expected_exit: 0,
                 limit_ms: as_milliseconds(self.plan.timeout),
             },
@@ -252,8 +253,8 @@ impl Experiment {
 
     /// Returns the variant declared under that name, or the one that it repeats.
     fn find_declared(&self, name: &str) -> Option<&super::variant::ExperimentVariant> {
-        let of_name = |name: &str| self.variants.iter().find(|known| known.name == name);
-        of_name(name).or_else(|| of_name(super::plan::repeated_variant(name)))
+        let find = |name: &str| self.variants.iter().find(|variant| variant.name == name);
+        find(name).or_else(|| find(super::plan::repeated_variant(name)))
     }
 
     fn load_placeholders(
@@ -290,8 +291,9 @@ impl Experiment {
     ) -> Result<()> {
         let name = &variant.name;
         let default_program = self.program.as_ref().map(Path::new);
-        let has_own = variant.program.is_some() && variant.program.as_deref() != default_program;
-        let is_named = has_own || !variant.arguments.is_empty();
+        let has_own_program =
+            variant.program.is_some() && variant.program.as_deref() != default_program;
+        let is_named = has_own_program || !variant.arguments.is_empty();
         let Some(serve) = part.get("serve").and_then(TreeNode::as_text) else {
             ensure!(
                 !is_named && variant.environment.is_empty(),
@@ -301,17 +303,17 @@ impl Experiment {
             );
             return Ok(());
         };
-        let starts_it = placeholders::placeholder_names(serve)
+        let uses_program = placeholders::placeholder_names(serve)
             .iter()
             .any(|name| name == "program");
         ensure!(
-            !is_named || starts_it,
+            !is_named || uses_program,
             "the variant '{name}' sets a program or arguments, but 'serve' does not use \
              '{{program}}'"
         );
         let is_known = program.is_none() || variant.program.is_some() || default_program.is_some();
         ensure!(
-            !starts_it || is_known,
+            !uses_program || is_known,
             "'{{program}}' is not defined\n\
              hint: set program = \"node\" at the top of the file, or in the variant"
         );
@@ -332,12 +334,12 @@ fn resolve_change(
     current: &dyn Fn(&str) -> Option<String>,
     part: &FilePart,
 ) -> Result<(String, String)> {
-    let joined = |name: &str, more: &str, first: bool| {
+    let joined = |name: &str, addition: &str, is_prefix: bool| {
         let separator = if name.ends_with("PATH") { ":" } else { " " };
-        match current(name).filter(|known| !known.is_empty()) {
-            Some(known) if first => format!("{more}{separator}{known}"),
-            Some(known) => format!("{known}{separator}{more}"),
-            None => more.to_owned(),
+        match current(name).filter(|current_value| !current_value.is_empty()) {
+            Some(current_value) if is_prefix => format!("{addition}{separator}{current_value}"),
+            Some(current_value) => format!("{current_value}{separator}{addition}"),
+            None => addition.to_owned(),
         }
     };
     Ok(match change {
@@ -358,13 +360,13 @@ fn has_program(sections: &NodeTable, variant: &ExperimentVariant) -> bool {
     let command = command_in(variant.patch.as_table())
         .or_else(|| command_in(sections.get("target").and_then(TreeNode::as_table)));
     let mut found = false;
-    let mut look = |text: &str| {
+    let mut check = |text: &str| {
         found |= placeholders::placeholder_names(text)
             .iter()
             .any(|name| name == "program")
     };
     if let Some(command) = command {
-        command.visit_texts(&mut look);
+        command.visit_texts(&mut check);
     }
     found
 }
@@ -385,7 +387,7 @@ fn refuse_server_keys(target: &FilePart, group: &BenchmarkGroup) -> Result<()> {
 /// Returns the path that the load requests.
 fn load_path(
     sections: &NodeTable,
-    known: &PlaceholderMap,
+    placeholders: &PlaceholderMap,
     place: &NodePath,
 ) -> Result<Option<String>> {
     let load = sections.get("load").and_then(TreeNode::as_table);
@@ -395,13 +397,13 @@ fn load_path(
     };
     let load_place = place.child_key("load");
     if let Some((path, line)) = text("path") {
-        return known
+        return placeholders
             .fill_placeholders(path, line, &load_place.child_key("path"))
             .map(Some);
     }
     let Some((url, line)) = text("url") else {
         return Ok(load.map(|_| "/".to_owned()));
     };
-    let url = known.fill_placeholders(url, line, &load_place.child_key("url"))?;
+    let url = placeholders.fill_placeholders(url, line, &load_place.child_key("url"))?;
     Ok(load::path_of(&url).map(str::to_owned))
 }

@@ -160,8 +160,8 @@ fn load_parameters(
         if RESERVED_PARAMETERS.contains(&name.as_str()) {
             let table = part.part("parameters").unwrap_or_else(|| part.clone());
             let message = format!("{} cannot have a parameter '{name}'", table.heading());
-            let why = "that name is reserved";
-            return Err(table.error_at_key(&name, format!("{message}: {why}")));
+            let reason = "that name is reserved";
+            return Err(table.error_at_key(&name, format!("{message}: {reason}")));
         }
         found.push((name, values.into_iter().map(|value| value.0).collect()));
     }
@@ -318,10 +318,13 @@ mod tests {
 
     #[test]
     fn what_has_no_meaning_is_refused() {
-        let one = |wrong: &str| message_of(&GOOD.replace("duration = \"500ms\"", wrong));
-        assert!(one("duration = \"5 parsecs\"").contains("cannot parse duration '5 parsecs'"));
-        assert!(one("duration = \"1s\"\nrequests = 5").contains("cannot have both"));
-        assert!(one("rate = true").contains("'rate'"));
+        let message_with =
+            |replacement: &str| message_of(&GOOD.replace("duration = \"500ms\"", replacement));
+        assert!(
+            message_with("duration = \"5 parsecs\"").contains("cannot parse duration '5 parsecs'")
+        );
+        assert!(message_with("duration = \"1s\"\nrequests = 5").contains("cannot have both"));
+        assert!(message_with("rate = true").contains("'rate'"));
         assert!(message_of(&GOOD.replace("\"load\"", "\"laod\"")).contains("did you mean 'load'?"));
         assert!(
             message_of(&GOOD.replace("[1, 10]", "2.5")).contains("a whole number of at least 1")

@@ -47,12 +47,12 @@ pub fn resolve_claims(
     let parts = top.list_items("claim");
     let resolve = |(keys, part): (&ClaimKeys, &FilePart)| {
         let text = keys.expr.clone();
-        let wrong = |mistake: ExpressionError| part.error_at_key("expr", mistake);
-        let expression = ClaimExpression::parse_claim(&text).map_err(wrong)?;
-        check_names(&expression, &text, params).map_err(wrong)?;
+        let to_error = |error: ExpressionError| part.error_at_key("expr", error);
+        let expression = ClaimExpression::parse_claim(&text).map_err(to_error)?;
+        check_names(&expression, &text, params).map_err(to_error)?;
         Ok(ReportClaim {
             say: keys.say.clone().unwrap_or_else(|| text.clone()),
-            rows: claim_rows(&expression, &text, variants, groups).map_err(wrong)?,
+            rows: claim_rows(&expression, &text, variants, groups).map_err(to_error)?,
             expression,
             text,
         })
@@ -71,9 +71,9 @@ fn check_names(
         .chain(["cpus".to_owned()])
         .collect();
     for name in claim.parameter_names() {
-        let value = params.iter().find(|(known, _)| known == name);
+        let value = params.iter().find(|(other, _)| other == name);
         let is_text = value.is_some_and(|(_, value)| value.as_number().is_none());
-        if !names.iter().any(|known| known == name) {
+        if !names.iter().any(|other| other == name) {
             let hint = format!(
                 "{}; a metric is followed by a variant in parentheses",
                 nearest_hint(name, &names)
@@ -123,24 +123,28 @@ fn claim_rows(
             ));
         }
         let cases = selected_cases(&groups, Some(&term.metric), &term.filter);
-        columns.push(cases.map_err(|wrong| wrong.in_expression(text))?);
+        columns.push(cases.map_err(|error| error.in_expression(text))?);
     }
     check_units(claim, text, &columns, &groups)?;
-    let many = columns.iter().find(|cases| cases.len() > 1);
-    let other = columns
+    let multiple = columns.iter().find(|cases| cases.len() > 1);
+    let differing = columns
         .iter()
-        .position(|cases| cases.len() > 1 && Some(cases) != many);
-    if let Some(other) = other {
-        return Err(differing_cases_error(text, terms[other]));
+        .position(|cases| cases.len() > 1 && Some(cases) != multiple);
+    if let Some(differing) = differing {
+        return Err(differing_cases_error(text, terms[differing]));
     }
-    let times = many.map_or(1, Vec::len);
-    let row = |at: usize| {
-        let row = columns
-            .iter()
-            .map(|cases| if cases.len() > 1 { cases[at] } else { cases[0] });
+    let row_count = multiple.map_or(1, Vec::len);
+    let row = |index: usize| {
+        let row = columns.iter().map(|cases| {
+            if cases.len() > 1 {
+                cases[index]
+            } else {
+                cases[0]
+            }
+        });
         row.collect()
     };
-    Ok((0..times).map(row).collect())
+    Ok((0..row_count).map(row).collect())
 }
 
 /// Rejects a time or size if no figure has that unit: the numbers would not be comparable.
@@ -160,9 +164,9 @@ fn check_units(
             }
         }
     }
-    let is_alone =
-        |(_, unit): &(f64, QuantityUnit)| !units.iter().any(|known| known == unit.stored);
-    match claim.quantities().into_iter().find(is_alone) {
+    let is_unmatched =
+        |(_, unit): &(f64, QuantityUnit)| !units.iter().any(|other| other == unit.stored);
+    match claim.quantities().into_iter().find(is_unmatched) {
         Some((number, unit)) => {
             let part = format!("{number}{}", unit.name);
             let message = format!("'{part}' has a unit that no metric here has");

@@ -24,8 +24,8 @@ checked! {
     pub struct SplitLine(Vec<String>) from String as { "type": "string" },
     |line| {
         let words = shell_words::split(&line).unwrap_or_default();
-        let wrong = || format!(": cannot parse command '{line}'");
-        (!words.is_empty()).then_some(words).ok_or_else(wrong)
+        let error = || format!(": cannot parse command '{line}'");
+        (!words.is_empty()).then_some(words).ok_or_else(error)
     }
 }
 
@@ -51,8 +51,8 @@ pub enum CommandArguments {
 }
 
 impl CommandArguments {
-    /// Returns the arguments as texts.
-    pub fn argument_texts(&self) -> Vec<String> {
+    /// Returns the arguments as strings.
+    pub fn to_strings(&self) -> Vec<String> {
         match self {
             CommandArguments::Several(values) => {
                 values.iter().map(PlainValue::program_text).collect()
@@ -89,7 +89,7 @@ pub enum VariableChange {
     Unset(bool),
 }
 
-/// Returns the changes of `env` in a table, in order.
+/// Resolves the `env` table of `part` to a list of changes, in the order of the file.
 pub fn environment_changes(
     environment: &EnvironmentKeys,
     part: &FilePart,

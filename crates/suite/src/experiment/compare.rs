@@ -95,7 +95,7 @@ checked! {
         "type": "array", "items": { "type": "string" }, "minItems": 2, "maxItems": 2
     },
     |names| match <[String; 2]>::try_from(names) {
-        Ok([one, other]) if one != other => Ok((one, other)),
+        Ok([baseline, candidate]) if baseline != candidate => Ok((baseline, candidate)),
         _ => Err("must be a list of pairs\nhint: pairs = [[\"old\", \"new\"]]".to_owned()),
     }
 }
@@ -212,15 +212,15 @@ fn parse_gates(
     groups: &[BenchmarkGroup],
     group: Option<&BenchmarkGroup>,
 ) -> Result<Vec<(Option<String>, ChangeGate)>> {
-    let gates = ChangeGate::parse(text).map_err(|mistake| part.error_at_key(key, mistake))?;
+    let gates = ChangeGate::parse(text).map_err(|error| part.error_at_key(key, error))?;
     let mut found = Vec::new();
     for gate in gates {
-        let about: Vec<&BenchmarkGroup> = match group {
+        let applicable: Vec<&BenchmarkGroup> = match group {
             Some(group) => vec![group],
             None => groups.iter().collect(),
         };
-        let cases = selected_cases(&about, Some(&gate.metric), &gate.filter);
-        cases.map_err(|wrong| part.error_at_key(key, wrong.in_expression(text)))?;
+        let cases = selected_cases(&applicable, Some(&gate.metric), &gate.filter);
+        cases.map_err(|error| part.error_at_key(key, error.in_expression(text)))?;
         found.push((group.map(|group| group.name.clone()), gate));
     }
     Ok(found)

@@ -60,11 +60,11 @@ impl TryFrom<PlainValue> for SeedSource {
 }
 
 impl SeedSource {
-    /// Returns the seed of the run in a slot; `of_block` is that of its block.
-    pub fn for_run(self, of_block: u64, slot: u32) -> u64 {
+    /// Returns the seed of the run in a slot; `block_seed` is that of its block.
+    pub fn for_run(self, block_seed: u64, slot: u32) -> u64 {
         match self {
-            SeedSource::PerBlock => of_block,
-            SeedSource::PerRun => seed_of_step(of_block, slot),
+            SeedSource::PerBlock => block_seed,
+            SeedSource::PerRun => seed_of_step(block_seed, slot),
             SeedSource::Fixed(seed) => seed,
         }
     }
@@ -175,8 +175,8 @@ checked! {
     },
     |name| {
         let names = metric::ALSO_METRICS.map(|(name, _)| name.to_owned());
-        let wrong = unknown_name(&name, &names);
-        names.contains(&name).then_some(name).ok_or(wrong)
+        let error = unknown_name(&name, &names);
+        names.contains(&name).then_some(name).ok_or(error)
     }
 }
 
@@ -235,8 +235,8 @@ pub fn resolve_group(
             format!("the name '{name}' is empty or has spaces, commas, slashes or brackets");
         return Err(part.error_at_key("name", message));
     }
-    let (known, settings) = (file.known, file.settings);
-    let parameters = parameters::group_parameters(&keys.parameters, part, known, settings)?;
+    let (placeholders, settings) = (file.known, file.settings);
+    let parameters = parameters::group_parameters(&keys.parameters, part, placeholders, settings)?;
     let benchmark = format!("{}/{name}", file.experiment);
     let cases = if kind == GroupKind::Function {
         Vec::new()
@@ -383,7 +383,7 @@ impl BenchmarkGroup {
     pub(super) fn sections_of(&self, case: &Case) -> NodeTable {
         let mut patched = self.sections.clone();
         let overrides = self.overrides.iter();
-        for exception in overrides.filter(|one| matches_case(&one.matches, &case.values)) {
+        for exception in overrides.filter(|entry| matches_case(&entry.matches, &case.values)) {
             for (section, patch) in &exception.patch {
                 match patched.get_mut(section) {
                     Some(node) => merge_tables(node, patch, section == "metric"),
@@ -396,26 +396,26 @@ impl BenchmarkGroup {
 }
 
 /// Merges the keys of one table into another one; `is_deep` also merges the tables in it.
-fn merge_tables(into: &mut TreeNode, patch: &TreeNode, is_deep: bool) {
-    let (NodeContent::Table(known), Some(keys)) = (&mut into.content, patch.as_table()) else {
-        *into = patch.clone();
+fn merge_tables(target: &mut TreeNode, patch: &TreeNode, is_deep: bool) {
+    let (NodeContent::Table(table), Some(keys)) = (&mut target.content, patch.as_table()) else {
+        *target = patch.clone();
         return;
     };
     for (key, node) in keys {
-        match known.get_mut(key) {
+        match table.get_mut(key) {
             Some(inner) if is_deep => merge_tables(inner, node, false),
-            _ => insert_key(known, key, node),
+            _ => insert_key(table, key, node),
         }
     }
 }
 
-fn insert_key(into: &mut NodeTable, key: &str, node: &TreeNode) {
-    for (one, other) in ALTERNATIVE_KEYS {
-        if key == one {
-            into.shift_remove(other);
-        } else if key == other {
-            into.shift_remove(one);
+fn insert_key(target: &mut NodeTable, key: &str, node: &TreeNode) {
+    for (first, second) in ALTERNATIVE_KEYS {
+        if key == first {
+            target.shift_remove(second);
+        } else if key == second {
+            target.shift_remove(first);
         }
     }
-    into.insert(key.to_owned(), node.clone());
+    target.insert(key.to_owned(), node.clone());
 }

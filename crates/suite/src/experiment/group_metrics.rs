@@ -15,20 +15,23 @@ use speedwell_model::Metric;
 
 impl BenchmarkGroup {
     /// Decides the metrics, now that those reported by the target itself are known.
-    pub(super) fn decide_metrics(&mut self, own: &[Metric], part: &FilePart) -> Result<()> {
-        self.target_metrics = own.iter().map(|metric| metric.name.clone()).collect();
+    pub(super) fn decide_metrics(&mut self, target: &[Metric], part: &FilePart) -> Result<()> {
+        self.target_metrics = target.iter().map(|metric| metric.name.clone()).collect();
         let also: Vec<Metric> = self
             .also
             .iter()
             .filter_map(|name| also_metric(name))
             .collect();
         let metric = |name: &str| {
-            let declared = own.iter().chain(&also).find(|metric| metric.name == name);
-            let of_kind = || find_metric(self.kind, &stored_name(self.kind, name, false));
-            declared.cloned().or_else(of_kind)
+            let declared = target
+                .iter()
+                .chain(&also)
+                .find(|metric| metric.name == name);
+            let kind_metric = || find_metric(self.kind, &stored_name(self.kind, name, false));
+            declared.cloned().or_else(kind_metric)
         };
         let default_names = || -> Vec<String> {
-            let declared = own.iter().chain(&also).map(|metric| metric.name.clone());
+            let declared = target.iter().chain(&also).map(|metric| metric.name.clone());
             let first = match (self.kind, declared.clone().next()) {
                 (GroupKind::Server | GroupKind::Load, _) => {
                     vec![
@@ -57,7 +60,7 @@ impl BenchmarkGroup {
                 Some(metric) => found.push(metric),
                 None if self.kind == GroupKind::Function => {}
                 None => {
-                    let names = self.known_metrics(own);
+                    let names = self.known_metrics(target);
                     let hint = nearest_hint(name, &names);
                     let message = format!("the group '{}' has no metric '{name}'", self.name);
                     return Err(part.error_at_key("metrics", format!("{message}\nhint: {hint}")));
@@ -66,8 +69,8 @@ impl BenchmarkGroup {
         }
         // The target's own metrics and `also` are always reported, whether or not the list repeats
         // them.
-        for metric in own.iter().chain(&also) {
-            if !found.iter().any(|known| known.name == metric.name) {
+        for metric in target.iter().chain(&also) {
+            if !found.iter().any(|other| other.name == metric.name) {
                 found.push(metric.clone());
             }
         }
@@ -75,8 +78,9 @@ impl BenchmarkGroup {
         Ok(())
     }
 
-    fn known_metrics(&self, own: &[Metric]) -> Vec<String> {
-        own.iter()
+    fn known_metrics(&self, target: &[Metric]) -> Vec<String> {
+        target
+            .iter()
             .map(|metric| metric.name.clone())
             .chain(self.also.iter().cloned())
             .chain(metric_names(self.kind))
@@ -86,12 +90,12 @@ impl BenchmarkGroup {
     /// Returns the metric with that name, reported or not.
     pub fn find_metric(&self, name: &str) -> Option<Metric> {
         let renamed = self.current_name(name);
-        let today = renamed.as_deref().unwrap_or(name);
-        let reported = self.metrics.iter().find(|metric| metric.name == today);
-        let of_kind = || find_metric(self.kind, &self.stored_name_of(name));
-        let metric = reported.cloned().or_else(of_kind)?;
-        let is_own = self.target_metrics.contains(&metric.name);
-        Some(if is_in_milliseconds(name) && !is_own {
+        let current = renamed.as_deref().unwrap_or(name);
+        let reported = self.metrics.iter().find(|metric| metric.name == current);
+        let kind_metric = || find_metric(self.kind, &self.stored_name_of(name));
+        let metric = reported.cloned().or_else(kind_metric)?;
+        let is_target_metric = self.target_metrics.contains(&metric.name);
+        Some(if is_in_milliseconds(name) && !is_target_metric {
             Metric::new(name, "ms", metric.better)
         } else {
             metric
@@ -100,8 +104,8 @@ impl BenchmarkGroup {
 
     /// Returns the current names. The target's own metrics and counters keep their names.
     fn current_names(&self, names: &[String]) -> Vec<String> {
-        let today = |name: &String| self.current_name(name).unwrap_or_else(|| name.clone());
-        names.iter().map(today).collect()
+        let current = |name: &String| self.current_name(name).unwrap_or_else(|| name.clone());
+        names.iter().map(current).collect()
     }
 
     /// Returns the current name of a metric with an older one.
@@ -110,7 +114,7 @@ impl BenchmarkGroup {
             .target_metrics
             .iter()
             .chain(&self.also)
-            .any(|own| own == name);
+            .any(|metric| metric == name);
         let renamed = current_name(self.kind, name, self.uses_old_names);
         renamed.filter(|_| !is_given)
     }
@@ -133,7 +137,7 @@ impl BenchmarkGroup {
     /// Returns the name under which runs store the metric that the file calls by this name. A
     /// metric of the target keeps its name.
     pub fn stored_name_of(&self, name: &str) -> String {
-        if self.target_metrics.iter().any(|own| own == name) {
+        if self.target_metrics.iter().any(|metric| metric == name) {
             name.to_owned()
         } else {
             stored_name(self.kind, name, self.uses_old_names)
@@ -168,7 +172,7 @@ impl Experiment {
     pub fn renamed_message(&self) -> Result<Option<String>> {
         let mut found: Vec<(String, String)> = Vec::new();
         for (name, group) in self.metrics_by_name() {
-            let Some(today) = group.current_name(&name) else {
+            let Some(current) = group.current_name(&name) else {
                 continue;
             };
             if name == "throughput" {
@@ -179,14 +183,14 @@ impl Experiment {
                      bytes, 'throughput' requests"
                 );
             }
-            found.push((name, today));
+            found.push((name, current));
         }
         let has_connections = self.groups.iter().any(BenchmarkGroup::counts_connections);
         let connections = ("connections".to_owned(), "concurrency".to_owned());
         found.extend(has_connections.then_some(connections));
         let mut listed: Vec<String> = Vec::new();
-        for (name, today) in found {
-            let shown = format!("'{name}' is now '{today}'");
+        for (name, current) in found {
+            let shown = format!("'{name}' is now '{current}'");
             if !listed.contains(&shown) {
                 listed.push(shown);
             }
@@ -203,21 +207,22 @@ impl Experiment {
             names.map(move |name| (name, group))
         });
         let mut found: Vec<(String, &BenchmarkGroup)> = wanted.collect();
-        let mut about = |metric: &String, filter: &CaseFilter, owner: Option<&String>| {
-            let is_meant = |group: &&BenchmarkGroup| {
-                let named = filter.group.as_ref().or(owner);
-                group.kind != GroupKind::Function && named.is_none_or(|name| *name == group.name)
+        let mut add_metric = |metric: &String, filter: &CaseFilter, owner: Option<&String>| {
+            let is_in_scope = |group: &&BenchmarkGroup| {
+                let group_name = filter.group.as_ref().or(owner);
+                group.kind != GroupKind::Function
+                    && group_name.is_none_or(|name| *name == group.name)
             };
-            let groups = self.groups.iter().filter(is_meant);
+            let groups = self.groups.iter().filter(is_in_scope);
             found.extend(groups.map(|group| (metric.clone(), group)));
         };
         for claim in &self.claims {
             for term in claim.expression.terms() {
-                about(&term.metric, &term.filter, None);
+                add_metric(&term.metric, &term.filter, None);
             }
         }
         for (owner, gate) in &self.compare.gates {
-            about(&gate.metric, &gate.filter, owner.as_ref());
+            add_metric(&gate.metric, &gate.filter, owner.as_ref());
         }
         found
     }

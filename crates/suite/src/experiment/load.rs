@@ -99,8 +99,8 @@ checked! {
     /// A body that is not a file reference.
     pub struct InlineBody(String) from String as { "type": "string", "pattern": "^[^@]|^$" },
     |body| {
-        let wrong = "must not begin with '@'\nhint: for a file, use body_file".to_owned();
-        (!body.starts_with('@')).then_some(body).ok_or(wrong)
+        let message = "must not begin with '@'\nhint: for a file, use body_file".to_owned();
+        (!body.starts_with('@')).then_some(body).ok_or(message)
     }
 }
 
@@ -213,9 +213,12 @@ impl LoadKeys {
     }
 }
 
-fn not_both(part: &FilePart, one: &str, other: &str) -> anyhow::Error {
-    let message = format!("{} cannot have both '{one}' and '{other}'", part.heading());
-    part.error_at_key(other, message)
+fn not_both(part: &FilePart, first_key: &str, second_key: &str) -> anyhow::Error {
+    let message = format!(
+        "{} cannot have both '{first_key}' and '{second_key}'",
+        part.heading()
+    );
+    part.error_at_key(second_key, message)
 }
 
 /// Returns the end of a load: a time or a number of requests, if either is given.
@@ -257,8 +260,10 @@ fn target_url(url: Option<String>, path: Option<UrlPath>, part: &FilePart) -> Re
 
 /// Returns the path of a URL, with everything after it.
 pub fn path_of(url: &str) -> Option<&str> {
-    let (scheme, rest) = url.split_once("://")?;
-    let is_known = ["http", "https"].contains(&scheme) && !rest.is_empty();
-    let path = rest.find('/').map_or("/", |at| &rest[at..]);
+    let (scheme, after_scheme) = url.split_once("://")?;
+    let is_known = ["http", "https"].contains(&scheme) && !after_scheme.is_empty();
+    let path = after_scheme
+        .find('/')
+        .map_or("/", |index| &after_scheme[index..]);
     is_known.then_some(path)
 }

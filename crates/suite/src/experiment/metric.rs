@@ -79,11 +79,11 @@ fn kind_metrics(
         GroupKind::Command => &COMMAND_METRICS,
         GroupKind::Function => &[],
     };
-    let is_there = move |name: &str| kind != GroupKind::Load || LOAD_METRICS.contains(&name);
+    let is_reported = move |name: &str| kind != GroupKind::Load || LOAD_METRICS.contains(&name);
     table
         .iter()
         .copied()
-        .filter(move |(name, ..)| is_there(name))
+        .filter(move |(name, ..)| is_reported(name))
 }
 
 fn is_loaded(kind: GroupKind) -> bool {
@@ -92,10 +92,10 @@ fn is_loaded(kind: GroupKind) -> bool {
 
 /// Returns the metric with that name, if every group of the kind has it.
 pub fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
-    let of_kind = kind_metrics(kind).find(|(known, ..)| *known == name);
+    let listed = kind_metrics(kind).find(|(listed_name, ..)| *listed_name == name);
     let latency =
         || (is_loaded(kind) && is_latency(name)).then_some(("ns", MetricDirection::Lower));
-    let (unit, better) = of_kind
+    let (unit, better) = listed
         .map(|(_, unit, better)| (unit, better))
         .or_else(latency)?;
     Some(Metric::new(name, unit, better))
@@ -119,11 +119,11 @@ pub fn stored_name(kind: GroupKind, name: &str, is_old: bool) -> String {
 
 /// Returns the current name for an older one; `None` if the name is current.
 pub fn current_name(kind: GroupKind, name: &str, is_old: bool) -> Option<String> {
-    let is_own = find_metric(kind, name).is_some_and(|metric| metric.name == name);
-    let is_moved = is_old && name == "throughput" && is_loaded(kind);
-    let today = stored_name(kind, name, is_old);
-    let is_known = find_metric(kind, &today).is_some();
-    (is_known && today != name && (!is_own || is_moved)).then_some(today)
+    let is_metric = find_metric(kind, name).is_some_and(|metric| metric.name == name);
+    let has_new_meaning = is_old && name == "throughput" && is_loaded(kind);
+    let current = stored_name(kind, name, is_old);
+    let is_known = find_metric(kind, &current).is_some();
+    (is_known && current != name && (!is_metric || has_new_meaning)).then_some(current)
 }
 
 /// Whether a metric is a plain number of milliseconds, as some were in earlier files.
@@ -133,23 +133,24 @@ pub fn is_in_milliseconds(name: &str) -> bool {
 
 /// Returns the metric that `also` requests by that name.
 pub fn also_metric(name: &str) -> Option<Metric> {
-    let (_, unit) = ALSO_METRICS.iter().find(|(known, _)| *known == name)?;
+    let (_, unit) = ALSO_METRICS.iter().find(|(other, _)| *other == name)?;
     Some(Metric::new(name, *unit, MetricDirection::Lower))
 }
 
 /// Accepts `latency_mean`, `latency_min`, `latency_max`, `latency_p50`, `latency_p99_9`.
 fn is_latency(name: &str) -> bool {
-    let Some(which) = name.strip_prefix("latency_") else {
+    let Some(statistic) = name.strip_prefix("latency_") else {
         return false;
     };
-    let share = which.strip_prefix('p').and_then(|text| {
+    let percentile = statistic.strip_prefix('p').and_then(|text| {
         let is_number = text.starts_with(|c: char| c.is_ascii_digit());
         text.replace('_', ".")
             .parse::<f64>()
             .ok()
             .filter(|_| is_number)
     });
-    ["mean", "min", "max"].contains(&which) || share.is_some_and(|p| (0.0..=100.0).contains(&p))
+    ["mean", "min", "max"].contains(&statistic)
+        || percentile.is_some_and(|p| (0.0..=100.0).contains(&p))
 }
 
 /// Returns names to list in a hint.
@@ -157,7 +158,7 @@ pub fn metric_names(kind: GroupKind) -> Vec<String> {
     let latencies = ["mean", "p50", "p75", "p90", "p95", "p99", "p99_9", "max"]
         .into_iter()
         .filter(|_| is_loaded(kind))
-        .map(|which| format!("latency_{which}"));
+        .map(|statistic| format!("latency_{statistic}"));
     kind_metrics(kind)
         .map(|(name, ..)| name.to_owned())
         .chain(latencies)
@@ -240,7 +241,7 @@ fn resolve_figure(keys: MetricKeys, part: &FilePart) -> Result<TargetMetric> {
     let better = match better {
         Some(BetterDirection::Lower) => MetricDirection::Lower,
         Some(BetterDirection::Higher) => MetricDirection::Higher,
-        None => usual_direction(part, stored)?,
+        None => default_direction(part, stored)?,
     };
     Ok(TargetMetric {
         metric: Metric::new(part.place.last_key(), stored, better),
@@ -251,7 +252,7 @@ fn resolve_figure(keys: MetricKeys, part: &FilePart) -> Result<TargetMetric> {
 
 /// Returns the default direction: less time and memory are better, more per second is better; for
 /// anything else the file must specify it.
-fn usual_direction(part: &FilePart, unit: &str) -> Result<MetricDirection> {
+fn default_direction(part: &FilePart, unit: &str) -> Result<MetricDirection> {
     match MetricDirection::of_unit(unit) {
         MetricDirection::Unknown => {
             Err(part.missing_key("better", "better = \"lower\", or \"higher\""))
@@ -273,10 +274,10 @@ fn figure_origin(keys: MetricKeys, part: &FilePart) -> Result<MetricSource> {
     }
     found.extend(keys.json.map(MetricSource::Json));
     if keys.from.is_some() || keys.to.is_some() {
-        let or = |mark: Option<TimeMark>, usual: &str| {
-            mark.map_or_else(|| usual.to_owned(), |mark| mark.0)
+        let mark_or = |mark: Option<TimeMark>, default: &str| {
+            mark.map_or_else(|| default.to_owned(), |mark| mark.0)
         };
-        let (from, to) = (or(keys.from, "start"), or(keys.to, "process-end"));
+        let (from, to) = (mark_or(keys.from, "start"), mark_or(keys.to, "process-end"));
         found.push(MetricSource::Marks(from, to));
     }
     match (found.pop(), found.is_empty()) {

@@ -73,7 +73,7 @@ pub struct Experiment {
     pub root: PathBuf,
     /// Number of processors that the target may use.
     pub cpus: u32,
-    /// Division of processors between target and load, if any.
+    /// Division of processors between target and load, if they do not share them.
     pub shares: Option<ProcessorShares>,
     /// Parameters with their values.
     pub params: Vec<(String, ParameterValue)>,
@@ -165,7 +165,7 @@ const EXPERIMENT_KEYS: [&str; 12] = [
     "output", "service", "place",
 ];
 
-/// Keys of variants that do so, too.
+/// Keys of variants that make the file an experiment, too.
 const EXPERIMENT_VARIANT_KEYS: [&str; 6] =
     ["assert", "label", "color", "colour", "factors", "command"];
 
@@ -190,13 +190,13 @@ pub fn definition_form(file: &Path) -> Option<DefinitionForm> {
     let text = std::fs::read_to_string(file).ok()?;
     if ending == "json" {
         // Large result files are not worth parsing.
-        let is_one = text.contains("\"group\"")
+        let has_group_list = text.contains("\"group\"")
             && tree::parse_json(&text).is_ok_and(|tree| has_groups(&tree));
-        return is_one.then_some(DefinitionForm::Experiment);
+        return has_group_list.then_some(DefinitionForm::Experiment);
     }
-    let has = |begin: &str| {
+    let has = |prefix: &str| {
         let mut lines = text.lines().map(str::trim_start);
-        lines.any(|line| line.starts_with(begin))
+        lines.any(|line| line.starts_with(prefix))
     };
     if has("[[group]]") {
         return Some(DefinitionForm::Experiment);
@@ -364,7 +364,7 @@ fn resolve_groups(
             Some(keys) => group::resolve_group(keys, &part, file)?,
             None => benchmark::resolve_benchmark(&part, file.experiment, file.settings)?,
         };
-        if found.iter().any(|known| known.name == group.name) {
+        if found.iter().any(|other| other.name == group.name) {
             let message = format!("two groups have the name '{}'", group.name);
             return Err(part.error_at_key("name", message));
         }
@@ -380,15 +380,15 @@ fn resolve_groups(
 
 /// Rejects settings for unknown names, and names with two meanings.
 fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
-    let own = experiment.params.iter().map(|(name, _)| name);
-    let mut known: Vec<String> = own.cloned().collect();
+    let param_names = experiment.params.iter().map(|(name, _)| name);
+    let mut known: Vec<String> = param_names.cloned().collect();
     for group in &experiment.groups {
         for (name, _) in &group.parameters {
-            let is_param = experiment.params.iter().any(|(known, _)| known == name);
-            let of_variant = |variant: &&ExperimentVariant| {
-                variant.own_values.iter().any(|(own, ..)| own == name)
+            let is_param = experiment.params.iter().any(|(param, _)| param == name);
+            let has_value = |variant: &&ExperimentVariant| {
+                variant.own_values.iter().any(|(key, ..)| key == name)
             };
-            let variant = experiment.variants.iter().find(of_variant);
+            let variant = experiment.variants.iter().find(has_value);
             let other = match (is_param, variant) {
                 (true, _) => "in [params]".to_owned(),
                 (_, Some(variant)) => format!("a key of the variant '{}'", variant.name),
@@ -411,26 +411,26 @@ fn check_settings(experiment: &Experiment, settings: &SetValues) -> Result<()> {
 /// groups.
 fn check_runs(experiment: &mut Experiment, top: &FilePart) -> Result<()> {
     let mut shared = place::SharedServices::new(&experiment.services);
-    for (at, part) in group_parts(top).iter().enumerate() {
-        let group = &experiment.groups[at];
-        let mut own = None;
+    for (group_index, part) in group_parts(top).iter().enumerate() {
+        let group = &experiment.groups[group_index];
+        let mut own_metrics = None;
         for variant in &experiment.variants {
-            for (place, case) in group.cases.iter().enumerate() {
+            for (case_index, case) in group.cases.iter().enumerate() {
                 let assignment = experiment.assignment(group, case, &variant.name, 0)?;
-                shared.add_run((at, place), assignment.services)?;
+                shared.add_run((group_index, case_index), assignment.services)?;
                 let metrics = assignment.figures.into_iter().map(|figure| figure.metric);
-                own.get_or_insert_with(|| metrics.collect::<Vec<_>>());
+                own_metrics.get_or_insert_with(|| metrics.collect::<Vec<_>>());
             }
             if matches!(group.kind, GroupKind::Function | GroupKind::Load) {
                 experiment.harness_variant(&variant.name, &|_| None)?;
             }
         }
-        experiment.groups[at].decide_metrics(&own.unwrap_or_default(), part)?;
+        experiment.groups[group_index].decide_metrics(&own_metrics.unwrap_or_default(), part)?;
     }
     Ok(())
 }
 
-/// Rejects a proof that nothing checks: harnesses and loads of the short form cannot do so.
+/// Rejects an `assert` that nothing checks: harnesses and loads of the short form cannot check it.
 fn check_proofs(experiment: &Experiment) -> Result<()> {
     let checks =
         |group: &BenchmarkGroup| !matches!(group.kind, GroupKind::Function | GroupKind::Load);
@@ -467,11 +467,12 @@ impl Experiment {
         };
         let stem = file.file_stem().unwrap_or_default().to_string_lossy();
         let root = file.parent().unwrap_or(Path::new("/"));
-        let read = tree.and_then(|tree| resolve_file(&tree, &stem, root, &source.set, source.cpus));
-        let mut read =
-            read.with_context(|| format!("in the definition file '{}'", file.display()))?;
-        read.placement.clone_from(&source.placement);
-        Ok(read)
+        let experiment =
+            tree.and_then(|tree| resolve_file(&tree, &stem, root, &source.set, source.cpus));
+        let mut experiment =
+            experiment.with_context(|| format!("in the definition file '{}'", file.display()))?;
+        experiment.placement.clone_from(&source.placement);
+        Ok(experiment)
     }
 
     /// Returns the group with that name.
@@ -481,12 +482,12 @@ impl Experiment {
 
     /// Returns the group that a case belongs to; `None` for cases of benchmark files.
     pub fn group_of(&self, case: &speedwell_model::Case) -> Option<&BenchmarkGroup> {
-        let has_it = |group: &&BenchmarkGroup| match group.kind {
+        let contains_case = |group: &&BenchmarkGroup| match group.kind {
             // Values set on the command line create cases that the file does not have.
             GroupKind::Load => case.benchmark == format!("{}/{}", self.name, group.name),
             _ => group.cases.contains(case),
         };
-        self.groups.iter().find(has_it)
+        self.groups.iter().find(contains_case)
     }
 
     /// Returns all groups with their cases, in order; groups of benchmark files have none.
@@ -498,7 +499,7 @@ impl Experiment {
 
     /// Returns the number that a name in a claim stands for.
     pub fn claim_number(&self, name: &str) -> Option<f64> {
-        match self.params.iter().find(|(known, _)| known == name) {
+        match self.params.iter().find(|(param, _)| param == name) {
             Some((_, value)) => value.as_number(),
             None => (name == "cpus").then_some(f64::from(self.cpus)),
         }

@@ -113,8 +113,8 @@ fn resolve_output(
     part: &FilePart,
     variants: &[ExperimentVariant],
 ) -> Result<ReportOutput> {
-    let of_a_chart = ["series", "stages"].into_iter().find(|key| part.has(key));
-    if let (Some(key), None) = (of_a_chart, keys.chart) {
+    let chart_key = ["series", "stages"].into_iter().find(|key| part.has(key));
+    if let (Some(key), None) = (chart_key, keys.chart) {
         return Err(part.value_error(key, "applies only to a chart"));
     }
     match (keys.table, keys.chart, &keys.report) {
@@ -124,8 +124,8 @@ fn resolve_output(
             series: keys.series,
             stages: resolve_stages(keys, part, variants)?,
         }),
-        (None, None, Some(forms)) => Ok(ReportOutput::Report(
-            forms.iter().map(choice_name).collect(),
+        (None, None, Some(formats)) => Ok(ReportOutput::Report(
+            formats.iter().map(choice_name).collect(),
         )),
         _ => Err(part.wrong_table("must have exactly one of table, chart, report")),
     }
@@ -137,14 +137,14 @@ fn resolve_stages(
     part: &FilePart,
     variants: &[ExperimentVariant],
 ) -> Result<Vec<Vec<String>>> {
-    let every: Vec<String> = variants
+    let all_names: Vec<String> = variants
         .iter()
         .map(|variant| variant.name.clone())
         .collect();
     let mut found = Vec::new();
     for OneOrMany(names) in &keys.stages {
-        if *names == ["all"] && !every.contains(&"all".to_owned()) {
-            found.push(every.clone());
+        if *names == ["all"] && !all_names.contains(&"all".to_owned()) {
+            found.push(all_names.clone());
             continue;
         }
         for name in names {

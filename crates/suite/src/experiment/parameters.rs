@@ -11,7 +11,7 @@ use speedwell_model::{Case, ParameterValue};
 /// Reserved names.
 pub const RESERVED_NAMES: [&str; 5] = ["port", "seed", "root", "program", "cpus"];
 
-/// Text that stands for the number of usable processors.
+/// String that stands for the number of usable processors.
 const CPUS_TEXT: &str = "cpus";
 
 /// Parameters with their values.
@@ -142,7 +142,7 @@ pub fn group_parameters(
         let values =
             settings.replace_values(name, filled.collect::<Result<Vec<ParameterValue>>>()?);
         let mut earlier = values.iter().enumerate();
-        if let Some((_, value)) = earlier.find(|(at, value)| values[..*at].contains(value)) {
+        if let Some((_, value)) = earlier.find(|(index, value)| values[..*index].contains(value)) {
             let message = format!("the parameter '{name}' has the value '{value}' twice");
             return Err(part.error_at_key(name, message));
         }
@@ -189,13 +189,13 @@ pub fn resolve_matching(
             let message = format!("{} has the unknown parameter '{name}'", part.heading());
             return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
         };
-        let is_there =
+        let is_declared =
             |value: &&ParameterValue| values.iter().any(|known| known.plain() == value.plain());
         let is_set = !settings.values_of(name).is_empty();
-        if let Some(lost) = wanted.iter().find(|value| !is_there(value) && !is_set) {
-            let texts: Vec<String> = values.iter().map(ParameterValue::plain).collect();
-            let hint = nearest_hint(&lost.plain(), &texts);
-            let message = format!("the parameter '{name}' has no value '{}'", lost.plain());
+        if let Some(missing) = wanted.iter().find(|value| !is_declared(value) && !is_set) {
+            let value_strings: Vec<String> = values.iter().map(ParameterValue::plain).collect();
+            let hint = nearest_hint(&missing.plain(), &value_strings);
+            let message = format!("the parameter '{name}' has no value '{}'", missing.plain());
             return Err(part.error_at_key(name, format!("{message}\nhint: {hint}")));
         }
         found.push((name.clone(), wanted));
@@ -210,6 +210,10 @@ pub fn resolve_matching(
 pub fn matches_case(entry: &GroupParameters, row: &[(String, ParameterValue)]) -> bool {
     entry.iter().all(|(name, wanted)| {
         let value = row.iter().find(|(known, _)| known == name);
-        value.is_some_and(|(_, value)| wanted.iter().any(|one| one.plain() == value.plain()))
+        value.is_some_and(|(_, value)| {
+            wanted
+                .iter()
+                .any(|candidate| candidate.plain() == value.plain())
+        })
     })
 }

@@ -96,8 +96,8 @@ checked! {
         let ends = text.split_once('-').and_then(|(first, last)| {
             Some((first.trim().parse::<u16>().ok()?, last.trim().parse::<u16>().ok()?))
         });
-        let wrong = || format!(": cannot parse port range '{text}'\nhint: \"20000-20999\"");
-        ends.filter(|(first, last)| 0 < *first && first <= last).ok_or_else(wrong)
+        let error = || format!(": cannot parse port range '{text}'\nhint: \"20000-20999\"");
+        ends.filter(|(first, last)| 0 < *first && first <= last).ok_or_else(error)
     }
 }
 
@@ -156,7 +156,7 @@ impl ScopeKey {
         }
     }
 
-    fn of_name(name: &str) -> Option<ScopeKey> {
+    fn from_name(name: &str) -> Option<ScopeKey> {
         [
             ("run", ScopeKey::Run),
             ("block", ScopeKey::Block),
@@ -247,12 +247,12 @@ pub fn read_services(top: &FilePart, is_placed: bool) -> Result<Vec<DeclaredServ
 /// Returns the lifetime of a service. It cannot exceed that of preceding services, since they start
 /// in the order of the file.
 fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceScope> {
-    let Some(word) = part.get("scope").and_then(TreeNode::as_text) else {
+    let Some(name) = part.get("scope").and_then(TreeNode::as_text) else {
         return Ok(ServiceScope::Run);
     };
-    let Some(scope) = ScopeKey::of_name(word).map(ScopeKey::to_scope) else {
+    let Some(scope) = ScopeKey::from_name(name).map(ScopeKey::to_scope) else {
         let hint = "\"run\", \"block\" or \"session\"";
-        return Err(part.value_error("scope", format!("cannot be '{word}'\nhint: {hint}")));
+        return Err(part.value_error("scope", format!("cannot be '{name}'\nhint: {hint}")));
     };
     let is_random = |text: &str| {
         placeholders::placeholder_names(text)
@@ -267,14 +267,17 @@ fn service_scope(part: &FilePart, others: &[DeclaredService]) -> Result<ServiceS
                        hint: scope = \"block\"";
         return Err(part.error_at_key("scope", message));
     }
-    match others.last().filter(|before| before.scope < scope) {
+    match others
+        .last()
+        .filter(|predecessor| predecessor.scope < scope)
+    {
         None => Ok(scope),
-        Some(before) => {
+        Some(predecessor) => {
             let message = format!(
                 "services start in the order of the file, but '{}' above it does not live as \
                  long\n\
                  hint: put services that live longer first",
-                before.name
+                predecessor.name
             );
             Err(part.error_at_key("scope", message))
         }
@@ -287,7 +290,7 @@ pub(super) struct SharedServices {
     /// Services of the very first run.
     first: Option<Vec<BackingService>>,
     /// Services of the first run of each case, by the indices of its group and of the case in it.
-    of_cases: HashMap<(usize, usize), Vec<BackingService>>,
+    by_case: HashMap<(usize, usize), Vec<BackingService>>,
 }
 
 impl SharedServices {
@@ -295,36 +298,36 @@ impl SharedServices {
         SharedServices {
             declared: declared.to_vec(),
             first: None,
-            of_cases: HashMap::new(),
+            by_case: HashMap::new(),
         }
     }
 
     /// Adds the services of a case under a variant; rejects services that differ from earlier ones.
-    pub fn add_run(&mut self, case: (usize, usize), own: Vec<BackingService>) -> Result<()> {
+    pub fn add_run(&mut self, case: (usize, usize), services: Vec<BackingService>) -> Result<()> {
         if self
             .declared
             .iter()
-            .all(|one| one.scope == ServiceScope::Run)
+            .all(|service| service.scope == ServiceScope::Run)
         {
             return Ok(());
         }
-        let first = self.first.get_or_insert_with(|| own.clone());
-        let of_case = self.of_cases.entry(case).or_insert_with(|| own.clone());
-        let is_session = |one: &BackingService| one.scope == ServiceScope::Session;
-        let is_shared = |one: &BackingService| one.scope != ServiceScope::Run;
-        let differing = differing_service(first, &own, &is_session)
+        let first = self.first.get_or_insert_with(|| services.clone());
+        let case_services = self.by_case.entry(case).or_insert_with(|| services.clone());
+        let is_session = |service: &BackingService| service.scope == ServiceScope::Session;
+        let is_shared = |service: &BackingService| service.scope != ServiceScope::Run;
+        let differing = differing_service(first, &services, &is_session)
             .map(|name| (name, "all runs"))
             .or_else(|| {
-                let name = differing_service(of_case, &own, &is_shared)?;
+                let name = differing_service(case_services, &services, &is_shared)?;
                 Some((name, "the runs of all variants"))
             });
-        let Some((name, who)) = differing else {
+        let Some((name, sharers)) = differing else {
             return Ok(());
         };
-        let declared = self.declared.iter().find(|one| one.name == name);
-        let line = declared.and_then(|one| one.node.line);
+        let declared = self.declared.iter().find(|service| service.name == name);
+        let line = declared.and_then(|service| service.node.line);
         let message = format!(
-            "{who} share the service '{name}', but its definition differs between them\n\
+            "{sharers} share the service '{name}', but its definition differs between them\n\
              hint: leave out the difference, or 'scope'"
         );
         Err(part::error_at_line(line, message))
@@ -333,15 +336,15 @@ impl SharedServices {
 
 /// Returns the name of the first relevant service that differs.
 fn differing_service(
-    one: &[BackingService],
-    other: &[BackingService],
-    is_meant: &dyn Fn(&BackingService) -> bool,
+    left: &[BackingService],
+    right: &[BackingService],
+    is_relevant: &dyn Fn(&BackingService) -> bool,
 ) -> Option<String> {
-    let both = one.iter().zip(other);
-    let mut selected = both.filter(|(own, _)| is_meant(own));
+    let both = left.iter().zip(right);
+    let mut selected = both.filter(|(service, _)| is_relevant(service));
     selected
-        .find(|(own, other)| own != other)
-        .map(|(own, _)| own.name.clone())
+        .find(|(left, right)| left != right)
+        .map(|(left, _)| left.name.clone())
 }
 
 /// Rejects placeholders of services that do not exist.
@@ -358,7 +361,7 @@ fn check_service_placeholders(top: &FilePart, services: &[DeclaredService]) -> R
     top.node.visit_texts(&mut |text| {
         let found = SERVICE_PLACEHOLDER
             .iter()
-            .flat_map(|blank| blank.captures_iter(text));
+            .flat_map(|pattern| pattern.captures_iter(text));
         let mut used = found.map(|found| format!("{}.{}", &found[1], &found[2]));
         unknown = unknown.take().or(used.find(|name| !names.contains(name)));
     });
@@ -414,7 +417,9 @@ pub fn resolve_placement(
     }
     roles.push(match keys.load {
         LoadPlace::One(on) => role("load", on.0, 1),
-        LoadPlace::Several(own) => role("load", own.on.0, own.machines.map_or(1, |count| count.0)),
+        LoadPlace::Several(keys) => {
+            role("load", keys.on.0, keys.machines.map_or(1, |count| count.0))
+        }
     });
     Ok(Some(RolePlacement {
         roles,
@@ -423,15 +428,15 @@ pub fn resolve_placement(
 }
 
 /// Rejects a folder that is not sent to other machines.
-fn ensure_below(root: &Path, folder: &Path, whose: &str) -> Result<()> {
+fn ensure_below(root: &Path, folder: &Path, owner: &str) -> Result<()> {
     let is_plain = |inside: &Path| {
         inside
             .components()
-            .all(|one| matches!(one, Component::Normal(_)))
+            .all(|component| matches!(component, Component::Normal(_)))
     };
     ensure!(
         folder.strip_prefix(root).is_ok_and(is_plain),
-        "the folder of {whose}, '{}', is outside the folder of the file, and only that is sent to \
+        "the folder of {owner}, '{}', is outside the folder of the file, and only that is sent to \
          other machines",
         folder.display()
     );
@@ -492,15 +497,15 @@ impl Experiment {
         (group, target): (&FilePart, &FilePart),
         folder: &Path,
     ) -> Result<ServerWork> {
-        let lives_longer = self
+        let outliving = self
             .services
             .iter()
-            .find(|own| own.scope != ServiceScope::Run);
-        if let Some(own) = lives_longer.filter(|_| service.private_network) {
+            .find(|declared| declared.scope != ServiceScope::Run);
+        if let Some(declared) = outliving.filter(|_| service.private_network) {
             let message = format!(
                 "network = \"private\" lasts for one run, but the service '{}' outlives it\n\
                  hint: leave out 'network', or the service's 'scope'",
-                own.name
+                declared.name
             );
             return Err(target.error_at_key("network", message));
         }
@@ -513,9 +518,9 @@ impl Experiment {
     /// Returns the services of the target, with all placeholders filled that are known before a
     /// run.
     pub(super) fn backing_services(&self, known: &PlaceholderMap) -> Result<Vec<BackingService>> {
-        let resolve = |own: &DeclaredService| {
-            let filled = known.fill_node(&own.node, &own.place)?;
-            let part = FilePart::new(&own.place, &filled);
+        let resolve = |declared: &DeclaredService| {
+            let filled = known.fill_node(&declared.node, &declared.place)?;
+            let part = FilePart::new(&declared.place, &filled);
             let keys: ServiceKeys = part.read_part()?;
             let (ready, within) = match keys.ready {
                 ServiceReadyKeys::Within(time) => (None, time.0),
@@ -534,11 +539,11 @@ impl Experiment {
                 ensure_below(
                     &self.root,
                     &directory,
-                    &format!("the service '{}'", own.name),
+                    &format!("the service '{}'", declared.name),
                 )?;
             }
             Ok(BackingService {
-                name: own.name.clone(),
+                name: declared.name.clone(),
                 program: TargetProgram {
                     command: keys.command.argv(),
                     directory,
@@ -549,7 +554,7 @@ impl Experiment {
                 ready,
                 within_ms: as_milliseconds(within),
                 stop: keys.stop.resolve_stop(),
-                scope: own.scope,
+                scope: declared.scope,
             })
         };
         self.services.iter().map(resolve).collect()

@@ -48,13 +48,15 @@ pub struct ProcessorPins {
 impl ProcessorPins {
     /// Divides `usable` processors between the target and the load; `None` if there are too few.
     pub fn divide_processors(self, usable: u32) -> Option<ProcessorShares> {
-        let rest = usable.checked_sub(self.load).filter(|rest| *rest > 0)?;
-        let target = self.target.unwrap_or(rest);
+        let remaining = usable
+            .checked_sub(self.load)
+            .filter(|remaining| *remaining > 0)?;
+        let target = self.target.unwrap_or(remaining);
         let shares = ProcessorShares {
             target,
             load: self.load,
         };
-        (usable >= MIN_DIVISIBLE_PROCESSORS && target <= rest).then_some(shares)
+        (usable >= MIN_DIVISIBLE_PROCESSORS && target <= remaining).then_some(shares)
     }
 }
 
@@ -120,8 +122,8 @@ struct StopWhenKeys {
     budget: Option<DurationValue>,
 }
 
-/// Resolves `[plan]` of the file. [`check_control`] checks variants, because processors must be known
-/// before them.
+/// Resolves `[plan]` of the file. [`check_control`] checks variants, because processors must be
+/// known before them.
 pub fn resolve_plan(keys: &PlanKeys, top: &FilePart) -> Result<ExperimentPlan> {
     let order = match keys.order {
         Some(OrderName::Alternate) => RunOrder::Alternate,

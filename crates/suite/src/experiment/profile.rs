@@ -44,11 +44,11 @@ pub enum ProfileCondition {
     Verdict {
         /// Verdict to compare with.
         verdict: Verdict,
-        /// Whether the verdict must be equal or different.
+        /// True if the verdict must match, false if it must differ.
         equal: bool,
     },
     /// Cases that one of the filters selects.
-    Cells(Vec<CaseFilter>),
+    Cases(Vec<CaseFilter>),
 }
 
 /// Profiler.
@@ -100,27 +100,27 @@ enum ProfileWindow {
     All,
 }
 
-/// Resolves `[profile]`; `usual` are the pairs of the comparison.
+/// Resolves `[profile]`; `default_pairs` are the pairs of the comparison.
 pub fn resolve_profile(
     keys: &ProfileKeys,
     top: &FilePart,
     variants: &[ExperimentVariant],
     groups: &[BenchmarkGroup],
-    usual: &[(String, String)],
+    default_pairs: &[(String, String)],
 ) -> Result<Option<ProfilePlan>> {
     let Some(part) = top.part("profile") else {
         return Ok(None);
     };
     let pairs = match check_pairs(&keys.pairs, &part, variants)? {
-        pairs if pairs.is_empty() => usual.to_vec(),
+        pairs if pairs.is_empty() => default_pairs.to_vec(),
         pairs => pairs,
     };
-    let cell = |text: &String| parse_cell(&part, text, groups);
+    let parse = |text: &String| parse_case_filter(&part, text, groups);
     let when = match &keys.when {
         None => ProfileCondition::Always,
         Some(WhenKeys::Condition(text)) => parse_condition(&part, text)?,
         Some(WhenKeys::Cases(cases)) => {
-            ProfileCondition::Cells(cases.iter().map(cell).collect::<Result<_>>()?)
+            ProfileCondition::Cases(cases.iter().map(parse).collect::<Result<_>>()?)
         }
     };
     Ok(Some(ProfilePlan {
@@ -135,14 +135,14 @@ fn parse_condition(part: &FilePart, text: &str) -> Result<ProfileCondition> {
     match text.split_whitespace().collect::<Vec<_>>()[..] {
         ["always"] => Ok(ProfileCondition::Always),
         ["never"] => Ok(ProfileCondition::Never),
-        ["verdict", sign @ ("==" | "!="), name] => {
+        ["verdict", operator @ ("==" | "!="), name] => {
             let found = VERDICT_NAMES.iter().find(|(known, _)| *known == name);
             let names = VERDICT_NAMES.map(|(known, _)| known.to_owned());
             let unknown = || part.value_error("when", reader::unknown_name(name, &names));
             let (_, verdict) = found.ok_or_else(unknown)?;
             Ok(ProfileCondition::Verdict {
                 verdict: *verdict,
-                equal: sign == "==",
+                equal: operator == "==",
             })
         }
         _ => {
@@ -152,12 +152,12 @@ fn parse_condition(part: &FilePart, text: &str) -> Result<ProfileCondition> {
     }
 }
 
-fn parse_cell(part: &FilePart, text: &str, groups: &[BenchmarkGroup]) -> Result<CaseFilter> {
+fn parse_case_filter(part: &FilePart, text: &str, groups: &[BenchmarkGroup]) -> Result<CaseFilter> {
     let filter =
-        expression::parse_filter(text).map_err(|mistake| part.error_at_key("when", mistake))?;
+        expression::parse_filter(text).map_err(|error| part.error_at_key("when", error))?;
     let groups: Vec<&BenchmarkGroup> = groups.iter().collect();
     match selected_cases(&groups, None, &filter) {
         Ok(_) => Ok(filter),
-        Err(wrong) => Err(part.error_at_key("when", wrong.in_expression(text))),
+        Err(error) => Err(part.error_at_key("when", error.in_expression(text))),
     }
 }

@@ -70,9 +70,9 @@ checked! {
         "type": "string", "pattern": r"^([0-9]|\{[A-Za-z_])"
     },
     |version| {
-        let wrong = format!(": cannot parse version '{version}'\nhint: at_least = \"18.2\"");
-        let is_one = version.starts_with(|c: char| c.is_ascii_digit());
-        is_one.then_some(version).ok_or(wrong)
+        let error = format!(": cannot parse version '{version}'\nhint: at_least = \"18.2\"");
+        let is_version = version.starts_with(|c: char| c.is_ascii_digit());
+        is_version.then_some(version).ok_or(error)
     }
 }
 
@@ -80,12 +80,12 @@ checked! {
 pub fn resolve_requirements(
     top: &FilePart,
     root: &Path,
-    known: &PlaceholderMap,
+    placeholders: &PlaceholderMap,
 ) -> Result<Vec<ExperimentRequirement>> {
     let Some(part) = top.part("requires") else {
         return Ok(Vec::new());
     };
-    let node = known.fill_node(part.node, &part.place)?;
+    let node = placeholders.fill_node(part.node, &part.place)?;
     let filled = FilePart::new(&part.place, &node);
     let requirements: IndexMap<String, RequirementKeys> = filled.read_part()?;
     let resolve = |(name, keys): (String, RequirementKeys)| {
@@ -103,11 +103,11 @@ fn resolve_need(
     part: &FilePart,
     root: &Path,
 ) -> Result<RequirementKind> {
-    let of_the_other: &[&str] = match keys.dir {
+    let inapplicable_keys: &[&str] = match keys.dir {
         Some(_) => &["command", "match", "at_least"],
         None => &["lockfile"],
     };
-    if let Some(key) = of_the_other.iter().find(|key| part.has(key)) {
+    if let Some(key) = inapplicable_keys.iter().find(|key| part.has(key)) {
         let message = "does not apply here\nhint: 'dir' is for packages, 'command' for a program";
         return Err(part.value_error(key, message));
     }
@@ -119,7 +119,7 @@ fn resolve_need(
     }
     let pattern = keys
         .pattern
-        .map_or_else(|| VERSION_PATTERN.to_owned(), |it| it.0);
+        .map_or_else(|| VERSION_PATTERN.to_owned(), |pattern| pattern.0);
     let has_version = Regex::new(&pattern).is_ok_and(|pattern| {
         let mut names = pattern.capture_names().flatten();
         names.any(|name| name == "version")

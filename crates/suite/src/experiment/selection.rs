@@ -48,36 +48,36 @@ pub fn selected_cases(
         .iter()
         .enumerate()
         .filter(|(_, group)| is_selected(group));
-    let having = candidates
+    let matching_groups = candidates
         .clone()
         .filter(|(_, group)| has_metric(group, metric));
-    let having: Vec<(usize, &&BenchmarkGroup)> = having.collect();
-    if let (Some(metric), true) = (metric, having.is_empty()) {
+    let matching_groups: Vec<(usize, &&BenchmarkGroup)> = matching_groups.collect();
+    if let (Some(metric), true) = (metric, matching_groups.is_empty()) {
         return Err(unknown_metric(metric, candidates.map(|(_, group)| *group)));
     }
-    check_values(&having, filter)?;
+    check_values(&matching_groups, filter)?;
     let mut found = Vec::new();
-    for (at, group) in &having {
-        let group_at = *at;
+    for (index, group) in &matching_groups {
+        let group_index = *index;
         if group.kind == GroupKind::Function {
             found.push(SelectedCase {
-                group: group_at,
+                group: group_index,
                 case: None,
             });
         }
-        let fits = |case: &&Case| {
+        let has_values = |case: &&Case| {
             filter.values.iter().all(|(name, value)| {
                 case.value(name)
-                    .is_some_and(|known| known.plain() == *value)
+                    .is_some_and(|actual| actual.plain() == *value)
             })
         };
         let cases = group
             .cases
             .iter()
             .enumerate()
-            .filter(|(_, case)| fits(case));
+            .filter(|(_, case)| has_values(case));
         found.extend(cases.map(|(case, _)| SelectedCase {
-            group: group_at,
+            group: group_index,
             case: Some(case),
         }));
     }
@@ -131,13 +131,10 @@ fn check_values(
     }
     for (name, value) in &filter.values {
         let parameters = groups.iter().flat_map(|(_, group)| &group.parameters);
-        let matching: Vec<_> = parameters
-            .clone()
-            .filter(|(known, _)| known == name)
-            .collect();
+        let matching: Vec<_> = parameters.clone().filter(|(key, _)| key == name).collect();
         if matching.is_empty() {
-            let known: Vec<String> = parameters.map(|(known, _)| known.clone()).collect();
-            let hint = nearest_hint(name, &known);
+            let names: Vec<String> = parameters.map(|(key, _)| key.clone()).collect();
+            let hint = nearest_hint(name, &names);
             return Err(wrong_name(
                 name,
                 format!("unknown parameter '{name}'"),

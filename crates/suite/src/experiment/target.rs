@@ -107,8 +107,8 @@ checked! {
     #[derive(Copy)]
     struct ExitStatus(u8) from WholeNumber<0> as { "type": ["integer", "string"], "minimum": 0, "maximum": 255 },
     |status| {
-        let wrong = |_| ": an exit status is a number from 0 to 255".to_owned();
-        u8::try_from(status.0).map_err(wrong)
+        let to_error = |_| ": an exit status is a number from 0 to 255".to_owned();
+        u8::try_from(status.0).map_err(to_error)
     }
 }
 
@@ -176,7 +176,7 @@ fn resolve_command(
     {
         first.clone_from(program);
     }
-    command.extend(patch.args.iter().flat_map(CommandArguments::argument_texts));
+    command.extend(patch.args.iter().flat_map(CommandArguments::to_strings));
     Ok(command)
 }
 
@@ -187,16 +187,16 @@ fn expected_exit(keys: &TargetKeys, part: &FilePart, context: &TargetContext) ->
         Some(ExpectedExit::ByValue(statuses)) => statuses,
     };
     let values = context.parameters.iter().flat_map(|(_, values)| values);
-    let texts: Vec<String> = values.map(ParameterValue::plain).collect();
-    if let Some(lost) = statuses.keys().find(|name| !texts.contains(name)) {
-        let hint = nearest_hint(lost, &texts);
-        let message = format!("has the value '{lost}', which no parameter of the group has");
+    let value_strings: Vec<String> = values.map(ParameterValue::plain).collect();
+    if let Some(unknown) = statuses.keys().find(|name| !value_strings.contains(name)) {
+        let hint = nearest_hint(unknown, &value_strings);
+        let message = format!("has the value '{unknown}', which no parameter of the group has");
         return Err(part.value_error("expect_exit", format!("{message}\nhint: {hint}")));
     }
-    let mut of_case = context.case.values.iter();
-    let found = of_case.find_map(|(_, value)| statuses.get(&value.plain()));
+    let mut case_values = context.case.values.iter();
+    let status = case_values.find_map(|(_, value)| statuses.get(&value.plain()));
     let id = context.case.id();
-    found
+    status
         .map(|status| status.0.into())
         .ok_or_else(|| part.value_error("expect_exit", format!("has no entry for the case '{id}'")))
 }

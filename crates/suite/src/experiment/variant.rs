@@ -73,10 +73,10 @@ impl ExperimentVariant {
     }
 
     /// Adds its own placeholders.
-    pub(super) fn define_placeholders(&self, known: &mut PlaceholderMap) -> Result<()> {
+    pub(super) fn define_placeholders(&self, defined: &mut PlaceholderMap) -> Result<()> {
         for (name, value, line) in &self.own_values {
-            let value = known.fill_value(value, *line, &self.place.child_key(name))?;
-            known.define_value(name, value.plain());
+            let value = defined.fill_value(value, *line, &self.place.child_key(name))?;
+            defined.define_value(name, value.plain());
         }
         Ok(())
     }
@@ -136,15 +136,15 @@ checked! {
     |text| {
         let digits = text.strip_prefix('#').unwrap_or_default();
         let is_hexadecimal = digits.chars().all(|c| c.is_ascii_hexdigit());
-        let long: String = match digits.len() {
+        let six_digits: String = match digits.len() {
             3 => digits.chars().flat_map(|digit| [digit, digit]).collect(),
             6 => digits.to_owned(),
             _ => String::new(),
         };
-        if long.is_empty() || !is_hexadecimal {
+        if six_digits.is_empty() || !is_hexadecimal {
             return Err(format!(": cannot parse color '{text}'\nhint: write a color as '#c0392b'"));
         }
-        Ok(format!("#{}", long.to_ascii_lowercase()))
+        Ok(format!("#{}", six_digits.to_ascii_lowercase()))
     }
 }
 
@@ -173,8 +173,8 @@ pub fn read_variants(top: &FilePart, used: &[String]) -> Result<Vec<ExperimentVa
         top.list_items("variant")
     };
     for part in &parts {
-        let variant = read_one(part, is_short, has_loads, used)?;
-        if found.iter().any(|known| known.name == variant.name) {
+        let variant = read_variant(part, is_short, has_loads, used)?;
+        if found.iter().any(|other| other.name == variant.name) {
             let message = format!("two variants have the name '{}'", variant.name);
             return Err(part.error_at_key("name", message));
         }
@@ -186,16 +186,16 @@ pub fn read_variants(top: &FilePart, used: &[String]) -> Result<Vec<ExperimentVa
     Ok(found)
 }
 
-fn read_one(
+fn read_variant(
     part: &FilePart,
     is_short: bool,
     has_loads: bool,
     used: &[String],
 ) -> Result<ExperimentVariant> {
     let own_values = own_placeholders(part, has_loads, used)?;
-    let is_own = |key: &String| own_values.iter().any(|(name, ..)| name == key);
+    let is_placeholder = |key: &String| own_values.iter().any(|(name, ..)| name == key);
     let mut table = part.entries();
-    table.retain(|key, _| !is_own(key));
+    table.retain(|key, _| !is_placeholder(key));
     let node = TreeNode {
         line: part.node.line,
         content: NodeContent::Table(table),
@@ -260,10 +260,10 @@ fn own_placeholders(
     let mut found = Vec::new();
     for (key, node) in part.entries() {
         let name = key.as_str();
-        let is_of_a_load = LOAD_PATCH_KEYS.contains(&name);
+        let changes_load = LOAD_PATCH_KEYS.contains(&name);
         if REPORT_KEYS.contains(&name)
             || TARGET_PATCH_KEYS.contains(&name)
-            || (has_loads && is_of_a_load)
+            || (has_loads && changes_load)
         {
             continue;
         }
@@ -271,7 +271,7 @@ fn own_placeholders(
             check_name(part, name)?;
             let value = part.read_key::<PlainValue>(name)?;
             found.extend(value.map(|value| (key, value.0, node.line)));
-        } else if is_of_a_load {
+        } else if changes_load {
             let message =
                 format!("'{key}' replaces a key of [benchmark.NAME], which the file does not have");
             return Err(part.error_at_key(name, message));
@@ -285,8 +285,8 @@ fn own_placeholders(
 /// # Errors
 /// Fails if no variant has that name; the hint suggests the nearest one.
 pub fn find_variant(variants: &[ExperimentVariant], name: &str) -> Result<usize> {
-    if let Some(at) = variants.iter().position(|variant| variant.name == name) {
-        return Ok(at);
+    if let Some(index) = variants.iter().position(|variant| variant.name == name) {
+        return Ok(index);
     }
     let names: Vec<String> = variants
         .iter()

@@ -33,7 +33,7 @@ checked! {
     pub struct StatusRange(RangeInclusive<u16>) from PlainValue as {
         "type": ["integer", "string"], "minimum": 100, "maximum": 599
     },
-    |value| parse_statuses(&value.program_text()).map_err(|why| format!(": {why}"))
+    |value| parse_statuses(&value.program_text()).map_err(|error| format!(": {error}"))
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -87,8 +87,8 @@ pub fn resolve_verify(keys: Option<VerifyKeys>) -> ResponseCheck {
         BodyKeys::Rule(BodyRuleKey::Bytes(count)) => BodyRule::Bytes(count.0),
     });
     // A pattern implies that bodies vary, and so may their lengths.
-    let varies = matches!(verify.body, Some(BodyRule::Regex(_)));
-    verify.same_bytes = keys.same_bytes_across_variants.unwrap_or(!varies);
+    let lengths_vary = matches!(verify.body, Some(BodyRule::Regex(_)));
+    verify.same_bytes = keys.same_bytes_across_variants.unwrap_or(!lengths_vary);
     verify
 }
 
@@ -146,13 +146,14 @@ fn resolve_proof(
     server: bool,
 ) -> Result<VariantProof> {
     let has_pattern = keys.pattern.is_some();
-    let inside = keys.pattern.map_or_else(String::new, |pattern| pattern.0);
+    let content_pattern = keys.pattern.map_or_else(String::new, |pattern| pattern.0);
     let file = keys
         .file
         .map(|file| ProofSource::File(directory.join(file)));
-    let elsewhere = file.into_iter().chain(keys.http.map(ProofSource::Http));
-    let mut found: Vec<(ProofSource, String)> =
-        elsewhere.map(|place| (place, inside.clone())).collect();
+    let sources = file.into_iter().chain(keys.http.map(ProofSource::Http));
+    let mut found: Vec<(ProofSource, String)> = sources
+        .map(|place| (place, content_pattern.clone()))
+        .collect();
     if has_pattern && found.is_empty() {
         let message = "the key 'match' requires 'file' or 'http'";
         return Err(part.error_at_key("match", message));

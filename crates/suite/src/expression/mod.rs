@@ -1,7 +1,7 @@
 //! Expressions over metrics and variants, for claims and gates.
 //!
-//! Decides the grammar and the value of an expression for given figures. Independent of where
-//! figures come from. The grammar, from lowest to highest precedence:
+//! Decides the grammar and the value of an expression for given figures. Nothing here depends on
+//! where figures come from. The grammar, from lowest to highest precedence:
 //!
 //! ```text
 //! or  and  not  < <= > >= == !=  + -  * /  -x
@@ -48,7 +48,7 @@ pub struct QuantityUnit {
 impl QuantityUnit {
     /// Returns the unit with that symbol.
     pub fn find_unit(name: &str) -> Option<QuantityUnit> {
-        let found = QUANTITY_UNITS.iter().find(|(known, ..)| *known == name);
+        let found = QUANTITY_UNITS.iter().find(|(symbol, ..)| *symbol == name);
         found.map(|&(name, stored, factor)| QuantityUnit {
             name,
             stored,
@@ -102,7 +102,7 @@ pub struct MetricTerm {
 pub struct CaseFilter {
     /// Group.
     pub group: Option<String>,
-    /// Values of parameters, as texts.
+    /// Values of parameters, as strings.
     pub values: Vec<(String, String)>,
 }
 
@@ -173,13 +173,15 @@ impl ClaimExpression {
         found
     }
 
-    fn visit_parts<'a>(&'a self, look: &mut impl FnMut(&'a ClaimExpression)) {
-        look(self);
+    fn visit_parts<'a>(&'a self, visitor: &mut impl FnMut(&'a ClaimExpression)) {
+        visitor(self);
         match self {
-            ClaimExpression::Minus(inner) | ClaimExpression::Not(inner) => inner.visit_parts(look),
+            ClaimExpression::Minus(inner) | ClaimExpression::Not(inner) => {
+                inner.visit_parts(visitor)
+            }
             ClaimExpression::Pair(left, _, right) => {
-                left.visit_parts(look);
-                right.visit_parts(look);
+                left.visit_parts(visitor);
+                right.visit_parts(visitor);
             }
             _ => {}
         }
@@ -229,14 +231,14 @@ impl ExpressionError {
     /// Creates the error that `part`, which occurs in the expression, names something that does not
     /// exist.
     pub fn about_name(text: &str, part: &str, message: String, hint: String) -> ExpressionError {
-        let goes_on = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
-        let is_whole = |at: &usize| {
-            let (before, behind) = (&text[..*at], &text[at + part.len()..]);
-            !before.ends_with(goes_on) && !behind.starts_with(goes_on)
+        let continues_name = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
+        let is_whole_name = |index: &usize| {
+            let (before, after) = (&text[..*index], &text[index + part.len()..]);
+            !before.ends_with(continues_name) && !after.starts_with(continues_name)
         };
-        let mut places = text.match_indices(part).map(|(at, _)| at);
-        let place = places.find(is_whole).or_else(|| text.find(part));
-        let before = place.map_or("", |at| &text[..at]);
+        let mut positions = text.match_indices(part).map(|(index, _)| index);
+        let position = positions.find(is_whole_name).or_else(|| text.find(part));
+        let before = position.map_or("", |index| &text[..index]);
         ExpressionError {
             message,
             text: text.to_owned(),
@@ -328,8 +330,8 @@ mod tests {
                 "expected an operator\n  time < 5% or rps > 1%\n            ^",
             ),
         ] {
-            let mistake = ChangeGate::parse(text).unwrap_err().to_string();
-            assert!(mistake.starts_with(expected), "{mistake}");
+            let error = ChangeGate::parse(text).unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
         }
     }
 }

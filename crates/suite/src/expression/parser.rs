@@ -31,12 +31,12 @@ impl ChangeGate {
     }
 }
 
-/// Evaluates a text such as `2*8+1` or `5%`; `None` if it is not a number.
+/// Evaluates a string such as `2*8+1` or `5%`; `None` if it is not a number.
 pub fn evaluate_arithmetic(text: &str) -> Option<f64> {
-    let read = ExpressionParser::new(text).whole_number().ok()?;
-    let value = read.evaluate_number(&|_| None, &|_| None)?;
-    // A text with a unit is not a plain number.
-    let is_plain = value.is_finite() && read.quantities().is_empty();
+    let expression = ExpressionParser::new(text).whole_number().ok()?;
+    let value = expression.evaluate_number(&|_| None, &|_| None)?;
+    // A string with a unit is not a plain number.
+    let is_plain = value.is_finite() && expression.quantities().is_empty();
     is_plain.then_some(value)
 }
 
@@ -51,7 +51,7 @@ pub fn parse_filter(text: &str) -> Result<CaseFilter, ExpressionError> {
 /// State of parsing a text.
 struct ExpressionParser<'a> {
     text: &'a str,
-    at: usize,
+    position: usize,
     depth: usize,
 }
 
@@ -71,7 +71,7 @@ impl<'a> ExpressionParser<'a> {
     pub fn new(text: &'a str) -> ExpressionParser<'a> {
         ExpressionParser {
             text,
-            at: 0,
+            position: 0,
             depth: 0,
         }
     }
@@ -125,12 +125,12 @@ impl<'a> ExpressionParser<'a> {
             return Err(self.error_at(begin, "expected the name of a metric"));
         };
         let filter = self.parse_term_filter()?;
-        let place = self.skip_whitespace();
+        let token_begin = self.skip_whitespace();
         let operator = self.parse_operator(BinaryOperator::Less.precedence());
         let Some(operator) = operator.filter(|found| found.is_bound()) else {
-            return Err(self.error_at(place, "expected one of < <= > >="));
+            return Err(self.error_at(token_begin, "expected one of < <= > >="));
         };
-        let place = self.skip_whitespace();
+        let token_begin = self.skip_whitespace();
         let sign = if self.take_symbol("-") { -1.0 } else { 1.0 };
         let _ = sign < 0.0 || self.take_symbol("+");
         match self.parse_quantity()? {
@@ -141,7 +141,7 @@ impl<'a> ExpressionParser<'a> {
                 change: sign * share,
             }),
             _ => Err(self
-                .error_at(place, "expected a change in percent")
+                .error_at(token_begin, "expected a change in percent")
                 .with_hint("a gate bounds a change: time < +10%")),
         }
     }
@@ -150,7 +150,7 @@ impl<'a> ExpressionParser<'a> {
         let begin = self.skip_whitespace();
         let mut left = self.parse_operand(level)?;
         loop {
-            let place = self.skip_whitespace();
+            let token_begin = self.skip_whitespace();
             let Some(operator) = self.parse_operator(level) else {
                 return Ok(left);
             };
@@ -160,7 +160,7 @@ impl<'a> ExpressionParser<'a> {
             self.check_operand(&right, operator.takes_truth(), right_begin)?;
             if operator.is_comparison() && self.peeks_comparison() {
                 return Err(self
-                    .error_at(place, "comparisons cannot be chained")
+                    .error_at(token_begin, "comparisons cannot be chained")
                     .with_hint("a < b and b < c"));
             }
             left = ClaimExpression::Pair(Box::new(left), operator, Box::new(right));
@@ -178,9 +178,9 @@ impl<'a> ExpressionParser<'a> {
     }
 
     fn peeks_comparison(&mut self) -> bool {
-        let place = self.at;
+        let saved = self.position;
         let found = self.parse_operator(BinaryOperator::Less.precedence());
-        self.at = place;
+        self.position = saved;
         found.is_some_and(BinaryOperator::is_comparison)
     }
 
@@ -217,19 +217,19 @@ impl<'a> ExpressionParser<'a> {
             return Ok(found);
         }
         let Some(name) = self.parse_name()? else {
-            let mistake = self.error_at(begin, "expected a number or a metric");
+            let error = self.error_at(begin, "expected a number or a metric");
             return Err(if self.text[begin..].starts_with('{') {
-                mistake.with_hint("write parameters without braces")
+                error.with_hint("write parameters without braces")
             } else {
-                mistake
+                error
             });
         };
         let filter = self.parse_term_filter()?;
         if self.take_symbol("(") {
-            let place = self.skip_whitespace();
+            let token_begin = self.skip_whitespace();
             let variant = self.parse_raw(&[')'])?;
             if variant.is_empty() {
-                return Err(self.error_at(place, "expected the name of a variant"));
+                return Err(self.error_at(token_begin, "expected the name of a variant"));
             }
             self.expect_symbol(")")?;
             return Ok(ClaimExpression::Term(MetricTerm {
@@ -243,7 +243,7 @@ impl<'a> ExpressionParser<'a> {
             Ok(ClaimExpression::Name(name))
         } else {
             Err(self
-                .error_at(self.at, "expected a variant in parentheses")
+                .error_at(self.position, "expected a variant in parentheses")
                 .with_hint(format!("{name}(VARIANT)")))
         }
     }
@@ -260,16 +260,20 @@ impl<'a> ExpressionParser<'a> {
         if length == 0 {
             return Ok(None);
         }
-        if let Some(power) = rest[length..].strip_prefix(['e', 'E']) {
-            let sign = power.starts_with(['+', '-']) as usize;
-            let more = digits(&power[sign..]);
-            length += if more > 0 { 1 + sign + more } else { 0 };
+        if let Some(exponent) = rest[length..].strip_prefix(['e', 'E']) {
+            let sign = exponent.starts_with(['+', '-']) as usize;
+            let exponent_digits = digits(&exponent[sign..]);
+            length += if exponent_digits > 0 {
+                1 + sign + exponent_digits
+            } else {
+                0
+            };
         }
         let number: f64 = match rest[..length].parse() {
             Ok(number) => number,
             Err(_) => return Err(self.error_at(begin, "expected a number")),
         };
-        self.at = begin + length;
+        self.position = begin + length;
         let rest = &rest[length..];
         let end = rest
             .find(|c: char| !c.is_alphanumeric())
@@ -278,9 +282,9 @@ impl<'a> ExpressionParser<'a> {
             let Some(unit) = QuantityUnit::find_unit(&rest[..end]) else {
                 let message = format!("unknown unit '{}'", &rest[..end]);
                 let hint = format!("use one of {}", QuantityUnit::unit_names().join(", "));
-                return Err(self.error_at(self.at, message).with_hint(hint));
+                return Err(self.error_at(self.position, message).with_hint(hint));
             };
-            self.at += end;
+            self.position += end;
             return Ok(Some(ClaimExpression::Quantity(number, unit)));
         }
         Ok(Some(if self.take_symbol("%") {
@@ -303,18 +307,18 @@ impl<'a> ExpressionParser<'a> {
         let ends: Vec<char> = [',', '='].into_iter().chain(end.chars()).collect();
         let mut filter = CaseFilter::default();
         loop {
-            let place = self.skip_whitespace();
+            let token_begin = self.skip_whitespace();
             let name = self.parse_raw(&ends)?;
             if name.is_empty() {
                 return Err(self
-                    .error_at(place, "expected a group or PARAMETER=VALUE")
+                    .error_at(token_begin, "expected a group or PARAMETER=VALUE")
                     .with_hint("time[promises, size=10](new)"));
             }
             if self.take_symbol("=") {
                 let value = self.parse_raw(&ends)?;
                 filter.values.push((name, value));
             } else if filter.group.replace(name).is_some() {
-                return Err(self.error_at(place, "only one group is allowed"));
+                return Err(self.error_at(token_begin, "only one group is allowed"));
             }
             if !self.take_symbol(",") {
                 return Ok(filter);
@@ -322,7 +326,7 @@ impl<'a> ExpressionParser<'a> {
         }
     }
 
-    /// Parses a text up to one of the characters, or a quoted text.
+    /// Parses a string up to one of the characters, or a quoted string.
     fn parse_raw(&mut self, ends: &[char]) -> ParseResult<String> {
         let begin = self.skip_whitespace();
         if let Some(quoted) = self.parse_quoted()? {
@@ -330,11 +334,11 @@ impl<'a> ExpressionParser<'a> {
         }
         let rest = &self.text[begin..];
         let length = rest.find(ends).unwrap_or(rest.len());
-        self.at = begin + length;
+        self.position = begin + length;
         Ok(rest[..length].trim().to_owned())
     }
 
-    /// Parses a quoted text; a doubled quote inside stands for one.
+    /// Parses a quoted string; a doubled quote inside stands for one.
     fn parse_quoted(&mut self) -> ParseResult<Option<String>> {
         let begin = self.skip_whitespace();
         let Some(quote) = self.text[begin..]
@@ -345,14 +349,14 @@ impl<'a> ExpressionParser<'a> {
             return Ok(None);
         };
         let mut found = String::new();
-        let mut letters = self.text[begin + 1..].char_indices().peekable();
-        while let Some((at, letter)) = letters.next() {
-            if letter != quote {
-                found.push(letter);
-            } else if letters.next_if(|(_, next)| *next == quote).is_some() {
+        let mut chars = self.text[begin + 1..].char_indices().peekable();
+        while let Some((position, c)) = chars.next() {
+            if c != quote {
+                found.push(c);
+            } else if chars.next_if(|(_, next)| *next == quote).is_some() {
                 found.push(quote);
             } else {
-                self.at = begin + 1 + at + 1;
+                self.position = begin + 1 + position + 1;
                 return Ok(Some(found));
             }
         }
@@ -373,7 +377,7 @@ impl<'a> ExpressionParser<'a> {
         if !is_word || ["and", "or", "not"].contains(&word) {
             return Ok(None);
         }
-        self.at = begin + length;
+        self.position = begin + length;
         Ok(Some(word.to_owned()))
     }
 
@@ -383,39 +387,39 @@ impl<'a> ExpressionParser<'a> {
         for operator in BinaryOperator::ALL_OPERATORS {
             let sign = operator.symbol();
             let is_word = sign.starts_with(char::is_alphabetic);
-            let comes = if is_word {
+            let is_next = if is_word {
                 self.take_word(sign)
             } else {
                 self.take_symbol(sign)
             };
-            if comes && operator.precedence() >= level {
+            if is_next && operator.precedence() >= level {
                 return Some(operator);
             }
-            self.at = begin;
+            self.position = begin;
         }
         None
     }
 
     fn skip_whitespace(&mut self) -> usize {
-        let rest = &self.text[self.at..];
-        self.at += rest.len() - rest.trim_start().len();
-        self.at
+        let rest = &self.text[self.position..];
+        self.position += rest.len() - rest.trim_start().len();
+        self.position
     }
 
     fn take_symbol(&mut self, symbol: &str) -> bool {
         let begin = self.skip_whitespace();
-        let comes = self.text[begin..].starts_with(symbol);
-        self.at += if comes { symbol.len() } else { 0 };
-        comes
+        let is_next = self.text[begin..].starts_with(symbol);
+        self.position += if is_next { symbol.len() } else { 0 };
+        is_next
     }
 
     fn take_word(&mut self, word: &str) -> bool {
         let begin = self.skip_whitespace();
         let rest = self.text[begin..].strip_prefix(word);
-        let goes_on = |c: char| c.is_alphanumeric() || ['_', '.', ':'].contains(&c);
-        let comes = rest.is_some_and(|rest| !rest.starts_with(goes_on));
-        self.at += if comes { word.len() } else { 0 };
-        comes
+        let continues_name = |c: char| c.is_alphanumeric() || ['_', '.', ':'].contains(&c);
+        let is_next = rest.is_some_and(|rest| !rest.starts_with(continues_name));
+        self.position += if is_next { word.len() } else { 0 };
+        is_next
     }
 
     fn expect_symbol(&mut self, symbol: &str) -> ParseResult<()> {
@@ -433,19 +437,19 @@ impl<'a> ExpressionParser<'a> {
         if rest.is_empty() {
             return Ok(());
         }
-        let mistake = self.error_at(begin, "expected an operator");
+        let error = self.error_at(begin, "expected an operator");
         Err(if rest.starts_with('=') {
-            mistake.with_hint("write equality as ==")
+            error.with_hint("write equality as ==")
         } else {
-            mistake
+            error
         })
     }
 
-    fn error_at(&self, at: usize, message: impl Into<String>) -> ExpressionError {
+    fn error_at(&self, position: usize, message: impl Into<String>) -> ExpressionError {
         ExpressionError {
             message: message.into(),
             text: self.text.to_owned(),
-            column: self.text[..at].chars().count(),
+            column: self.text[..position].chars().count(),
             hint: None,
         }
     }

@@ -84,8 +84,8 @@ impl ClaimExpression {
         }
     }
 
-    fn write_operand(&self, out: &mut Formatter<'_>, least: u8) -> Result {
-        if self.precedence_of_root() < least {
+    fn write_operand(&self, out: &mut Formatter<'_>, min_precedence: u8) -> Result {
+        if self.precedence_of_root() < min_precedence {
             write!(out, "({self})")
         } else {
             write!(out, "{self}")
@@ -127,11 +127,11 @@ impl Display for ChangeGate {
             variant: "x".to_owned(),
         };
         let printed = term.to_string();
-        let what = printed.trim_end_matches("(x)");
+        let metric = printed.trim_end_matches("(x)");
         let sign = if self.change < 0.0 { "" } else { "+" };
         write!(
             out,
-            "{what} {} {sign}{}%",
+            "{metric} {} {sign}{}%",
             self.operator.symbol(),
             shortest_percent(self.change)
         )
@@ -142,18 +142,18 @@ impl Display for ChangeGate {
 fn shortest_percent(share: f64) -> f64 {
     let digits = (0..17).map(|digits| 10f64.powi(digits));
     let mut rounded = digits.map(|power| (share * 100.0 * power).round() / power);
-    let same = rounded.find(|percent| percent / 100.0 == share);
-    same.unwrap_or(share * 100.0)
+    let exact = rounded.find(|percent| percent / 100.0 == share);
+    exact.unwrap_or(share * 100.0)
 }
 
 impl Display for MetricTerm {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
         let is_plain = |c: char| c.is_alphanumeric() || ['_', '.', ':'].contains(&c);
-        let begins = self
+        let starts_like_name = self
             .metric
             .starts_with(|c: char| c.is_alphabetic() || c == '_');
         let is_word = ["and", "or", "not"].contains(&self.metric.as_str());
-        if begins && !is_word && self.metric.chars().all(is_plain) {
+        if starts_like_name && !is_word && self.metric.chars().all(is_plain) {
             out.write_str(&self.metric)?
         } else {
             write!(out, "'{}'", self.metric.replace('\'', "''"))?

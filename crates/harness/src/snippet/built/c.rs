@@ -1,10 +1,10 @@
 //! Compiles C and C++ snippets and generates the source around them. C code is in one function,
 //! because gcc and clang can determine the type of statements only inside functions.
 //!
-//! In `languages/c.txt`, each text occurs several times: to determine its type, and to execute it
-//! with or without a value, as a GNU C statement expression, whose value is the value of its last
-//! statement. `setjmp` is never in a function that contains the code, because a function that may
-//! return twice keeps little in registers. Start at [`build_program`].
+//! In `languages/c.txt`, each part of a snippet occurs several times: to determine its type, and to
+//! execute it with or without a value, as a GNU C statement expression, whose value is the value of
+//! its last statement. `setjmp` is never in a function that contains the code, because a function
+//! that may return twice keeps little in registers. Start at [`build_program`].
 
 use super::parts::{SnippetPart, SnippetParts};
 use super::source_file::{GeneratedSource, LineMarkers};
@@ -73,13 +73,18 @@ pub fn build_program(
         file: source_path(text, if is_c { "c" } else { "cpp" }),
         ..harness.clone()
     };
-    let find = |text: String| compile::find_program(&recipe(&text));
-    let compiled = |text: String| {
+    let find_built = |text: String| compile::find_program(&recipe(&text));
+    let compile_text = |text: String| {
         let build = recipe(&text);
         write_source(&text, &build.file)?;
         compile::build_program(&build)
     };
-    let built = compile_readings(SnippetParts::of_snippet(snippet), is_c, find, compiled)?;
+    let built = compile_first_accepted(
+        SnippetParts::of_snippet(snippet),
+        is_c,
+        find_built,
+        compile_text,
+    )?;
     let objects = ObjectFiles {
         compiler,
         files: vec![built.clone(), main],
@@ -90,25 +95,27 @@ pub fn build_program(
     objects.program_of(layout.build, built)
 }
 
-/// Compiles the text in the first interpretation that the compiler accepts.
-fn compile_readings(
+/// Compiles the snippet in the first interpretation that the compiler accepts.
+fn compile_first_accepted(
     parts: SnippetParts,
     is_c: bool,
-    find: impl Fn(String) -> Option<PathBuf>,
-    compiled: impl Fn(String) -> Result<PathBuf, CompileFailure>,
+    find_built: impl Fn(String) -> Option<PathBuf>,
+    compile_text: impl Fn(String) -> Result<PathBuf, CompileFailure>,
 ) -> Result<PathBuf, CompileFailure> {
     if is_c {
         return parts.compile_first(
-            |parts| find(c_source(parts)),
-            |parts| compiled(c_source(parts)),
+            |parts| find_built(c_source(parts)),
+            |parts| compile_text(c_source(parts)),
         );
     }
     parts.compile_first(
-        |parts| find(cpp_source(parts, false)).or_else(|| find(cpp_source(parts, true))),
         |parts| {
-            compiled(cpp_source(parts, false)).or_else(|failed| match failed.cause {
-                FailureCause::Invalid { .. } => compiled(cpp_source(parts, true)),
-                _ => Err(failed),
+            find_built(cpp_source(parts, false)).or_else(|| find_built(cpp_source(parts, true)))
+        },
+        |parts| {
+            compile_text(cpp_source(parts, false)).or_else(|failure| match failure.cause {
+                FailureCause::Invalid { .. } => compile_text(cpp_source(parts, true)),
+                _ => Err(failure),
             })
         },
     )
@@ -159,8 +166,8 @@ fn c_source(parts: &SnippetParts) -> String {
 
 /// Generates the C++ source: the code in four functions whose types the compiler deduces
 /// (`code.hpp`). Headers take far longer to compile than most code, so the first attempt includes
-/// only headers that seem necessary, and `all` headers only if that fails.
-fn cpp_source(parts: &SnippetParts, all: bool) -> String {
+/// only headers that seem necessary, and all headers only if that fails.
+fn cpp_source(parts: &SnippetParts, all_headers: bool) -> String {
     let mut file = GeneratedSource::new("code.cpp", LineMarkers::Hash);
     let template = include_str!("languages/cpp.txt");
     file.fill_template(
@@ -170,7 +177,7 @@ fn cpp_source(parts: &SnippetParts, all: bool) -> String {
             "headers" => {
                 for header in HEADERS
                     .lines()
-                    .filter_map(|line| needed_header(line, parts, all))
+                    .filter_map(|line| needed_header(line, parts, all_headers))
                 {
                     file.add_generated(&format!("#include <{header}>"));
                 }
@@ -187,16 +194,16 @@ fn cpp_source(parts: &SnippetParts, all: bool) -> String {
 }
 
 /// Returns the header of a line such as `vector: vector`, if the code seems to need it.
-fn needed_header<'a>(line: &'a str, parts: &SnippetParts, all: bool) -> Option<&'a str> {
+fn needed_header<'a>(line: &'a str, parts: &SnippetParts, all_headers: bool) -> Option<&'a str> {
     let (header, words) = line.split_once(':')?;
-    let is_named = |word: &str| {
+    let is_used = |word: &str| {
         parts
             .all_parts()
             .iter()
             .any(|part| part.text.contains_name(word))
     };
     let mut names = words.split_whitespace().peekable();
-    (all || names.peek().is_none() || names.any(is_named)).then_some(header)
+    (all_headers || names.peek().is_none() || names.any(is_used)).then_some(header)
 }
 
 /// Writes a function body. Text with `return` anywhere is used unchanged.

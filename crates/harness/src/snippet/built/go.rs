@@ -1,4 +1,4 @@
-//! Go: places the texts in one function, where `:=` infers their types.
+//! Go: puts all snippet code into one function, where `:=` infers the types of its variables.
 
 use super::parts::{SnippetPart, SnippetParts};
 use super::source_file::{GeneratedSource, LineMarkers};
@@ -32,11 +32,11 @@ pub fn build_program(
     let isolated = ISOLATED_ENVIRONMENT.map(|(name, value)| (name.to_owned(), value.to_owned()));
     let environment = [&isolated[..], &variant.environment].concat();
     let identity = format!("{identity}{}", hash_folders(&snippet.paths));
-    let compilation = |parts: &SnippetParts, more: Option<String>| {
+    let compilation = |parts: &SnippetParts, extra_argument: Option<String>| {
         let files = [("go.mod", module.clone()), ("main.go", go_source(parts))];
         let mut arguments = vec!["build".to_owned()];
         arguments.extend(variant.arguments.iter().cloned());
-        arguments.extend(more);
+        arguments.extend(extra_argument);
         arguments.extend(["-o", "program", "."].map(str::to_owned));
         GeneratedBuild {
             stem: "go",
@@ -62,20 +62,24 @@ pub fn build_program(
     Ok((folder.join("program"), Some(linking)))
 }
 
-/// Returns the option that shuffles functions, combined with the user's linker flags: the last such
-/// option wins.
+/// Returns the option that shuffles functions. Merges the user's `-ldflags` into it, because go
+/// honors only the last such option.
 fn link_flags(arguments: &[String], build: LinkedBuild) -> String {
-    let after = |(place, argument): (usize, &String)| {
+    let ldflags_value = |(index, argument): (usize, &String)| {
         let (name, value) = argument.split_once('=').unwrap_or((argument, ""));
-        let is_own = matches!(name, "-ldflags" | "--ldflags");
+        let is_ldflags = matches!(name, "-ldflags" | "--ldflags");
         let value = if argument.contains('=') {
             value.to_owned()
         } else {
-            arguments.get(place + 1).cloned().unwrap_or_default()
+            arguments.get(index + 1).cloned().unwrap_or_default()
         };
-        is_own.then_some(value)
+        is_ldflags.then_some(value)
     };
-    let user_flags = arguments.iter().enumerate().filter_map(after).next_back();
+    let user_flags = arguments
+        .iter()
+        .enumerate()
+        .filter_map(ldflags_value)
+        .next_back();
     let flags = format!(
         "{} -randlayout={}",
         user_flags.unwrap_or_default(),
@@ -113,7 +117,7 @@ fn write_module(version: &str, harness: &Path, paths: &[PathBuf]) -> String {
     text
 }
 
-/// Generates the program around the texts.
+/// Generates the program that wraps the snippet code.
 fn go_source(parts: &SnippetParts) -> String {
     let mut file = GeneratedSource::new("main.go", LineMarkers::Slashes);
     let template = include_str!("languages/go.txt");
@@ -132,7 +136,7 @@ fn go_source(parts: &SnippetParts) -> String {
     file.text
 }
 
-/// Executes a text and assigns its value to the variable `name`.
+/// Writes code that executes a part and assigns its value to the variable `name`.
 fn write_hook(file: &mut GeneratedSource, part: &SnippetPart, name: &str) {
     if part.has_value() {
         write_value(file, part, &format!("{name} :="));
@@ -144,9 +148,9 @@ fn write_hook(file: &mut GeneratedSource, part: &SnippetPart, name: &str) {
     file.add_generated(&format!("_ = {name}"));
 }
 
-/// Writes the loop. With a value, the first iteration precedes it, because a variable gets its type
-/// at its declaration. The value of the last iteration is used afterwards, so that all iterations
-/// are performed.
+/// Writes the loop. If the code has a value, the first iteration precedes the loop, because `:=`
+/// must declare the variable there. The last value is kept alive after the loop, so that the
+/// compiler cannot eliminate iterations.
 fn write_loop(file: &mut GeneratedSource, runner: &SnippetPart) {
     if !runner.has_value() {
         file.add_generated("for ; speedwellLeft > 0; speedwellLeft-- {");
@@ -160,12 +164,12 @@ fn write_loop(file: &mut GeneratedSource, runner: &SnippetPart) {
     file.add_generated("}\nspeedwell.Keep(speedwellLast)");
 }
 
-fn write_value(file: &mut GeneratedSource, part: &SnippetPart, place: &str) {
+fn write_value(file: &mut GeneratedSource, part: &SnippetPart, target: &str) {
     let (value, line) = part.text.last_value();
     if !part.text.text_before().trim().is_empty() {
         file.add_user_text(part.name, part.text.text_before().trim_end(), 1, "");
     }
-    file.add_generated(place);
+    file.add_generated(target);
     file.add_user_text(part.name, value, line, "");
 }
 
@@ -186,7 +190,7 @@ pub fn missing_imports(parts: &SnippetParts) -> Vec<&'static str> {
         .flat_map(|part| &part.text.top)
         .map(|(line, _)| line.as_str())
         .collect();
-    let is_named = |path: &&str| {
+    let needs_import = |path: &&str| {
         let name = path.rsplit('/').next().unwrap_or(path);
         // `math/rand/v2` is called `rand` as well.
         let imported =
@@ -197,16 +201,16 @@ pub fn missing_imports(parts: &SnippetParts) -> Vec<&'static str> {
                 .iter()
                 .any(|part| uses_package(&part.text.body, name))
     };
-    STANDARD_PACKAGES.lines().filter(is_named).collect()
+    STANDARD_PACKAGES.lines().filter(needs_import).collect()
 }
 
-/// Whether the text contains `name.` followed by a capital letter.
-fn uses_package(text: &str, name: &str) -> bool {
-    text.match_indices(name).any(|(at, _)| {
-        let before = text[..at].chars().next_back();
+/// Whether the code contains `name.` followed by a capital letter.
+fn uses_package(code: &str, name: &str) -> bool {
+    code.match_indices(name).any(|(index, _)| {
+        let before = code[..index].chars().next_back();
         let stands_alone =
             !before.is_some_and(|letter| letter.is_alphanumeric() || "_.\"".contains(letter));
-        let mut after = text[at + name.len()..].chars();
+        let mut after = code[index + name.len()..].chars();
         stands_alone && after.next() == Some('.') && after.next().is_some_and(char::is_uppercase)
     })
 }
@@ -218,18 +222,24 @@ mod tests {
 
     #[test]
     fn packages_are_found_by_their_names() {
-        let of = |text: &str| {
+        let imports_of = |text: &str| {
             missing_imports(&SnippetParts::of_snippet(&Snippet::new(
                 SnippetLanguage::Go,
                 text,
             )))
         };
         assert_eq!(
-            of("strings.Repeat(\"x\", 3) + strconv.Itoa(utf8.RuneLen('x'))"),
+            imports_of("strings.Repeat(\"x\", 3) + strconv.Itoa(utf8.RuneLen('x'))"),
             ["strconv", "strings", "unicode/utf8"]
         );
-        assert_eq!(of("x.strings.Y(mystrings.X)"), [] as [&str; 0]);
-        assert_eq!(of("import \"math/rand/v2\"\nrand.IntN(3)"), [] as [&str; 0]);
-        assert_eq!(of("import \"crypto/rand\"\nrand.Int(3)"), [] as [&str; 0]);
+        assert_eq!(imports_of("x.strings.Y(mystrings.X)"), [] as [&str; 0]);
+        assert_eq!(
+            imports_of("import \"math/rand/v2\"\nrand.IntN(3)"),
+            [] as [&str; 0]
+        );
+        assert_eq!(
+            imports_of("import \"crypto/rand\"\nrand.Int(3)"),
+            [] as [&str; 0]
+        );
     }
 }

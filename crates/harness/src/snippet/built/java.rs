@@ -1,4 +1,4 @@
-//! Java: places the texts in nested lambda expressions, so that each sees the types of those before
+//! Java: nests the parts in lambda expressions, so that each sees the types of those before
 //! it.
 
 use super::parts::{SnippetPart, SnippetParts};
@@ -38,10 +38,11 @@ pub fn build_program(
     program: &Path,
     variant: &Variant,
 ) -> Result<ProcessSpec, CompileFailure> {
-    let found = fs::canonicalize(locate_program(program)).unwrap_or_else(|_| program.to_owned());
-    let beside = found.with_file_name("javac");
-    let compiler = if beside.is_file() {
-        beside
+    let java_path =
+        fs::canonicalize(locate_program(program)).unwrap_or_else(|_| program.to_owned());
+    let adjacent = java_path.with_file_name("javac");
+    let compiler = if adjacent.is_file() {
+        adjacent
     } else {
         PathBuf::from("javac")
     };
@@ -75,7 +76,7 @@ pub fn build_program(
         |parts| {
             let file = java_source(parts);
             let compiled = compilation_of(&file).compile();
-            compiled.map_err(|failed| map_to_user_text(failed, &file.places))
+            compiled.map_err(|failure| map_to_user_text(failure, &file.positions))
         },
     )?;
     path.insert(0, classes_of_snippet);
@@ -107,37 +108,37 @@ fn class_path(folders: &[PathBuf]) -> String {
     folders.join(":")
 }
 
-/// Maps lines of the generated file in compiler messages to the user's texts.
-fn map_to_user_text(mut failed: CompileFailure, places: &[TextPosition]) -> CompileFailure {
-    let lines = failed.output.lines().map(|line| {
+/// Maps lines of the generated file in compiler messages to lines of the user's code.
+fn map_to_user_text(mut failure: CompileFailure, positions: &[TextPosition]) -> CompileFailure {
+    let lines = failure.output.lines().map(|line| {
         let counted = line
             .strip_prefix("Main.java:")
             .and_then(|rest| rest.split_once(':'));
         let found = counted.and_then(|(number, rest)| {
             let number: usize = number.parse().ok()?;
-            let place = find_place(number, places)?;
-            let line = number.clamp(place.first, place.last) - place.first + place.line;
-            Some(format!("{}:{line}:{rest}", place.name))
+            let position = find_position(number, positions)?;
+            let line = number.clamp(position.first, position.last) - position.first + position.line;
+            Some(format!("{}:{line}:{rest}", position.name))
         });
         found.unwrap_or_else(|| line.to_owned())
     });
-    failed.output = lines.collect::<Vec<_>>().join("\n");
-    failed
+    failure.output = lines.collect::<Vec<_>>().join("\n");
+    failure
 }
 
-/// Finds the text to which a line of the generated file belongs. Adjacent lines count as well: they
+/// Finds the part to which a line of the generated file belongs. Adjacent lines count as well: they
 /// are the call or `return` around its value.
-fn find_place(line: usize, places: &[TextPosition]) -> Option<&TextPosition> {
-    let within = |margin: usize| {
-        let range = move |place: &&TextPosition| {
-            place.first - margin <= line && line <= place.last + margin
+fn find_position(line: usize, positions: &[TextPosition]) -> Option<&TextPosition> {
+    let find_within = |margin: usize| {
+        let range = move |position: &&TextPosition| {
+            position.first - margin <= line && line <= position.last + margin
         };
-        places.iter().find(range)
+        positions.iter().find(range)
     };
-    within(0).or_else(|| within(1))
+    find_within(0).or_else(|| find_within(1))
 }
 
-/// Generates the program around the texts.
+/// Generates the program that wraps the snippet code.
 fn java_source(parts: &SnippetParts) -> GeneratedSource {
     let mut file = GeneratedSource::new("Main.java", LineMarkers::None);
     let template = include_str!("languages/java.txt");
@@ -150,23 +151,23 @@ fn java_source(parts: &SnippetParts) -> GeneratedSource {
             _ => file.add_user_text(part.name, &part.text.body, 1, statement_end(part)),
         },
     );
-    // Places are known only once everything is written, so their numbers follow on one line at the
-    // end.
-    let places = file
-        .places
+    // Positions are known only once everything is written, so their numbers follow on one line at
+    // the end.
+    let positions = file
+        .positions
         .iter()
-        .map(|place| format!("{}, {}, {}", place.first, place.last, place.line))
+        .map(|position| format!("{}, {}, {}", position.first, position.last, position.line))
         .collect::<Vec<_>>()
         .join(", ");
-    file.add_generated(&format!("}}).serve({places});\n}}\n}}"));
+    file.add_generated(&format!("}}).serve({positions});\n}}\n}}"));
     file
 }
 
-/// Writes a lambda body that returns the value of a text.
+/// Writes a lambda body that returns the value of a part.
 fn write_hook(file: &mut GeneratedSource, part: &SnippetPart) {
     let text = &part.text;
     if !part.has_value() || (text.has_return() && !text.text_before().trim().is_empty()) {
-        // The condition keeps the `return` reachable after texts that throw or loop forever.
+        // The condition keeps the `return` reachable after code that throws or loops forever.
         let may_end = !text.has_return();
         file.add_generated(if may_end { "if (true) {" } else { "" });
         file.add_user_text(part.name, &text.body, 1, statement_end(part));

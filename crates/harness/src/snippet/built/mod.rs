@@ -20,19 +20,19 @@ mod text;
 
 /// Default compiler if a variant names no program.
 pub fn default_compiler(language: SnippetLanguage) -> PathBuf {
-    let of_variable = |name| variable_words(name, &[]).into_iter().next();
-    let chosen = match language {
+    let from_variable = |name| variable_words(name, &[]).into_iter().next();
+    let compiler = match language {
         SnippetLanguage::C => {
-            of_variable("CC").unwrap_or_else(|| first_in_path(&["cc", "gcc", "clang"]))
+            from_variable("CC").unwrap_or_else(|| first_in_path(&["cc", "gcc", "clang"]))
         }
         SnippetLanguage::Cpp => {
-            of_variable("CXX").unwrap_or_else(|| first_in_path(&["c++", "g++", "clang++"]))
+            from_variable("CXX").unwrap_or_else(|| first_in_path(&["c++", "g++", "clang++"]))
         }
         SnippetLanguage::Rust => "rustc".to_owned(),
         SnippetLanguage::Java => "java".to_owned(),
         other => other.keyword().to_owned(),
     };
-    PathBuf::from(chosen)
+    PathBuf::from(compiler)
 }
 
 fn first_in_path(names: &[&str]) -> String {
@@ -64,11 +64,11 @@ pub(super) fn build_snippet(
         }
         _ => c::build_program(snippet, compiler, variant, layout).map(program),
     };
-    built.map_err(|failed| with_hint(failed, snippet.language))
+    built.map_err(|failure| with_hint(failure, snippet.language))
 }
 
 /// Adds a hint if the compiler cannot be started.
-fn with_hint(mut failed: CompileFailure, language: SnippetLanguage) -> CompileFailure {
+fn with_hint(mut failure: CompileFailure, language: SnippetLanguage) -> CompileFailure {
     let hint = match language {
         SnippetLanguage::C => {
             "install gcc or clang, or name a compiler with --variant 'NAME=PROGRAM' or CC"
@@ -84,10 +84,10 @@ fn with_hint(mut failed: CompileFailure, language: SnippetLanguage) -> CompileFa
         }
         _ => "install a JDK, which has both 'java' and 'javac'",
     };
-    if let FailureCause::Start { reason } = &mut failed.cause
+    if let FailureCause::Start { reason } = &mut failure.cause
         && reason.starts_with("the compiler")
     {
         *reason = format!("{reason}\nhint: {hint}");
     }
-    failed
+    failure
 }

@@ -1,14 +1,14 @@
-//! The texts of a snippet, and the order in which their interpretations are tried.
+//! The parts of a snippet, and the order in which their interpretations are tried.
 //!
 //! Only the compiler can tell whether a last statement is an expression with a value. First, every
-//! text that may have a value is assumed to have one; texts with compiler errors are then treated
+//! part that may have a value is assumed to have one; parts with compiler errors are then treated
 //! as statements. A program compiled earlier is found without trying again.
 
 use super::text::{SplitText, StatementKind};
 use crate::compile::CompileFailure;
 use speedwell_model::{FailureCause, Snippet};
 
-/// The texts of a snippet; missing ones are empty.
+/// The parts of a snippet; missing ones are empty.
 #[derive(Debug, Clone)]
 pub struct SnippetParts {
     pub init: SnippetPart,
@@ -17,10 +17,10 @@ pub struct SnippetParts {
     pub done: SnippetPart,
 }
 
-/// One text.
+/// One part of a snippet.
 #[derive(Debug, Clone)]
 pub struct SnippetPart {
-    /// Name of the text in messages.
+    /// Name of the part in messages.
     pub name: &'static str,
     pub text: SplitText,
     /// Whether it is treated as statements without a value, although it may have one.
@@ -28,7 +28,7 @@ pub struct SnippetPart {
 }
 
 impl SnippetPart {
-    /// Whether the text is assumed to have a value.
+    /// Whether the part is assumed to have a value.
     pub fn has_value(&self) -> bool {
         match self.text.kind {
             StatementKind::Plain => false,
@@ -37,12 +37,12 @@ impl SnippetPart {
         }
     }
 
-    /// Whether the text is not empty.
+    /// Whether the part is not empty.
     pub fn has_text(&self) -> bool {
         !self.text.body.is_empty()
     }
 
-    fn is_open(&self) -> bool {
+    fn is_undecided(&self) -> bool {
         !self.is_plain
             && matches!(
                 self.text.kind,
@@ -51,17 +51,19 @@ impl SnippetPart {
     }
 }
 
-/// Returns the text to which a line of compiler output refers: `runner:3: error: ...`, with or
+/// Returns the part to which a line of compiler output refers: `runner:3: error: ...`, with or
 /// without a folder.
 fn part_of_line(line: &str) -> Option<&'static str> {
-    let (place, rest) = line
+    let (path, rest) = line
         .trim_start()
         .trim_start_matches("--> ")
         .split_once(':')?;
-    let name = place.rsplit('/').next().unwrap_or(place).trim();
-    let counted = rest.starts_with(|digit: char| digit.is_ascii_digit());
+    let name = path.rsplit('/').next().unwrap_or(path).trim();
+    let has_line_number = rest.starts_with(|digit: char| digit.is_ascii_digit());
     let names = ["runner", "init", "init-worker", "done"];
-    names.into_iter().find(|one| counted && *one == name)
+    names
+        .into_iter()
+        .find(|part| has_line_number && *part == name)
 }
 
 impl SnippetParts {
@@ -79,12 +81,12 @@ impl SnippetParts {
         }
     }
 
-    /// Returns all texts in execution order.
+    /// Returns all parts in execution order.
     pub fn all_parts(&self) -> [&SnippetPart; 4] {
         [&self.init, &self.init_worker, &self.runner, &self.done]
     }
 
-    /// Returns the text of that name, or the runner for any other name.
+    /// Returns the part of that name, or the runner for any other name.
     pub fn find_part(&self, name: &str) -> &SnippetPart {
         let found = self.all_parts().into_iter().find(|part| part.name == name);
         found.unwrap_or(&self.runner)
@@ -100,50 +102,50 @@ impl SnippetParts {
         find: impl Fn(&SnippetParts) -> Option<T>,
         compile: impl Fn(&SnippetParts) -> Result<T, CompileFailure>,
     ) -> Result<T, CompileFailure> {
-        if let Some(known) = self.interpretations().iter().find_map(find) {
-            return Ok(known);
+        if let Some(result) = self.interpretations().iter().find_map(find) {
+            return Ok(result);
         }
         let mut best: Option<CompileFailure> = None;
         loop {
-            let failed = match compile(&self) {
-                Ok(done) => return Ok(done),
-                Err(failed) => rewrite_for_user(failed),
+            let failure = match compile(&self) {
+                Ok(result) => return Ok(result),
+                Err(failure) => rewrite_for_user(failure),
             };
-            let changed = self.demote_to_statements(&failed.output);
+            let changed = self.demote_to_statements(&failure.output);
             let fewest = best.as_ref().map_or(usize::MAX, count_errors);
-            if best.is_none() || (1..fewest).contains(&count_errors(&failed)) {
-                best = Some(failed);
+            if best.is_none() || (1..fewest).contains(&count_errors(&failure)) {
+                best = Some(failure);
             }
             match best {
-                Some(failed) if !changed || failed.interrupted => return Err(failed),
+                Some(failure) if !changed || failure.interrupted => return Err(failure),
                 _ => {}
             }
         }
     }
 
-    /// All interpretations: each text that may have a value with and without one.
+    /// All interpretations: each part that may have a value with and without one.
     fn interpretations(&self) -> Vec<SnippetParts> {
-        let mut readings = vec![self.clone()];
-        let texts: [fn(&mut SnippetParts) -> &mut SnippetPart; 4] = [
+        let mut interpretations = vec![self.clone()];
+        let selectors: [fn(&mut SnippetParts) -> &mut SnippetPart; 4] = [
             |parts| &mut parts.init,
             |parts| &mut parts.init_worker,
             |parts| &mut parts.runner,
             |parts| &mut parts.done,
         ];
-        for text in texts {
-            let mut plain = readings.clone();
-            plain.retain_mut(|parts| {
-                let part = text(parts);
-                let is_open = part.is_open();
+        for select in selectors {
+            let mut as_statements = interpretations.clone();
+            as_statements.retain_mut(|parts| {
+                let part = select(parts);
+                let is_undecided = part.is_undecided();
                 part.is_plain = true;
-                is_open
+                is_undecided
             });
-            readings.extend(plain);
+            interpretations.extend(as_statements);
         }
-        readings
+        interpretations
     }
 
-    /// Treats texts with compiler errors as statements. Returns whether any changed.
+    /// Treats parts with compiler errors as statements. Returns whether any changed.
     fn demote_to_statements(&mut self, output: &str) -> bool {
         let mut changed = false;
         for part in [
@@ -152,10 +154,10 @@ impl SnippetParts {
             &mut self.runner,
             &mut self.done,
         ] {
-            let complained = output
+            let has_errors = output
                 .lines()
                 .any(|line| part_of_line(line) == Some(part.name));
-            if part.is_open() && complained {
+            if part.is_undecided() && has_errors {
                 part.is_plain = true;
                 changed = true;
             }
@@ -164,67 +166,67 @@ impl SnippetParts {
     }
 }
 
-/// Number of compiler messages about the user's text.
-fn count_errors(failed: &CompileFailure) -> usize {
-    failed
+/// Number of compiler messages about the user's code.
+fn count_errors(failure: &CompileFailure) -> usize {
+    failure
         .output
         .lines()
         .filter(|line| part_of_line(line).is_some())
         .count()
 }
 
-/// Rewrites a failure for the user: the first error in their text as the reason, each message once,
+/// Rewrites a failure for the user: the first error in their code as the reason, each message once,
 /// and none about generated code.
-pub fn rewrite_for_user(mut failed: CompileFailure) -> CompileFailure {
-    let FailureCause::Invalid { reason } = &mut failed.cause else {
-        return failed;
+pub fn rewrite_for_user(mut failure: CompileFailure) -> CompileFailure {
+    let FailureCause::Invalid { reason } = &mut failure.cause else {
+        return failure;
     };
-    let lines = relevant_lines(&failed.output);
-    if let Some(at) = lines.iter().position(|line| part_of_line(line).is_some()) {
+    let lines = relevant_lines(&failure.output);
+    if let Some(index) = lines.iter().position(|line| part_of_line(line).is_some()) {
         // rustc reports the error in the line above its position.
-        let place = lines[at].trim_start().trim_start_matches("--> ");
-        let complaint = if lines[at].trim_start().starts_with("--> ") {
-            format!("{place}: {}", lines[at.saturating_sub(1)])
+        let position = lines[index].trim_start().trim_start_matches("--> ");
+        let complaint = if lines[index].trim_start().starts_with("--> ") {
+            format!("{position}: {}", lines[index.saturating_sub(1)])
         } else {
-            place.to_owned()
+            position.to_owned()
         };
         *reason = format!("does not compile: {complaint}");
     }
-    let leaves = [
+    let return_errors = [
         "speedwell_finished",
         "speedwell.Finished",
         "Finished",
         "too many return values",
     ];
     let mut output = lines.join("\n");
-    if leaves.iter().any(|mark| output.contains(mark)) {
+    if return_errors.iter().any(|mark| output.contains(mark)) {
         output += "\nhint: in a runner in this language, only the last statement may be 'return'";
     }
-    failed.output = output;
+    failure.output = output;
     // Repeating the compiler call would not help: the user has to change the code.
-    failed.replay = String::new();
-    failed
+    failure.replay = String::new();
+    failure
 }
 
 /// Drops lines about generated code, unless there are no others.
 fn relevant_lines(output: &str) -> Vec<&str> {
-    let mut kept: Vec<&str> = Vec::new();
-    let mut keeps = true;
+    let mut relevant: Vec<&str> = Vec::new();
+    let mut is_relevant = true;
     for line in output.lines() {
         if part_of_line(line).is_some() {
-            keeps = !kept.contains(&line);
+            is_relevant = !relevant.contains(&line);
         } else if line.starts_with("In file included")
             || line.contains(": In function")
             || has_position(line)
         {
-            keeps = false;
+            is_relevant = false;
         }
-        if keeps {
-            kept.push(line);
+        if is_relevant {
+            relevant.push(line);
         }
     }
-    if kept.iter().any(|line| part_of_line(line).is_some()) {
-        kept
+    if relevant.iter().any(|line| part_of_line(line).is_some()) {
+        relevant
     } else {
         output.lines().collect()
     }
@@ -232,11 +234,11 @@ fn relevant_lines(output: &str) -> Vec<&str> {
 
 /// Whether a line begins with a file and a line number.
 fn has_position(line: &str) -> bool {
-    let mut output = line.split(':');
-    let file = output.next().unwrap_or_default();
-    let number = output.next().unwrap_or_default();
-    let counted = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
-    counted && !file.is_empty() && !file.starts_with(' ')
+    let mut fields = line.split(':');
+    let file = fields.next().unwrap_or_default();
+    let number = fields.next().unwrap_or_default();
+    let has_number = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    has_number && !file.is_empty() && !file.starts_with(' ')
 }
 
 #[cfg(test)]
@@ -295,11 +297,11 @@ mod tests {
             }))
         };
         let compiled = SnippetParts::of_snippet(&snippet).compile_first(|_| None, refuse);
-        let failed = compiled.unwrap_err();
-        assert_eq!(failed.output, "init:1: error: no x");
-        assert_eq!(failed.replay, "");
+        let failure = compiled.unwrap_err();
+        assert_eq!(failure.output, "init:1: error: no x");
+        assert_eq!(failure.replay, "");
         let reason = "does not compile: init:1: error: no x".to_owned();
-        assert_eq!(failed.cause, FailureCause::Invalid { reason });
+        assert_eq!(failure.cause, FailureCause::Invalid { reason });
     }
 
     #[test]

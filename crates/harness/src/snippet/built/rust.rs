@@ -1,4 +1,4 @@
-//! Rust: places the texts in separate files, which the generated program includes.
+//! Rust: puts the parts of a snippet in separate files, which the generated program includes.
 
 use super::parts::{SnippetPart, SnippetParts, rewrite_for_user};
 use crate::compile::{
@@ -24,7 +24,7 @@ const DEFAULT_FLAGS: [&str; 4] = [
 /// Aligns functions at 2^6 bytes.
 const ALIGN_FLAG: &str = "-Cllvm-args=-align-all-functions=6";
 
-/// Program around the texts. `state` is a variable of the loop, `shared` a reference.
+/// Program that wraps the snippet code. `state` is a variable of the loop, `shared` a reference.
 const PROGRAM_TEMPLATE: &str = include_str!("languages/rust.txt");
 
 /// Compiles the code and returns the program.
@@ -35,23 +35,23 @@ pub fn build_program(
     layout: RunLayout,
 ) -> Result<(PathBuf, Option<LinkRecord>), CompileFailure> {
     // `rustc +nightly`: the toolchain must be the first argument.
-    let (choice, flags): (Vec<_>, Vec<_>) = variant
+    let (toolchain, flags): (Vec<_>, Vec<_>) = variant
         .arguments
         .iter()
         .cloned()
         .partition(|flag| flag.starts_with('+'));
-    let mut version_arguments: Vec<&str> = choice.iter().map(String::as_str).collect();
+    let mut version_arguments: Vec<&str> = toolchain.iter().map(String::as_str).collect();
     version_arguments.push("-vV");
     let identity = program_version(compiler, &version_arguments)?;
     let mut default_flags = DEFAULT_FLAGS.map(str::to_owned).to_vec();
     default_flags.extend(layout.align.then(|| ALIGN_FLAG.to_owned()));
     let library = build_library(
         compiler,
-        &[&choice[..], &default_flags, &flags].concat(),
+        &[&toolchain[..], &default_flags, &flags].concat(),
         variant,
         &identity,
     )?;
-    let mut arguments = [&choice[..], &default_flags, &flags].concat();
+    let mut arguments = [&toolchain[..], &default_flags, &flags].concat();
     arguments.extend(["main.rs", "-o", "program", "--extern"].map(str::to_owned));
     arguments.push(format!("speedwell={}", library.display()));
     arguments.extend(snippet.paths.iter().flat_map(|path| crate_arguments(path)));
@@ -69,14 +69,14 @@ pub fn build_program(
         None => (compilation.compile().map_err(rewrite_for_user)?, None),
         Some(build) => {
             let flags = variant.arguments.clone();
-            let made = link_with_first(compiler, &flags, |way| {
-                link_build(&compilation, &flags, way, build)
+            let linked = link_with_first(compiler, &flags, |method| {
+                link_build(&compilation, &flags, method, build)
             });
-            let (way, folder) = made.map_err(rewrite_for_user)?;
+            let (method, folder) = linked.map_err(rewrite_for_user)?;
             compilation
                 .arguments
-                .extend(link_arguments(&flags, way, build));
-            let coarse = (way == ShuffleMethod::Coarse).then_some(1);
+                .extend(link_arguments(&flags, method, build));
+            let coarse = (method == ShuffleMethod::Coarse).then_some(1);
             let linking =
                 LinkRecord::by_compiler(build, &compilation.compiler_command(&folder), coarse);
             (folder, Some(linking))
@@ -89,21 +89,24 @@ pub fn build_program(
 fn link_build(
     compilation: &GeneratedBuild,
     flags: &[String],
-    way: ShuffleMethod,
+    method: ShuffleMethod,
     build: LinkedBuild,
 ) -> Result<PathBuf, CompileFailure> {
     let mut linked = compilation.clone();
-    linked.arguments.extend(link_arguments(flags, way, build));
-    if let (ShuffleMethod::Coarse, Some((_, main))) = (way, linked.files.last_mut()) {
+    linked
+        .arguments
+        .extend(link_arguments(flags, method, build));
+    if let (ShuffleMethod::Coarse, Some((_, main))) = (method, linked.files.last_mut()) {
         let bytes = gap_bytes(build, 0);
         *main += &format!("core::arch::global_asm!(\".text\\n.skip {bytes}\");\n");
     }
-    let shelf = build_folder()?;
-    time_build(|| linked.compile_below(&shelf))
+    let cache = build_folder()?;
+    time_build(|| linked.compile_below(&cache))
 }
 
-fn link_arguments(flags: &[String], way: ShuffleMethod, build: LinkedBuild) -> Vec<String> {
-    way.linker_arguments(build, names_linker(flags))
+fn link_arguments(flags: &[String], method: ShuffleMethod, build: LinkedBuild) -> Vec<String> {
+    method
+        .linker_arguments(build, names_linker(flags))
         .into_iter()
         .map(|argument| format!("-Clink-arg={argument}"))
         .collect()
@@ -120,9 +123,9 @@ fn build_library(
     let mut arguments = flags.to_vec();
     arguments.extend(["--crate-name=speedwell", "--crate-type=rlib"].map(str::to_owned));
     arguments.push(folder.join("speedwell.rs").to_string_lossy().into_owned());
-    let first = identity.lines().next().unwrap_or_default();
+    let first_line = identity.lines().next().unwrap_or_default();
     let mut environment = variant.environment.clone();
-    environment.push(("SPEEDWELL_RUSTC".to_owned(), first.to_owned()));
+    environment.push(("SPEEDWELL_RUSTC".to_owned(), first_line.to_owned()));
     let compilation = GeneratedBuild {
         stem: "rust-harness",
         files: Vec::new(),
@@ -134,8 +137,8 @@ fn build_library(
     Ok(compilation.compile()?.join("libspeedwell.rlib"))
 }
 
-/// Returns the program and the texts. A separate line closes each block, because a text may end
-/// with a comment.
+/// Returns the program and one file per part of the snippet. A separate line closes each block,
+/// because the user's code may end with a comment.
 fn source_files(parts: &SnippetParts) -> Vec<(String, String)> {
     let mut top = String::new();
     let mut files = Vec::new();
@@ -160,9 +163,9 @@ fn source_files(parts: &SnippetParts) -> Vec<(String, String)> {
 
 fn write_block(part: &SnippetPart) -> String {
     // Whether the last statement ends with a semicolon decides whether the block has a value, so
-    // the text is unchanged. A trailing comment must not swallow the brace, but otherwise the brace
+    // the code is unchanged. A trailing comment must not swallow the brace, but otherwise the brace
     // adds no line.
-    let text = &part.text.whole;
+    let text = &part.text.statements;
     let has_comment = text
         .lines()
         .next_back()

@@ -1,4 +1,4 @@
-//! A generated source file that tracks the positions of the user's text.
+//! A generated source file that tracks the positions of the user's code.
 
 use super::parts::{SnippetPart, SnippetParts};
 
@@ -9,16 +9,16 @@ pub enum LineMarkers {
     Hash,
     /// `//line runner:3`
     Slashes,
-    /// The language has no such mark: [`GeneratedSource::places`] holds the positions.
+    /// The language has no such mark: [`GeneratedSource::positions`] holds the positions.
     None,
 }
 
-/// Position of some lines of the user's text.
+/// Position of some lines of the user's code.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TextPosition {
-    /// The text: `runner`, `init`, `init-worker` or `done`.
+    /// The part of the snippet: `runner`, `init`, `init-worker` or `done`.
     pub name: &'static str,
-    /// First line in the user's text.
+    /// First line in the user's code.
     pub line: usize,
     /// First and last line in the generated file.
     pub first: usize,
@@ -29,7 +29,7 @@ pub struct TextPosition {
 #[derive(Debug, Clone)]
 pub struct GeneratedSource {
     pub text: String,
-    pub places: Vec<TextPosition>,
+    pub positions: Vec<TextPosition>,
     name: &'static str,
     marks: LineMarkers,
 }
@@ -38,7 +38,7 @@ impl GeneratedSource {
     pub fn new(name: &'static str, marks: LineMarkers) -> GeneratedSource {
         GeneratedSource {
             text: String::new(),
-            places: Vec::new(),
+            positions: Vec::new(),
             name,
             marks,
         }
@@ -46,7 +46,7 @@ impl GeneratedSource {
 
     /// Fills a template. Lines are copied, except for directives, which begin with `@`: `@top`
     /// inserts what belongs to the top of a file; any other, `@NAME PART WORDS`, calls `write` with
-    /// the named text.
+    /// the named part.
     pub fn fill_template(
         &mut self,
         template: &str,
@@ -81,29 +81,29 @@ impl GeneratedSource {
         }
     }
 
-    /// Adds lines of the text `name`, beginning with its line `line`; `end` follows on a separate
-    /// line, because the text may end with a comment.
+    /// Adds lines of the part `name`, beginning with its line `line`; `end` follows on a separate
+    /// line, because the code may end with a comment.
     pub fn add_user_text(&mut self, name: &'static str, text: &str, line: usize, end: &str) {
         self.add_marker(name, line);
         let first = self.next_line();
         self.add_generated(text);
         let last = self.next_line() - 1;
-        self.places.push(TextPosition {
+        self.positions.push(TextPosition {
             name,
             line,
             first,
             last,
         });
-        // If the end of the text is incomplete, the compiler reports the generated line after it.
+        // If the end of the code is incomplete, the compiler reports the generated line after it.
         self.add_marker(name, line + last - first);
-        let (at_the_end, after) = end.split_once('\n').unwrap_or((end, ""));
-        self.add_generated(at_the_end);
+        let (closing_line, following_lines) = end.split_once('\n').unwrap_or((end, ""));
+        self.add_generated(closing_line);
         self.add_marker(
             self.name,
             self.next_line() + usize::from(self.marks != LineMarkers::None),
         );
-        if !after.is_empty() {
-            self.add_generated(after);
+        if !following_lines.is_empty() {
+            self.add_generated(following_lines);
         }
     }
 
@@ -136,7 +136,7 @@ mod tests {
         let mut file = GeneratedSource::new("Main.java", LineMarkers::None);
         file.add_generated("class Main {");
         file.add_user_text("init", "a\nb", 2, "}");
-        let place = &file.places[0];
-        assert_eq!((place.line, place.first, place.last), (2, 2, 3));
+        let position = &file.positions[0];
+        assert_eq!((position.line, position.first, position.last), (2, 2, 3));
     }
 }

@@ -1,4 +1,4 @@
-//! Splits the user's text in a C-like language: the part for the top of the file, and the start of
+//! Splits the user's code in a C-like language: the part for the top of the file, and the start of
 //! the last statement.
 //!
 //! This is not a parser. It recognizes literals, comments and brackets, and so the semicolons that
@@ -16,14 +16,14 @@ const STATEMENT_WORDS: [&str; 22] = [
 /// Words that continue a statement after a closing brace.
 const CONTINUATION_WORDS: [&str; 4] = ["else", "catch", "finally", "while"];
 
-/// A split text. All parts keep their lines, so that messages match.
+/// Code split into parts, which keep their lines, so that messages match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitText {
     /// Lines for the top of the file: `#include`, `import`, `use`; each with its line number from
     /// 1.
     pub top: Vec<(String, usize)>,
     /// Everything else, unchanged.
-    pub whole: String,
+    pub statements: String,
     /// The same, without anything after the last statement.
     pub body: String,
     /// Start of the last statement in `body`.
@@ -47,25 +47,25 @@ pub enum StatementKind {
 impl SplitText {
     /// Splits `text` by the rules of `language`.
     pub fn split(text: &str, language: SnippetLanguage) -> SplitText {
-        let (top, whole) = split_top(text, language);
-        let end = statement_end(&whole, language);
-        let last = statement_start(&whole[..end], language);
-        let statement = &whole[last..end];
+        let (top, statements) = split_top(text, language);
+        let end = statement_end(&statements, language);
+        let last = statement_start(&statements[..end], language);
+        let statement = &statements[last..end];
         let word = first_word(statement);
         let kind = if word == "return" {
             StatementKind::Return
         } else if statement.starts_with('{') || is_statement(word, language) || statement.is_empty()
         {
             StatementKind::Plain
-        } else if whole[..last].trim().is_empty() {
+        } else if statements[..last].trim().is_empty() {
             StatementKind::Expression
         } else {
             StatementKind::Last
         };
-        let body = whole[..end].to_owned();
+        let body = statements[..end].to_owned();
         SplitText {
             top,
-            whole,
+            statements,
             body,
             last,
             kind,
@@ -88,23 +88,23 @@ impl SplitText {
         (value, before.matches('\n').count() + 1)
     }
 
-    /// Whether the text contains `return`.
+    /// Whether the code contains `return`.
     pub fn has_return(&self) -> bool {
-        let mut words = self.body.split(|letter: char| !is_name_char(letter));
+        let mut words = self.body.split(|c: char| !is_name_char(c));
         words.any(|word| word == "return")
     }
 
-    /// Whether the text contains the name.
+    /// Whether the code contains the name.
     pub fn contains_name(&self, name: &str) -> bool {
-        let mut words = self.body.split(|letter: char| !is_name_char(letter));
+        let mut words = self.body.split(|c: char| !is_name_char(c));
         words.any(|word| word == name)
     }
 
-    /// Whether the text assigns to the variable `name`.
+    /// Whether the code assigns to the variable `name`.
     pub fn assigns(&self, name: &str) -> bool {
-        let found = self.body.match_indices(name);
-        found.into_iter().any(|(at, _)| {
-            let (before, after) = (&self.body[..at], &self.body[at + name.len()..]);
+        let occurrences = self.body.match_indices(name);
+        occurrences.into_iter().any(|(index, _)| {
+            let (before, after) = (&self.body[..index], &self.body[index + name.len()..]);
             let is_word = !before.ends_with(is_name_char) && !after.starts_with(is_name_char);
             let (before, after) = (before.trim_end(), after.trim_start());
             let steps = before.ends_with("++")
@@ -131,23 +131,26 @@ fn is_statement(word: &str, language: SnippetLanguage) -> bool {
     STATEMENT_WORDS.contains(&word) && !has_value
 }
 
-fn is_name_char(letter: char) -> bool {
-    letter.is_alphanumeric() || letter == '_'
+fn is_name_char(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 fn first_word(text: &str) -> &str {
-    let end = text.find(|letter: char| !is_name_char(letter));
+    let end = text.find(|c: char| !is_name_char(c));
     &text[..end.unwrap_or(text.len())]
 }
 
-/// Extracts what belongs to the top of a file from the beginning of a text, and replaces it by
+/// Extracts what belongs to the top of a file from the beginning of the code, and replaces it with
 /// spaces.
 fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, String) {
     let mut top = Vec::new();
-    let mut at = 0;
+    let mut offset = 0;
     loop {
-        at += text[at..].len() - text[at..].trim_start_matches([' ', '\t', '\n', '\r']).len();
-        let rest = &text[at..];
+        offset += text[offset..].len()
+            - text[offset..]
+                .trim_start_matches([' ', '\t', '\n', '\r'])
+                .len();
+        let rest = &text[offset..];
         let end = match language {
             SnippetLanguage::C | SnippetLanguage::Cpp if rest.starts_with('#') => rest.find('\n'),
             SnippetLanguage::Java if first_word(rest) == "import" => {
@@ -165,61 +168,61 @@ fn split_top(text: &str, language: SnippetLanguage) -> (Vec<(String, usize)>, St
             _ => break,
         };
         let length = end.unwrap_or(rest.len());
-        let line = text[..at].matches('\n').count() + 1;
+        let line = text[..offset].matches('\n').count() + 1;
         top.push((rest[..length].to_owned(), line));
-        at += length;
-        if language == SnippetLanguage::Go && text[at..].starts_with(';') {
-            at += 1;
+        offset += length;
+        if language == SnippetLanguage::Go && text[offset..].starts_with(';') {
+            offset += 1;
         }
     }
-    let blank = |letter: char| if letter == '\n' { '\n' } else { ' ' };
-    let spaces: String = text[..at].chars().map(blank).collect();
-    (top, spaces + &text[at..])
+    let blank = |c: char| if c == '\n' { '\n' } else { ' ' };
+    let spaces: String = text[..offset].chars().map(blank).collect();
+    (top, spaces + &text[offset..])
 }
 
 /// End of the last statement, before trailing whitespace, comments and semicolons.
 fn statement_end(text: &str, language: SnippetLanguage) -> usize {
     let mut end = 0;
-    let mut at = 0;
-    while at < text.len() {
-        let after = at + token_length(&text[at..], language);
-        let piece = &text[at..after];
+    let mut offset = 0;
+    while offset < text.len() {
+        let next_offset = offset + token_length(&text[offset..], language);
+        let piece = &text[offset..next_offset];
         let is_comment = piece.starts_with("//") || piece.starts_with("/*");
         if !is_comment && !piece.trim().is_empty() && piece != ";" {
-            end = after;
+            end = next_offset;
         }
-        at = after;
+        offset = next_offset;
     }
     end
 }
 
 /// Start of the last statement: after the last semicolon or block outside of brackets.
 fn statement_start(text: &str, language: SnippetLanguage) -> usize {
-    let (mut depth, mut start, mut at) = (0_usize, 0, 0);
-    while at < text.len() {
-        let after = at + token_length(&text[at..], language);
-        match &text[at..after] {
+    let (mut depth, mut start, mut offset) = (0_usize, 0, 0);
+    while offset < text.len() {
+        let next_offset = offset + token_length(&text[offset..], language);
+        match &text[offset..next_offset] {
             "(" | "[" | "{" => depth += 1,
             ")" | "]" => depth = depth.saturating_sub(1),
             "}" => {
                 depth = depth.saturating_sub(1);
-                let rest = text[after..].trim_start();
+                let rest = text[next_offset..].trim_start();
                 let word = first_word(rest);
                 let begins = !word.is_empty() && !CONTINUATION_WORDS.contains(&word);
                 if depth == 0 && begins && !rest.starts_with(|l: char| l.is_ascii_digit()) {
-                    start = after;
+                    start = next_offset;
                 }
             }
-            ";" if depth == 0 => start = after,
+            ";" if depth == 0 => start = next_offset,
             "\n" if depth == 0
                 && language == SnippetLanguage::Go
-                && !continues_line(&text[..at]) =>
+                && !continues_line(&text[..offset]) =>
             {
-                start = after
+                start = next_offset
             }
             _ => {}
         }
-        at = after;
+        offset = next_offset;
     }
     start + (text[start..].len() - text[start..].trim_start().len())
 }
@@ -236,28 +239,28 @@ fn continues_line(line: &str) -> bool {
 
 /// Length of the literal or comment at the beginning of `text`, or of its first character.
 fn token_length(text: &str, language: SnippetLanguage) -> usize {
-    let to = |mark: &str, from: usize| {
+    let end_after = |mark: &str, from: usize| {
         text[from..]
             .find(mark)
-            .map_or(text.len(), |at| from + at + mark.len())
+            .map_or(text.len(), |index| from + index + mark.len())
     };
     if text.starts_with("//") {
         return text.find('\n').unwrap_or(text.len());
     }
     if text.starts_with("/*") {
-        return to("*/", 2);
+        return end_after("*/", 2);
     }
     match language {
-        SnippetLanguage::Go if text.starts_with('`') => return to("`", 1),
-        SnippetLanguage::Java if text.starts_with("\"\"\"") => return to("\"\"\"", 3),
+        SnippetLanguage::Go if text.starts_with('`') => return end_after("`", 1),
+        SnippetLanguage::Java if text.starts_with("\"\"\"") => return end_after("\"\"\"", 3),
         SnippetLanguage::Cpp if text.starts_with("R\"") => {
             let mark = text[2..].find('(').map_or("", |end| &text[2..2 + end]);
-            return to(&format!("){mark}\""), 2);
+            return end_after(&format!("){mark}\""), 2);
         }
         SnippetLanguage::Rust if text.starts_with("r\"") || text.starts_with("r#") => {
             let hashes = &text[1..1 + text[1..].len() - text[1..].trim_start_matches('#').len()];
             if text[1 + hashes.len()..].starts_with('"') {
-                return to(&format!("\"{hashes}"), 2 + hashes.len());
+                return end_after(&format!("\"{hashes}"), 2 + hashes.len());
             }
         }
         _ => {}
@@ -268,15 +271,15 @@ fn token_length(text: &str, language: SnippetLanguage) -> usize {
         Some('\'') if language != SnippetLanguage::Rust || is_char_literal(text) => {
             quoted_length(text, '\'')
         }
-        Some(letter) => letter.len_utf8(),
+        Some(c) => c.len_utf8(),
         None => 0,
     }
 }
 
 fn is_char_literal(text: &str) -> bool {
-    let mut letters = text.chars().skip(1);
+    let mut chars = text.chars().skip(1);
     matches!(
-        (letters.next(), letters.next()),
+        (chars.next(), chars.next()),
         (Some('\\'), _) | (_, Some('\''))
     )
 }
@@ -284,12 +287,12 @@ fn is_char_literal(text: &str) -> bool {
 /// Length of a quoted literal, which ends at the end of its line at the latest.
 fn quoted_length(text: &str, quote: char) -> usize {
     let mut escaped = false;
-    for (at, letter) in text.char_indices().skip(1) {
-        match letter {
-            '\n' => return at,
+    for (index, c) in text.char_indices().skip(1) {
+        match c {
+            '\n' => return index,
             _ if escaped => escaped = false,
             '\\' => escaped = true,
-            _ if letter == quote => return at + letter.len_utf8(),
+            _ if c == quote => return index + c.len_utf8(),
             _ => {}
         }
     }
@@ -300,7 +303,10 @@ fn quoted_length(text: &str, quote: char) -> usize {
 mod tests {
     use super::*;
 
-    fn of(text: &str, language: SnippetLanguage) -> (StatementKind, String, String, usize) {
+    fn split_parts(
+        text: &str,
+        language: SnippetLanguage,
+    ) -> (StatementKind, String, String, usize) {
         let text = SplitText::split(text, language);
         let (value, line) = text.last_value();
         (
@@ -347,22 +353,22 @@ mod tests {
             ("f(R\"x(a);\")x\"); g", StatementKind::Last, "g", 1),
         ];
         for (text, kind, value, line) in cases {
-            let found = of(text, SnippetLanguage::Cpp);
+            let found = split_parts(text, SnippetLanguage::Cpp);
             assert_eq!((found.0, &*found.2, found.3), (kind, value, line), "{text}");
         }
     }
 
     #[test]
     fn lines_divide_statements_in_go() {
-        let found = of("x := f(\n1,\n2)\nx +\n1", SnippetLanguage::Go);
+        let found = split_parts("x := f(\n1,\n2)\nx +\n1", SnippetLanguage::Go);
         assert_eq!(
             (found.0, &*found.2, found.3),
             (StatementKind::Last, "x +\n1", 4)
         );
-        let found = of("x++\nx", SnippetLanguage::Go);
+        let found = split_parts("x++\nx", SnippetLanguage::Go);
         assert_eq!((found.0, &*found.2), (StatementKind::Last, "x"));
         assert_eq!(
-            of("`a;\nb`", SnippetLanguage::Go).0,
+            split_parts("`a;\nb`", SnippetLanguage::Go).0,
             StatementKind::Expression
         );
     }
@@ -393,7 +399,7 @@ mod tests {
 
     #[test]
     fn lifetimes_of_rust_are_no_letters() {
-        let found = of("let a: &'static str = \"x\"; ';'; b", SnippetLanguage::Rust);
+        let found = split_parts("let a: &'static str = \"x\"; ';'; b", SnippetLanguage::Rust);
         assert_eq!((found.0, &*found.2), (StatementKind::Last, "b"));
     }
 

@@ -43,12 +43,12 @@ const NOT_EXECUTABLE: &str = "126 (command not executable?)";
 
 /// Whether a run failed because its command could not be started.
 pub fn is_not_started(cause: &FailureCause) -> bool {
-    let is_said = |reason: &String| {
+    let has_status = |reason: &String| {
         [NOT_FOUND, NOT_EXECUTABLE]
             .iter()
             .any(|end| reason.ends_with(end))
     };
-    matches!(cause, FailureCause::Invalid { reason } if is_said(reason))
+    matches!(cause, FailureCause::Invalid { reason } if has_status(reason))
 }
 
 /// How a line is executed.
@@ -62,10 +62,10 @@ pub struct ShellCommand {
 }
 
 impl ShellCommand {
-    /// Creates the order for a line; `shell` executes it if necessary, or always if it was
-    /// `chosen`.
-    pub fn new(line: &str, shell: &str, chosen: bool) -> ShellCommand {
-        let in_shell = chosen || needs_shell(line);
+    /// Creates the command for a line; `shell` executes it if necessary, or always with
+    /// `force_shell`.
+    pub fn new(line: &str, shell: &str, force_shell: bool) -> ShellCommand {
+        let in_shell = force_shell || needs_shell(line);
         let argv = if in_shell {
             vec![shell.to_owned(), "-c".to_owned(), line.to_owned()]
         } else {
@@ -92,8 +92,8 @@ impl ShellCommand {
     }
 
     /// Executes it once without timing. `Err` describes the failure.
-    pub fn execute_once(&self, watch: &ProcessStopwatch) -> Result<(), String> {
-        match watch.time_process(&mut self.to_command()) {
+    pub fn execute_once(&self, stopwatch: &ProcessStopwatch) -> Result<(), String> {
+        match stopwatch.time_process(&mut self.to_command()) {
             Ok(timed) => describe_failure(timed.ended).map_or(Ok(()), Err),
             Err(error) => Err(format!("'{}': {error}", self.argv[0])),
         }
@@ -136,11 +136,11 @@ impl ShellCost {
             in_shell: true,
             is_shown: false,
         };
-        let watch = ProcessStopwatch::default();
+        let stopwatch = ProcessStopwatch::default();
         let begin = Instant::now();
         let (mut walls, mut cpus) = (Vec::new(), Vec::new());
         while walls.len() < MIN_SHELL_RUNS || begin.elapsed() < MIN_SHELL_TIME {
-            let timed = watch.time_process(&mut empty.to_command())?;
+            let timed = stopwatch.time_process(&mut empty.to_command())?;
             walls.push(timed.wall_ns);
             cpus.push(timed.user_ns + timed.system_ns);
         }
@@ -151,19 +151,20 @@ impl ShellCost {
     fn from_times(mut walls: Vec<u64>, mut cpus: Vec<u64>) -> ShellCost {
         walls.sort_unstable();
         cpus.sort_unstable();
-        let quarter = |share: usize| cpus[(cpus.len() - 1) * share / 4];
+        let quartile = |numerator: usize| cpus[(cpus.len() - 1) * numerator / 4];
         ShellCost {
             wall_ns: walls[walls.len() / 2],
             cpu_ns: cpus[cpus.len() / 2],
-            cpu_spread_ns: quarter(3) - quarter(1),
+            cpu_spread_ns: quartile(3) - quartile(1),
         }
     }
 
-    /// Subtracts the shell's processor time from a command's. `None` within the variation of the
-    /// shell's own: the difference would be noise, often zero or less, which cannot be compared.
+    /// Subtracts the shell's processor time from a command's. Returns `None` if the
+    /// difference is within the variation of the shell's own time: it would be noise, often zero or
+    /// less, which cannot be compared.
     pub fn subtract_from(&self, cpu_ns: f64) -> Option<f64> {
-        let own_ns = cpu_ns - self.cpu_ns as f64;
-        (own_ns > self.cpu_spread_ns as f64 && own_ns > 0.0).then_some(own_ns)
+        let difference_ns = cpu_ns - self.cpu_ns as f64;
+        (difference_ns > self.cpu_spread_ns as f64 && difference_ns > 0.0).then_some(difference_ns)
     }
 }
 

@@ -33,27 +33,27 @@ pub(super) struct LoadedJob {
 
 pub struct ShellSession {
     events: File,
-    pub(super) news: Receiver<ControlMessage>,
-    pub(super) teller: Sender<ControlMessage>,
+    pub(super) messages: Receiver<ControlMessage>,
+    pub(super) message_sender: Sender<ControlMessage>,
     pub(super) jobs: BTreeMap<String, LoadedJob>,
     /// Commands that arrived during a run.
-    pub(super) waiting: Vec<ProtocolMessage>,
+    pub(super) queued_commands: Vec<ProtocolMessage>,
     shell: String,
-    is_chosen: bool,
-    pub(super) over: bool,
+    force_shell: bool,
+    pub(super) is_over: bool,
 }
 
 /// Speaks the protocol until there are no more commands. `shell` executes lines that need one, or
-/// every line if it was `chosen`.
+/// every line with `force_shell`.
 ///
 /// # Errors
 /// Fails if the descriptors are missing.
-pub fn serve_protocol(shell: &str, chosen: bool) -> anyhow::Result<()> {
+pub fn serve_protocol(shell: &str, force_shell: bool) -> anyhow::Result<()> {
     let [commands, events] = CHANNEL_PATHS;
     let commands = File::open(commands)?;
     let events = File::options().write(true).open(events)?;
-    let (teller, news) = channel();
-    let reader = teller.clone();
+    let (message_sender, messages) = channel();
+    let reader = message_sender.clone();
     std::thread::spawn(move || {
         for line in BufReader::new(commands).split(b'\n') {
             let message = line.ok().and_then(|line| ProtocolMessage::parse(&line));
@@ -68,13 +68,13 @@ pub fn serve_protocol(shell: &str, chosen: bool) -> anyhow::Result<()> {
     });
     let mut session = ShellSession {
         events,
-        news,
-        teller,
+        messages,
+        message_sender,
         jobs: BTreeMap::new(),
-        waiting: Vec::new(),
+        queued_commands: Vec::new(),
         shell: shell.to_owned(),
-        is_chosen: chosen,
-        over: false,
+        force_shell,
+        is_over: false,
     };
     while let Some(command) = session.next_command() {
         session.answer_command(&command)?;
@@ -88,14 +88,14 @@ pub fn serve_protocol(shell: &str, chosen: bool) -> anyhow::Result<()> {
 
 impl ShellSession {
     fn next_command(&mut self) -> Option<ProtocolMessage> {
-        if !self.waiting.is_empty() {
-            return Some(self.waiting.remove(0)).filter(|command| command.verb != "quit");
+        if !self.queued_commands.is_empty() {
+            return Some(self.queued_commands.remove(0)).filter(|command| command.verb != "quit");
         }
-        if self.over {
+        if self.is_over {
             return None;
         }
         loop {
-            match self.news.recv() {
+            match self.messages.recv() {
                 Ok(ControlMessage::Command(command)) if command.verb == "quit" => return None,
                 Ok(ControlMessage::Command(command)) => return Some(command),
                 Ok(ControlMessage::Back(..) | ControlMessage::Point(..)) => {}
@@ -126,8 +126,8 @@ impl ShellSession {
             }
             "unload" => self.unload_job(command),
             verb => {
-                let words = format!("unknown verb '{verb}'");
-                self.send_error(command, "", "protocol", "UnknownVerb", &words)
+                let message = format!("unknown verb '{verb}'");
+                self.send_error(command, "", "protocol", "UnknownVerb", &message)
             }
         }
     }
@@ -142,7 +142,7 @@ impl ShellSession {
         job: &str,
         stage: &str,
         class: &str,
-        words: &str,
+        message: &str,
     ) -> std::io::Result<()> {
         let mut error = answer_event(command, "error");
         if !job.is_empty() {
@@ -152,19 +152,19 @@ impl ShellSession {
             error
                 .with("stage", stage)
                 .with("class", class)
-                .with("msg", words)
+                .with("msg", message)
                 .with("fatal", 0),
         )
     }
 
     fn answer_hello(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         if command.get("proto").as_deref() != Some("1") {
-            self.over = true;
-            let words = "only protocol version 1 is supported";
+            self.is_over = true;
+            let message = "only protocol version 1 is supported";
             let error = answer_event(command, "error")
                 .with("stage", "protocol")
                 .with("class", "Version")
-                .with("msg", words)
+                .with("msg", message)
                 .with("fatal", 1);
             return self.send_event(error);
         }
@@ -185,40 +185,41 @@ impl ShellSession {
 
     fn load_job(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
         let (Some(job), Some(runner)) = (command.get("job"), command.get("runner")) else {
-            let words = "load needs 'job' and 'runner'";
-            return self.send_error(command, "", "protocol", "MissingKey", words);
+            let message = "load needs 'job' and 'runner'";
+            return self.send_error(command, "", "protocol", "MissingKey", message);
         };
-        let order = |line: &str, chosen: bool| ShellCommand::new(line, &self.shell, chosen);
+        let order =
+            |line: &str, force_shell: bool| ShellCommand::new(line, &self.shell, force_shell);
         let prepare = command
             .get("prepare")
-            .map(|line| order(&line, self.is_chosen));
+            .map(|line| order(&line, self.force_shell));
         let is_set = |key| command.get(key).as_deref() == Some("1");
         let order = ShellCommand {
             is_shown: is_set("show"),
-            ..order(&runner, self.is_chosen || is_set("in_shell"))
+            ..order(&runner, self.force_shell || is_set("in_shell"))
         };
-        if let Err(why) = check_syntax(&runner, &self.shell) {
-            return self.send_error(command, &job, "parse", "Syntax", &why);
+        if let Err(error) = check_syntax(&runner, &self.shell) {
+            return self.send_error(command, &job, "parse", "Syntax", &error);
         }
         let shell = if order.in_shell {
             match ShellCost::measure_shell(&self.shell) {
                 Ok(cost) => Some(cost),
                 Err(error) => {
-                    let words = format!("'{}': {error}", self.shell);
-                    return self.send_error(command, &job, "compile", "Shell", &words);
+                    let message = format!("'{}': {error}", self.shell);
+                    return self.send_error(command, &job, "compile", "Shell", &message);
                 }
             }
         } else {
             None
         };
         if let Some(init) = command.get("init")
-            && let Err(why) = self.execute_line(&init)
+            && let Err(error) = self.execute_line(&init)
         {
-            return self.send_error(command, &job, "init", "Command", &why);
+            return self.send_error(command, &job, "init", "Command", &error);
         }
         let warmup = command.parse_number::<u32>("warmup").unwrap_or(0);
-        if let Err(why) = warm_up(&order, prepare.as_ref(), warmup) {
-            return self.send_error(command, &job, "run", "Command", &why);
+        if let Err(error) = warm_up(&order, prepare.as_ref(), warmup) {
+            return self.send_error(command, &job, "run", "Command", &error);
         }
         let loaded = answer_event(command, "loaded")
             .with("job", &job)
@@ -241,7 +242,7 @@ impl ShellSession {
     }
 
     fn execute_line(&self, line: &str) -> Result<(), String> {
-        ShellCommand::new(line, &self.shell, self.is_chosen)
+        ShellCommand::new(line, &self.shell, self.force_shell)
             .execute_once(&ProcessStopwatch::default())
     }
 
@@ -252,8 +253,8 @@ impl ShellSession {
         if !self.jobs.contains_key(&job) {
             return self.report_unknown(command, &job);
         }
-        if let Err(why) = self.set_workers(&job, wanted) {
-            return self.send_error(command, &job, "init_runner", "Command", &why);
+        if let Err(error) = self.set_workers(&job, wanted) {
+            return self.send_error(command, &job, "init_runner", "Command", &error);
         }
         let ms = begin.elapsed().as_millis();
         self.send_event(
@@ -285,8 +286,8 @@ impl ShellSession {
         command: &ProtocolMessage,
         job: &str,
     ) -> std::io::Result<()> {
-        let words = format!("no job '{job}'");
-        self.send_error(command, "", "protocol", "UnknownJob", &words)
+        let message = format!("no job '{job}'");
+        self.send_error(command, "", "protocol", "UnknownJob", &message)
     }
 
     fn unload_job(&mut self, command: &ProtocolMessage) -> std::io::Result<()> {
@@ -295,9 +296,9 @@ impl ShellSession {
             return self.report_unknown(command, &name);
         };
         if let Some(line) = &job.done
-            && let Err(why) = self.execute_line(line)
+            && let Err(error) = self.execute_line(line)
         {
-            return self.send_error(command, &name, "done", "Command", &why);
+            return self.send_error(command, &name, "done", "Command", &error);
         }
         self.send_event(answer_event(command, "unloaded").with("job", name))
     }
@@ -305,14 +306,14 @@ impl ShellSession {
 
 /// Executes a command `count` times, each after its preparation, before measuring begins.
 fn warm_up(order: &ShellCommand, prepare: Option<&ShellCommand>, count: u32) -> Result<(), String> {
-    let watch = ProcessStopwatch::default();
+    let stopwatch = ProcessStopwatch::default();
     for _ in 0..count {
         if let Some(prepare) = prepare {
-            let done = prepare.execute_once(&watch);
-            done.map_err(|why| format!("in the warm-up, the preparation {why}"))?;
+            let result = prepare.execute_once(&stopwatch);
+            result.map_err(|error| format!("in the warm-up, the preparation {error}"))?;
         }
-        let done = order.execute_once(&watch);
-        done.map_err(|why| format!("in the warm-up, the command {why}"))?;
+        let result = order.execute_once(&stopwatch);
+        result.map_err(|error| format!("in the warm-up, the command {error}"))?;
     }
     Ok(())
 }
@@ -349,9 +350,9 @@ impl ShellSession {
         }
         for job in &jobs {
             if self.jobs[job].workers.is_empty()
-                && let Err(why) = self.set_workers(job, 1)
+                && let Err(error) = self.set_workers(job, 1)
             {
-                self.send_error(command, job, "init_runner", "Command", &why)?;
+                self.send_error(command, job, "init_runner", "Command", &error)?;
             }
         }
         let begin = Instant::now();
@@ -359,8 +360,8 @@ impl ShellSession {
             Some("continuous") => self.run_continuous(command, &jobs)?,
             Some("timed" | "series") => self.run_timed(command, &jobs)?,
             mode => {
-                let words = format!("unsupported mode '{}'", mode.unwrap_or_default());
-                return self.send_error(command, "", "protocol", "Mode", &words);
+                let message = format!("unsupported mode '{}'", mode.unwrap_or_default());
+                return self.send_error(command, "", "protocol", "Mode", &message);
             }
         };
         let elapsed_ns = begin.elapsed().as_nanos();
@@ -376,7 +377,7 @@ impl ShellSession {
         command: &ProtocolMessage,
         jobs: &[String],
     ) -> std::io::Result<u64> {
-        let number = |key, usual| command.parse_number(key).unwrap_or(usual);
+        let number = |key, default| command.parse_number(key).unwrap_or(default);
         let division = RunDivision::Windows {
             interval_ns: number("interval_ns", 1_000_000_000).max(1),
             samples: number("samples", 1),
@@ -385,18 +386,18 @@ impl ShellSession {
         let reports = self.run_workers(command, jobs, division)?;
         let mut late_ns = 0;
         for (job, reports) in jobs.iter().zip(reports) {
-            for (at, report) in reports.iter().enumerate() {
+            for (index, report) in reports.iter().enumerate() {
                 late_ns = late_ns.max(report.late_ns);
-                let column = |of: fn(&(u64, u64)) -> u64| -> Vec<String> {
+                let column = |field: fn(&(u64, u64)) -> u64| -> Vec<String> {
                     report
                         .points
                         .iter()
-                        .map(|point| of(point).to_string())
+                        .map(|point| field(point).to_string())
                         .collect()
                 };
                 let worker = answer_event(command, "worker")
                     .with("job", job)
-                    .with("w", at)
+                    .with("w", index)
                     .with("epoch_ns", 0)
                     .with("batch", 1)
                     .with_list("t_ns", &column(|point| point.0))
@@ -415,22 +416,22 @@ impl ShellSession {
         let samples = command.parse_number::<usize>("samples").unwrap_or(1);
         let warmup_ns = command.parse_number::<u64>("warmup_ns").unwrap_or(0);
         for job in jobs {
-            let this_job = std::slice::from_ref(job);
+            let single_job = std::slice::from_ref(job);
             let begin = Instant::now();
-            let mut taken: Vec<String> = Vec::new();
+            let mut sample_times: Vec<String> = Vec::new();
             let mut reports_so_far: Vec<WorkerReport> = Vec::new();
-            while taken.len() < samples && !self.over {
+            while sample_times.len() < samples && !self.is_over {
                 let is_warm = begin.elapsed() >= Duration::from_nanos(warmup_ns);
                 let reports = self
-                    .run_workers(command, this_job, RunDivision::Executions(count))?
+                    .run_workers(command, single_job, RunDivision::Executions(count))?
                     .remove(0);
                 let longest = reports
                     .iter()
                     .map(|report| report.points.last().map_or(0, |last| last.0));
-                let failed = reports.iter().any(|report| report.failed.is_some());
+                let failed = reports.iter().any(|report| report.failure.is_some());
                 let stopped = reports.iter().any(|report| report.times.count() < count);
                 if is_warm && !failed && !stopped {
-                    taken.push(longest.max().unwrap_or(0).to_string());
+                    sample_times.push(longest.max().unwrap_or(0).to_string());
                 }
                 if is_warm || failed {
                     reports_so_far.extend(reports);
@@ -445,12 +446,12 @@ impl ShellSession {
             }
             let timed = answer_event(command, "timed")
                 .with("job", job)
-                .with_list("ns", &taken)
+                .with_list("ns", &sample_times)
                 .with("loop", count)
                 .with("workers", self.jobs[job].workers.len())
                 .with_list("q_ps", &times.quantiles_ps())
                 .with("batches", times.count());
-            if !taken.is_empty() {
+            if !sample_times.is_empty() {
                 self.send_event(timed)?;
             }
             self.report_costs(command, job, &reports_so_far)?;
@@ -467,15 +468,15 @@ impl ShellSession {
     ) -> std::io::Result<()> {
         let count: u64 = reports.iter().map(|report| report.times.count()).sum();
         if count > 0 {
-            let sum = |of: fn(&WorkerReport) -> u64| {
-                reports.iter().map(of).sum::<u64>() as f64 / count as f64
+            let sum = |field: fn(&WorkerReport) -> u64| {
+                reports.iter().map(field).sum::<u64>() as f64 / count as f64
             };
             let rss = reports.iter().map(|report| report.max_rss_bytes).max();
             let cpu_ns = sum(|report| report.user_ns + report.system_ns);
             let cost = self.jobs[job].work.shell;
             let shell = cost.map(|cost| (Metric::SHELL_TIME, "ns", cost.wall_ns as f64));
-            let own_ns = cost.map_or(Some(cpu_ns), |cost| cost.subtract_from(cpu_ns));
-            let own_time = own_ns.map(|ns| (Metric::OWN_CPU_TIME, "ns", ns));
+            let difference_ns = cost.map_or(Some(cpu_ns), |cost| cost.subtract_from(cpu_ns));
+            let own_time = difference_ns.map(|ns| (Metric::OWN_CPU_TIME, "ns", ns));
             let metrics = [
                 (Metric::CPU_TIME, "ns", cpu_ns),
                 ("user_time", "ns", sum(|report| report.user_ns)),
@@ -494,8 +495,8 @@ impl ShellSession {
                 )?;
             }
         }
-        match reports.iter().find_map(|report| report.failed.clone()) {
-            Some(why) => self.send_error(command, job, "run", "Command", &why),
+        match reports.iter().find_map(|report| report.failure.clone()) {
+            Some(error) => self.send_error(command, job, "run", "Command", &error),
             None => Ok(()),
         }
     }
@@ -508,22 +509,27 @@ impl ShellSession {
         division: RunDivision,
     ) -> std::io::Result<Vec<Vec<WorkerReport>>> {
         let streams = command.get("stream").as_deref() == Some("1");
-        let mut pool = WorkerPool::start(self.worker_slots(jobs), division, &self.teller, streams);
+        let mut pool = WorkerPool::start(
+            self.worker_slots(jobs),
+            division,
+            &self.message_sender,
+            streams,
+        );
         while pool.is_at_work() {
-            match self.news.recv() {
-                Ok(ControlMessage::Back(at, report)) => pool.record_report(at, *report),
-                Ok(ControlMessage::Point(at, point)) => {
-                    if let Some(passed) = pool.record_point(at, point) {
-                        self.send_event(sample_event(command, &jobs[passed.job], &passed))?;
+            match self.messages.recv() {
+                Ok(ControlMessage::Back(index, report)) => pool.record_report(index, *report),
+                Ok(ControlMessage::Point(index, point)) => {
+                    if let Some(progress) = pool.record_point(index, point) {
+                        self.send_event(sample_event(command, &jobs[progress.job], &progress))?;
                     }
                 }
-                Ok(ControlMessage::Command(other)) if other.verb == "stop" => {
+                Ok(ControlMessage::Command(next_command)) if next_command.verb == "stop" => {
                     pool.stop_all();
-                    self.answer_command(&other)?;
+                    self.answer_command(&next_command)?;
                 }
-                Ok(ControlMessage::Command(other)) => self.waiting.push(other),
+                Ok(ControlMessage::Command(other)) => self.queued_commands.push(other),
                 Ok(ControlMessage::End) | Err(_) => {
-                    self.over = true;
+                    self.is_over = true;
                     pool.stop_all();
                 }
             }
@@ -532,25 +538,25 @@ impl ShellSession {
     }
 
     fn worker_slots(&self, jobs: &[String]) -> Vec<WorkerSlot> {
-        let mut places = Vec::new();
-        for (at, job) in jobs.iter().enumerate() {
+        let mut slots = Vec::new();
+        for (index, job) in jobs.iter().enumerate() {
             let loaded = &self.jobs[job];
-            places.extend(loaded.workers.iter().map(|watch| WorkerSlot {
-                job: at,
+            slots.extend(loaded.workers.iter().map(|stopwatch| WorkerSlot {
+                job: index,
                 work: loaded.work.clone(),
-                watch: watch.clone(),
+                stopwatch: stopwatch.clone(),
             }));
         }
-        places
+        slots
     }
 }
 
-fn sample_event(command: &ProtocolMessage, job: &str, passed: &JobProgress) -> ProtocolMessage {
+fn sample_event(command: &ProtocolMessage, job: &str, progress: &JobProgress) -> ProtocolMessage {
     answer_event(command, "sample")
         .with("job", job)
-        .with("k", passed.k)
-        .with("t_ns", passed.t_ns)
-        .with("count", passed.count)
-        .with("workers", passed.workers)
+        .with("k", progress.k)
+        .with("t_ns", progress.t_ns)
+        .with("count", progress.count)
+        .with("workers", progress.workers)
         .with("late_ns", 0)
 }

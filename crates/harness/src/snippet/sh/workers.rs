@@ -55,9 +55,9 @@ pub struct SharedRun {
     pub epoch: Instant,
     pub division: RunDivision,
     /// Workers that still need points; all continue until there is none.
-    pub needing: AtomicUsize,
+    pub unfinished: AtomicUsize,
     /// Set to stop all workers.
-    pub over: AtomicBool,
+    pub is_over: AtomicBool,
 }
 
 /// Report of one worker.
@@ -76,48 +76,51 @@ pub struct WorkerReport {
     /// Greatest delay of a point after its deadline.
     pub late_ns: u64,
     /// How a command failed.
-    pub failed: Option<String>,
+    pub failure: Option<String>,
 }
 
-/// Takes part in a run, and returns when all workers have enough points. `tell` receives every
+/// Takes part in a run, and returns when all workers have enough points. `on_point` receives every
 /// point.
 pub fn run_worker(
     work: &ExecutionTask,
     shared: &SharedRun,
-    watch: &Arc<ProcessStopwatch>,
-    tell: &dyn Fn((u64, u64)),
+    stopwatch: &Arc<ProcessStopwatch>,
+    on_point: &dyn Fn((u64, u64)),
 ) -> WorkerReport {
     let mut report = WorkerReport::default();
     let mut progress = WorkerProgress::new(shared.division);
     if let RunDivision::Windows { warmup_ns: 0, .. } = shared.division {
         report.points.push((0, 0));
-        tell((0, 0));
+        on_point((0, 0));
     }
-    while !shared.over.load(Ordering::SeqCst) {
-        match execute_prepared(work, watch, &mut progress) {
+    while !shared.is_over.load(Ordering::SeqCst) {
+        match execute_prepared(work, stopwatch, &mut progress) {
             Ok(Some(timed)) => {
-                let before = report.points.len();
+                let previous_len = report.points.len();
                 progress.record_execution(timed, shared, &mut report);
-                report.points[before..].iter().copied().for_each(tell);
+                report.points[previous_len..]
+                    .iter()
+                    .copied()
+                    .for_each(on_point);
             }
             Ok(None) => break,
-            Err(why) => {
-                report.failed = Some(why);
+            Err(reason) => {
+                report.failure = Some(reason);
                 break;
             }
         }
         if progress.has_all_points(&report) {
-            if !progress.is_told {
-                progress.is_told = true;
-                shared.needing.fetch_sub(1, Ordering::SeqCst);
+            if !progress.is_finished {
+                progress.is_finished = true;
+                shared.unfinished.fetch_sub(1, Ordering::SeqCst);
             }
-            if shared.needing.load(Ordering::SeqCst) == 0 {
+            if shared.unfinished.load(Ordering::SeqCst) == 0 {
                 break;
             }
         }
     }
-    if !progress.is_told {
-        shared.needing.fetch_sub(1, Ordering::SeqCst);
+    if !progress.is_finished {
+        shared.unfinished.fetch_sub(1, Ordering::SeqCst);
     }
     if let RunDivision::Executions(_) = shared.division {
         // Here, a point only serves as the length of the sample.
@@ -135,7 +138,7 @@ struct WorkerProgress {
     unmeasured_ns: u64,
     count: u64,
     deadline_ns: u64,
-    is_told: bool,
+    is_finished: bool,
 }
 
 impl WorkerProgress {
@@ -154,7 +157,7 @@ impl WorkerProgress {
             unmeasured_ns: 0,
             count: 0,
             deadline_ns,
-            is_told: false,
+            is_finished: false,
         }
     }
 
@@ -167,7 +170,7 @@ impl WorkerProgress {
         self.count += 1;
         let is_warm =
             !report.points.is_empty() || matches!(self.division, RunDivision::Executions(_));
-        if is_warm && !self.is_told {
+        if is_warm && !self.is_finished {
             report.times.add(timed.wall_ns);
             report.user_ns += timed.user_ns;
             report.system_ns += timed.system_ns;
@@ -185,8 +188,8 @@ impl WorkerProgress {
         if now_ns >= self.deadline_ns && report.points.len() as u64 <= samples {
             report.late_ns = report.late_ns.max(now_ns - self.deadline_ns);
             report.points.push((now_ns, self.count));
-            let passed = (now_ns - warmup_ns) / interval_ns;
-            self.deadline_ns = warmup_ns + (passed + 1) * interval_ns;
+            let finished_windows = (now_ns - warmup_ns) / interval_ns;
+            self.deadline_ns = warmup_ns + (finished_windows + 1) * interval_ns;
         }
     }
 
@@ -207,25 +210,25 @@ impl WorkerProgress {
 /// Performs one execution with its preparation; `None` if it was stopped.
 fn execute_prepared(
     work: &ExecutionTask,
-    watch: &ProcessStopwatch,
-    own: &mut WorkerProgress,
+    stopwatch: &ProcessStopwatch,
+    progress: &mut WorkerProgress,
 ) -> Result<Option<speedwell_process::TimedExecution>, String> {
     if let Some(prepare) = &work.prepare {
         let begin = Instant::now();
-        let done = prepare.execute_once(watch);
-        own.unmeasured_ns += begin.elapsed().as_nanos() as u64;
-        if watch.is_stopped() {
+        let prepared = prepare.execute_once(stopwatch);
+        progress.unmeasured_ns += begin.elapsed().as_nanos() as u64;
+        if stopwatch.is_stopped() {
             return Ok(None);
         }
-        done.map_err(|why| format!("the preparation {why}"))?;
+        prepared.map_err(|reason| format!("the preparation {reason}"))?;
     }
-    let timed = watch.time_process(&mut work.order.to_command());
-    if watch.is_stopped() {
+    let timed = stopwatch.time_process(&mut work.order.to_command());
+    if stopwatch.is_stopped() {
         return Ok(None);
     }
     let timed = timed.map_err(|error| error.to_string())?;
     match describe_failure(timed.ended) {
-        Some(why) => Err(format!("the command {why}")),
+        Some(reason) => Err(format!("the command {reason}")),
         None => Ok(Some(timed)),
     }
 }
@@ -237,7 +240,7 @@ pub struct WorkerSlot {
     /// Work of the worker.
     pub work: Arc<ExecutionTask>,
     /// Stopwatch of its processes.
-    pub watch: Arc<ProcessStopwatch>,
+    pub stopwatch: Arc<ProcessStopwatch>,
 }
 
 /// Progress of all workers of a job when the last of them passed a deadline.
@@ -256,74 +259,74 @@ pub struct JobProgress {
 
 /// The running workers.
 pub struct WorkerPool {
-    places: Vec<WorkerSlot>,
+    slots: Vec<WorkerSlot>,
     shared: Arc<SharedRun>,
     points: Vec<Vec<(u64, u64)>>,
-    passed: Vec<usize>,
-    back: Vec<Option<WorkerReport>>,
+    passed_deadlines: Vec<usize>,
+    finished_reports: Vec<Option<WorkerReport>>,
 }
 
 impl WorkerPool {
-    /// Starts a thread for every slot. `teller` receives the end of each worker, and every point if
+    /// Starts a thread for every slot. `sender` receives the end of each worker, and every point if
     /// `streams`.
     pub fn start(
-        places: Vec<WorkerSlot>,
+        slots: Vec<WorkerSlot>,
         division: RunDivision,
-        teller: &Sender<ControlMessage>,
+        sender: &Sender<ControlMessage>,
         streams: bool,
     ) -> WorkerPool {
         let shared = Arc::new(SharedRun {
             epoch: Instant::now(),
             division,
-            needing: AtomicUsize::new(places.len()),
-            over: AtomicBool::new(false),
+            unfinished: AtomicUsize::new(slots.len()),
+            is_over: AtomicBool::new(false),
         });
-        for (at, place) in places.iter().enumerate() {
-            place.watch.resume();
-            let (work, watch) = (place.work.clone(), place.watch.clone());
-            let (shared, teller) = (shared.clone(), teller.clone());
+        for (index, slot) in slots.iter().enumerate() {
+            slot.stopwatch.resume();
+            let (work, stopwatch) = (slot.work.clone(), slot.stopwatch.clone());
+            let (shared, sender) = (shared.clone(), sender.clone());
             std::thread::spawn(move || {
                 // The receiver is gone only if the process is about to end.
-                let tell = |point| {
+                let on_point = |point| {
                     if streams {
-                        let _ = teller.send(ControlMessage::Point(at, point));
+                        let _ = sender.send(ControlMessage::Point(index, point));
                     }
                 };
-                let report = run_worker(&work, &shared, &watch, &tell);
-                let _ = teller.send(ControlMessage::Back(at, Box::new(report)));
+                let report = run_worker(&work, &shared, &stopwatch, &on_point);
+                let _ = sender.send(ControlMessage::Back(index, Box::new(report)));
             });
         }
         WorkerPool {
-            points: places.iter().map(|_| Vec::new()).collect(),
-            back: places.iter().map(|_| None).collect(),
-            passed: vec![0; places.iter().map(|place| place.job + 1).max().unwrap_or(0)],
-            places,
+            points: slots.iter().map(|_| Vec::new()).collect(),
+            finished_reports: slots.iter().map(|_| None).collect(),
+            passed_deadlines: vec![0; slots.iter().map(|slot| slot.job + 1).max().unwrap_or(0)],
+            slots,
             shared,
         }
     }
 
     /// Whether a worker is still running.
     pub fn is_at_work(&self) -> bool {
-        self.back.iter().any(Option::is_none)
+        self.finished_reports.iter().any(Option::is_none)
     }
 
     /// Records the report of a finished worker.
-    pub fn record_report(&mut self, at: usize, report: WorkerReport) {
-        self.back[at] = Some(report);
+    pub fn record_report(&mut self, index: usize, report: WorkerReport) {
+        self.finished_reports[index] = Some(report);
     }
 
     /// Records that a worker has passed a deadline. If it was the last of its job, returns the
     /// job's progress.
-    pub fn record_point(&mut self, at: usize, point: (u64, u64)) -> Option<JobProgress> {
-        self.points[at].push(point);
-        let job = self.places[at].job;
-        let k = self.passed[job];
-        let places = self.places.iter().zip(&self.points);
-        let reached: Vec<(u64, u64)> = places
-            .filter(|(place, _)| place.job == job)
+    pub fn record_point(&mut self, index: usize, point: (u64, u64)) -> Option<JobProgress> {
+        self.points[index].push(point);
+        let job = self.slots[index].job;
+        let k = self.passed_deadlines[job];
+        let slots = self.slots.iter().zip(&self.points);
+        let reached: Vec<(u64, u64)> = slots
+            .filter(|(slot, _)| slot.job == job)
             .map(|(_, points)| points.get(k).copied())
             .collect::<Option<_>>()?;
-        self.passed[job] += 1;
+        self.passed_deadlines[job] += 1;
         Some(JobProgress {
             job,
             k,
@@ -335,15 +338,15 @@ impl WorkerPool {
 
     /// Stops all workers.
     pub fn stop_all(&self) {
-        self.shared.over.store(true, Ordering::SeqCst);
-        self.places.iter().for_each(|place| place.watch.stop());
+        self.shared.is_over.store(true, Ordering::SeqCst);
+        self.slots.iter().for_each(|slot| slot.stopwatch.stop());
     }
 
     /// Returns the report of each worker by job.
     pub fn reports(self, jobs: usize) -> Vec<Vec<WorkerReport>> {
         let mut reports: Vec<Vec<WorkerReport>> = (0..jobs).map(|_| Vec::new()).collect();
-        for (place, own) in self.places.iter().zip(self.back) {
-            reports[place.job].push(own.unwrap_or_default());
+        for (slot, report) in self.slots.iter().zip(self.finished_reports) {
+            reports[slot.job].push(report.unwrap_or_default());
         }
         reports
     }
@@ -355,7 +358,7 @@ const MAX_KEPT_TIMES: usize = 1 << 16;
 /// Recorded times in nanoseconds.
 #[derive(Debug, Clone)]
 pub struct RecordedTimes {
-    kept: Vec<u64>,
+    sampled: Vec<u64>,
     stride: u64,
     count: u64,
 }
@@ -363,7 +366,7 @@ pub struct RecordedTimes {
 impl Default for RecordedTimes {
     fn default() -> RecordedTimes {
         RecordedTimes {
-            kept: Vec::new(),
+            sampled: Vec::new(),
             stride: 1,
             count: 0,
         }
@@ -374,10 +377,10 @@ impl RecordedTimes {
     /// Records a time.
     pub fn add(&mut self, ns: u64) {
         if self.count.is_multiple_of(self.stride) {
-            self.kept.push(ns);
+            self.sampled.push(ns);
         }
         self.count += 1;
-        if self.kept.len() == MAX_KEPT_TIMES {
+        if self.sampled.len() == MAX_KEPT_TIMES {
             self.halve();
         }
     }
@@ -388,19 +391,19 @@ impl RecordedTimes {
             self.halve();
         }
         let step = (self.stride / other.stride) as usize;
-        self.kept.extend(other.kept.iter().step_by(step));
+        self.sampled.extend(other.sampled.iter().step_by(step));
         self.count += other.count;
-        while self.kept.len() >= MAX_KEPT_TIMES {
+        while self.sampled.len() >= MAX_KEPT_TIMES {
             self.halve();
         }
     }
 
     /// Keeps every second time.
     fn halve(&mut self) {
-        let mut at = 0;
-        self.kept.retain(|_| {
-            at += 1;
-            at % 2 == 1
+        let mut index = 0;
+        self.sampled.retain(|_| {
+            index += 1;
+            index % 2 == 1
         });
         self.stride *= 2;
     }
@@ -412,15 +415,15 @@ impl RecordedTimes {
 
     /// Minimum, 5 %, 25 % and 50 % quantiles in picoseconds; empty without times.
     pub fn quantiles_ps(&self) -> Vec<String> {
-        let mut sorted = self.kept.clone();
+        let mut sorted = self.sampled.clone();
         sorted.sort_unstable();
         let last = match sorted.len() {
             0 => return Vec::new(),
             length => length - 1,
         };
-        let at = |share: f64| sorted[(share * last as f64).round() as usize] * 1000;
+        let quantile_ps = |fraction: f64| sorted[(fraction * last as f64).round() as usize] * 1000;
         [0.0, 0.05, 0.25, 0.5]
-            .map(|share| at(share).to_string())
+            .map(|fraction| quantile_ps(fraction).to_string())
             .to_vec()
     }
 }
@@ -436,7 +439,7 @@ mod tests {
             times.add(ns);
         }
         assert_eq!(times.count(), 1_000_000);
-        assert!(times.kept.len() < MAX_KEPT_TIMES);
+        assert!(times.sampled.len() < MAX_KEPT_TIMES);
         let median: f64 = times.quantiles_ps()[3].parse().unwrap();
         assert!((median / 500_000_000.0 - 1.0).abs() < 0.001, "{median}");
         assert!(RecordedTimes::default().quantiles_ps().is_empty());
@@ -448,9 +451,9 @@ mod tests {
         for worker in 0..4 {
             let mut times = RecordedTimes::default();
             // The last worker has too many times for all of them to be kept.
-            let each = if worker < 3 { 100_000 / 4 } else { 1_000_000 };
-            for at in 0..each {
-                times.add(1000 * worker + at * 1000 / each);
+            let times_per_worker = if worker < 3 { 100_000 / 4 } else { 1_000_000 };
+            for at in 0..times_per_worker {
+                times.add(1000 * worker + at * 1000 / times_per_worker);
             }
             all.merge(&times);
         }

@@ -118,26 +118,26 @@ pub fn extract_observation(
     case: &Case,
     written: &[u8],
 ) -> (Option<RunResult>, Option<FailureCause>) {
-    let wrong = |reason: String| (None, Some(invalid_cause(reason)));
+    let failure = |reason: String| (None, Some(invalid_cause(reason)));
     if written.trim_ascii().is_empty() {
-        return wrong(format!("wrote no results; does benchmark '{name}' exist?"));
+        return failure(format!("wrote no results; does benchmark '{name}' exist?"));
     }
     let results = match parse_results(adapter, written) {
         Ok(results) => results,
         Err(error) => {
             let reason = shorten_reason(&format!("{error:#}"));
-            return wrong(format!("wrote unreadable results: {reason}"));
+            return failure(format!("wrote unreadable results: {reason}"));
         }
     };
     // Go appends the number of processors to a name, unless it is one; a single result is always
     // the requested one.
     let is_only = results.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
-    let is_own = |reported: &ReportedResult| {
+    let is_requested = |reported: &ReportedResult| {
         is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)
     };
-    let (mut own, others): (Vec<ReportedResult>, Vec<ReportedResult>) =
-        results.into_iter().partition(is_own);
-    if own.is_empty() {
+    let (mut matching, others): (Vec<ReportedResult>, Vec<ReportedResult>) =
+        results.into_iter().partition(is_requested);
+    if matching.is_empty() {
         let reason = format!("wrote no results for '{name}'");
         return (
             None,
@@ -145,24 +145,24 @@ pub fn extract_observation(
         );
     }
     // If one name selects several cases, such as the benchmarks of one test, drops the others.
-    if own.iter().any(|reported| is_case(reported, case)) {
-        own.retain(|reported| is_case(reported, case));
+    if matching.iter().any(|reported| is_case(reported, case)) {
+        matching.retain(|reported| is_case(reported, case));
     }
-    if let Some(count) = count_namesakes(adapter.keys.read, &own) {
-        return wrong(format!(
+    if let Some(count) = count_namesakes(adapter.keys.read, &matching) {
+        return failure(format!(
             "wrote results of {count} benchmarks that are all called '{name}'; give each a unique \
              name"
         ));
     }
     let mut observation = RunResult::new(case.clone(), Vec::new());
     let mut cause = None;
-    for reported in own {
+    for reported in matching {
         cause = cause.or(reported.cause);
         for metric in reported.metrics {
             if observation
                 .metrics
                 .iter()
-                .all(|known| known.name != metric.name)
+                .all(|other| other.name != metric.name)
             {
                 observation.metrics.push(metric);
             }
@@ -171,7 +171,7 @@ pub fn extract_observation(
         observation.notes.extend(reported.notes);
     }
     if observation.samples.is_empty() && cause.is_none() {
-        return wrong(format!("wrote no samples for '{name}'"));
+        return failure(format!("wrote no samples for '{name}'"));
     }
     (Some(observation), cause)
 }
@@ -179,20 +179,26 @@ pub fn extract_observation(
 /// Returns the number of benchmarks of one name with results for the same metric, if there are
 /// several. Readers merge repetitions, or their framework writes one result for each name;
 /// described formats may repeat names.
-fn count_namesakes(read: ResultFormat, own: &[ReportedResult]) -> Option<usize> {
+fn count_namesakes(read: ResultFormat, results: &[ReportedResult]) -> Option<usize> {
     let may_repeat = matches!(
         read,
         ResultFormat::Json | ResultFormat::Lines | ResultFormat::Pyperf
     );
-    let primary = || own.iter().filter_map(|reported| reported.metrics.first());
-    let of_first = |first: &Metric| primary().filter(|metric| metric.name == first.name).count();
-    let most = primary().map(of_first).max()?;
-    (most > 1 && !may_repeat).then_some(most)
+    let primary = || {
+        results
+            .iter()
+            .filter_map(|reported| reported.metrics.first())
+    };
+    let count_with_metric =
+        |first: &Metric| primary().filter(|metric| metric.name == first.name).count();
+    let max_count = primary().map(count_with_metric).max()?;
+    (max_count > 1 && !may_repeat).then_some(max_count)
 }
 
 /// Returns why nothing was measured, if all benchmarks that make up a case were skipped.
 fn all_skipped(reported: &[ReportedResult]) -> Option<FailureCause> {
-    let is_skip = |one: &ReportedResult| one.cause.as_ref().is_some_and(FailureCause::is_skip);
+    let is_skip =
+        |result: &ReportedResult| result.cause.as_ref().is_some_and(FailureCause::is_skip);
     let first = reported.first()?.cause.clone();
     first.filter(|_| reported.iter().all(is_skip))
 }
@@ -220,11 +226,12 @@ fn shorten_reason(reason: &str) -> String {
 
 /// Whether a result belongs to the case, whose name may have the program's name as a prefix.
 fn is_case(reported: &ReportedResult, case: &Case) -> bool {
-    (reported.case.as_ref())
-        .is_some_and(|own| own.values == case.values && case.benchmark.ends_with(&own.benchmark))
+    (reported.case.as_ref()).is_some_and(|reported_case| {
+        reported_case.values == case.values && case.benchmark.ends_with(&reported_case.benchmark)
+    })
 }
 
-/// The same command as a user would type it, with results on the terminal.
+/// Sets the placeholders of the command as a user would type it, with results on the terminal.
 pub fn for_terminal(filling: PlaceholderValues) -> PlaceholderValues {
     let terminal = "/dev/stdout";
     filling.text("pipe", terminal).text("output", terminal)
