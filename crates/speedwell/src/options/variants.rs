@@ -261,7 +261,7 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         let message = |text: &str| parse_variant(text).unwrap_err().to_string();
-        assert!(message("no-such-program-xyz").contains("form NAME="));
+        assert!(message("no-such-program-xyz").contains("expected NAME=[VAR=V...]"));
         assert!(message("a=no-such-program-xyz").contains("no program 'no-such-program-xyz'"));
         let duplicate = VariantArgs {
             variant: vec!["a=sh".into(), "a=sh".into()],
