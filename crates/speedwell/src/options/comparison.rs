@@ -39,7 +39,8 @@ pub struct ComparisonArgs {
     pub with_own_benchmarks: bool,
     /// Which direction of a metric is better (repeatable)
     ///
-    /// Needed if neither the unit nor the framework implies it: changes of such a metric have no verdict.
+    /// Needed if neither the unit nor the framework implies it. Without a direction, changes of the metric have no
+    /// verdict.
     #[arg(long, value_name = "METRIC=higher|lower", value_parser = parse::better)]
     pub better: Vec<(String, MetricDirection)>,
 }
