@@ -28,10 +28,10 @@ pub struct ComparisonArgs {
     /// for 'better' and 'worse'].
     #[arg(long, value_name = "PCT", value_parser = parse::percentage_as_fraction)]
     pub threshold: Option<f64>,
-    /// Exit with status 1 if any case is 'worse', or 'unclear'
+    /// Exit with status 1 if any case is 'worse' (optionally: 'unclear')
     ///
-    /// 'unclear' also fails if a case may be worse, or if only one side has it. The status is 2 if that cannot be
-    /// judged.
+    /// With 'unclear', the gate also fails if a case may be worse, or if only one side has it. The status is 2 if no
+    /// case fails but some cannot be judged.
     #[arg(long, value_name = "WHEN", default_value = "never", value_parser = parse::fail_on())]
     pub fail_on: FailOn,
     /// Judge benchmarks that changed: each side measures its own version

@@ -354,7 +354,7 @@ fn another_program_gets_a_table_without_gaps() {
         .expect_status(0);
     export()
         .expect_status(0)
-        .expect_stderr(&["40 sessions lack a point of some series and were left out"]);
+        .expect_stderr(&["40 sessions lack a point in some series and were left out"]);
     let one = repository.run(&["history", "trend", "n=1", "--export", "otava"]);
     assert_eq!(
         one.expect_status(0).stdout.lines().count() as u32,
