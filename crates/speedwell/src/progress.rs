@@ -44,7 +44,7 @@ struct PreparationProgress {
 struct MeasurementProgress {
     started_at: Instant,
     total: usize,
-    /// Cases may be decided before all their runs.
+    /// Whether cases may be decided before all their runs.
     is_upper_bound: bool,
     done: usize,
     initially_done: usize,

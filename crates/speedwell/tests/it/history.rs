@@ -354,7 +354,7 @@ fn another_program_gets_a_table_without_gaps() {
         .expect_status(0);
     export()
         .expect_status(0)
-        .expect_stderr(&["40 sessions lack a point of some series and were left out"]);
+        .expect_stderr(&["40 sessions lack a point in some series and were left out"]);
     let one = repository.run(&["history", "trend", "n=1", "--export", "otava"]);
     assert_eq!(
         one.expect_status(0).stdout.lines().count() as u32,
@@ -523,7 +523,7 @@ fn old_revisions_get_points_from_coarse_to_fine_and_none_is_measured_twice() {
     assert_eq!(repository.log().len(), 5);
     let all = backfill(&repository, &["main~8..main", "--points", "9"]);
     all.expect_status(1)
-        .expect_stderr(&["8 of the 9 revisions have a point"]);
+        .expect_stderr(&["the history has data for 8 of the 9 revisions"]);
 
     let listed = repository
         .run(&["history", "--format", "json"])
