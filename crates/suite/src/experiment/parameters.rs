@@ -1,5 +1,5 @@
 //! Parameters: `[params]` of the file and `[group.parameters]`, the cases that they define, and the
-//! values of `--set` that replace theirs.
+//! values of `--set` that replace declared ones.
 
 use crate::part::{FilePart, error_at_line, nearest_hint};
 use crate::placeholders::PlaceholderMap;
@@ -17,7 +17,7 @@ const CPUS_TEXT: &str = "cpus";
 /// Parameters with their values.
 pub type GroupParameters = Vec<(String, Vec<ParameterValue>)>;
 
-/// Tables of parameters with a value or several.
+/// Parameters, each with one or more values.
 pub type ValueTable = IndexMap<String, OneOrMany<PlainValue>>;
 
 /// Values set on the command line: names with one or more values.
