@@ -1,8 +1,8 @@
 //! Searches for a number of iterations that makes benchmark files long and steady enough.
 //!
-//! Decides which files to measure with which number: first in single runs until samples are long
-//! enough, then in as many runs as show the variation. `analysis::iterations` decides when samples
-//! are long enough and which number comes next. Start at [`search_iterations`].
+//! Decides which files to measure with how many iterations: first in single runs until samples are
+//! long enough, then in enough runs to show the variation. `analysis::iterations` decides when
+//! samples are long enough and which number comes next. Start at [`search_iterations`].
 
 use super::session::check_processors;
 use super::{
