@@ -174,8 +174,8 @@ fn option_name(word: &str) -> &str {
     word.split_once('=').map_or(word, |(name, _)| name)
 }
 
-/// Options of a measuring run and its division: as requested by the user, else the framework's
-/// defaults, else none.
+/// Options of a measuring run. Those that divide it into samples are as requested by the user, else
+/// the framework's defaults, else none.
 pub fn run_options(adapter: &SuiteAdapter, requested: RequestedDivision) -> Vec<String> {
     let (options, defaults) = (&adapter.keys.options, &adapter.keys.usual);
     let ns = |ms: u32| u64::from(ms) * 1_000_000;

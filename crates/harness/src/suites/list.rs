@@ -247,7 +247,8 @@ impl CaseListing<'_> {
         }
     }
 
-    /// Names a benchmark that fails or is skipped before its package is printed as if it had been.
+    /// Names a benchmark as if its package had been printed, even if it fails or is skipped before
+    /// that.
     fn with_package(&self, listed: ListedCase) -> ListedCase {
         if self.built.adapter.keys.read != ResultFormat::GoBench {
             return listed;

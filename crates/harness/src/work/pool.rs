@@ -54,8 +54,8 @@ impl SourcePool {
         tokens
     }
 
-    /// Fingerprints the source code of one benchmark. If nothing in it has the benchmark's name,
-    /// fingerprints all declarations if `or_all`.
+    /// Fingerprints the source code of one benchmark. If no declaration has the benchmark's name,
+    /// fingerprints all of them with `or_all`, else none.
     pub fn fingerprint_benchmark(
         &self,
         name: &str,

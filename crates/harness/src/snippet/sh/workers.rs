@@ -21,7 +21,7 @@ pub enum ControlMessage {
     Back(usize, Box<WorkerReport>),
 }
 
-/// Shared by all workers of a job.
+/// What all workers of a job execute.
 #[derive(Debug)]
 pub struct ExecutionTask {
     /// The measured command.
@@ -54,7 +54,7 @@ pub struct SharedRun {
     /// Common start.
     pub epoch: Instant,
     pub division: RunDivision,
-    /// Workers that still need points; all continue until there is none.
+    /// Number of workers that still need points; all workers continue until it is zero.
     pub unfinished: AtomicUsize,
     /// Set to stop all workers.
     pub is_over: AtomicBool,
