@@ -93,11 +93,11 @@ pub struct AdapterKeys {
     pub line: Option<String>,
     /// Unit of samples; times are stored in nanoseconds.
     pub unit: Option<String>,
-    /// Which direction is good, if the unit does not imply it.
+    /// Whether less or more is better, if the unit does not imply it.
     pub better: Option<GoodDirection>,
     /// Arguments for -t, -n, -i and -w.
     pub options: OptionArguments,
-    /// Defaults of the user's options, instead of the suite's own.
+    /// Defaults for the user's options that replace the suite's own.
     pub usual: DefaultOptions,
     /// Arguments for a trial (--test) that replace all options.
     pub trial: Option<Vec<String>>,
@@ -203,7 +203,7 @@ pub enum ResultFormat {
     Vitest,
 }
 
-/// Which direction is good.
+/// Whether less or more is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum GoodDirection {
@@ -214,7 +214,8 @@ pub enum GoodDirection {
 }
 
 /// Arguments that pass our options to a command. `{seconds}`, `{ms}` and `{ns}` are the length of a
-/// sample, `{total_seconds}` and `{total_ms}` that of all samples together, `{count}` is a number.
+/// sample, `{total_seconds}` and `{total_ms}` that of all samples together, `{count}` is the number
+/// of samples or iterations.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct OptionArguments {
@@ -230,7 +231,7 @@ pub struct OptionArguments {
     pub warmup: Option<Vec<String>>,
 }
 
-/// Defaults of the user's options.
+/// Defaults for the user's options.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct DefaultOptions {

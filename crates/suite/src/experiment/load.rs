@@ -55,7 +55,7 @@ pub struct LoadKeys {
     headers: IndexMap<String, PlainValue>,
     /// Body of every request.
     body: Option<InlineBody>,
-    /// File that contains the body, below the folder of this one.
+    /// File that contains the body, in or below the folder of this file.
     body_file: Option<String>,
     /// Time limit for a request. Default: "30s".
     timeout: Option<DurationValue>,

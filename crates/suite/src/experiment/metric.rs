@@ -179,7 +179,8 @@ pub struct MetricKeys {
     to: Option<TimeMark>,
     /// "ns", "us", "ms", "s", "B", "KiB", "MiB" ..., or any other text.
     unit: Option<String>,
-    /// Which direction is good; required unless the unit is a time, a size, or ends in "/s".
+    /// Whether lower or higher is better; required unless the unit is a time, a size, or ends in
+    /// "/s".
     better: Option<BetterDirection>,
 }
 

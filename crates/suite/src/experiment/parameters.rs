@@ -27,7 +27,7 @@ pub struct SetValues {
 }
 
 impl SetValues {
-    /// Creates settings from pairs of name and value; several pairs with one name are several
+    /// Creates settings from pairs of name and value; several pairs with the same name give several
     /// values.
     pub fn new(pairs: &[(String, String)]) -> SetValues {
         SetValues {

@@ -56,7 +56,7 @@ pub enum GroupKind {
 #[serde(default, deny_unknown_fields)]
 pub struct TargetKeys {
     /// A list of arguments, or a line that is split into arguments; no shell is involved. A variant
-    /// may have it instead.
+    /// may set it instead.
     command: Option<CommandText>,
     /// Working directory, below the folder of the file. Default: that folder.
     cwd: Option<String>,
