@@ -46,7 +46,7 @@ pub enum RevisionOutcome {
     Measured(i64, usize),
     /// Already had a point.
     AlreadyMeasured,
-    /// Could not be built or queried for its benchmarks, for this reason.
+    /// Could not be built, or its benchmarks could not be listed, for this reason.
     Failed(String),
     /// Failed earlier, in this session.
     FailedBefore(i64),

@@ -471,7 +471,7 @@ impl BisectRun<'_, '_> {
         Ok(())
     }
 
-    /// Measures what is not yet measured of a block.
+    /// Measures the runs of a block that are still missing.
     fn measure_block(&mut self, block: &BisectBlock) -> Result<SessionEnd> {
         let variant = |index: &usize| {
             let ready = self
