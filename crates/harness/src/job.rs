@@ -78,7 +78,7 @@ pub struct BenchmarkSource {
         with = "crate::suites::stored"
     )]
     pub suite: Option<Arc<SuiteAdapter>>,
-    /// The user's adapters to which programs built from it may belong.
+    /// The user's adapters that may apply to programs built from it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub user_suites: Vec<Arc<SuiteAdapter>>,
     /// Whether the file is a build artifact, such as a jar or a bundle, instead of the user's

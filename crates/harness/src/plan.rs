@@ -62,7 +62,7 @@ pub struct SessionPlan {
     pub variants: Vec<Variant>,
     /// Order, seed and interim looks.
     pub design: SessionDesign,
-    /// Limits.
+    /// Length and number of samples and runs, and time limits.
     pub sampling: SamplingOptions,
     /// Processors that measured processes may use.
     pub pin: Option<CpuSet>,

@@ -247,8 +247,8 @@ impl CaseListing<'_> {
         }
     }
 
-    /// Names a benchmark as if its package had been printed, even if it fails or is skipped before
-    /// that.
+    /// Names a Go benchmark as if its output contained the package, which is missing if the
+    /// benchmark fails or is skipped early.
     fn with_package(&self, listed: ListedCase) -> ListedCase {
         if self.built.adapter.keys.read != ResultFormat::GoBench {
             return listed;
