@@ -21,7 +21,7 @@ use std::path::{Path, PathBuf};
 /// Checks whether instructions of this kind of benchmark can be counted.
 ///
 /// # Errors
-/// Returns the reason why not.
+/// Returns the reason if they cannot.
 pub fn check_countable(kind: SourceKind) -> Result<(), &'static str> {
     use SnippetLanguage::*;
     match kind {

@@ -41,7 +41,7 @@ pub struct HistoryRequest {
     pub sets: Vec<(String, String)>,
     /// Names of metrics; empty for the primary ones, `all` for all.
     pub metrics: Vec<String>,
-    /// Uses the ratio to this variant of the same session as the value.
+    /// Uses the ratio to this variant in the same session as the value.
     pub relative: Option<String>,
     /// The smallest change that matters, as a fraction.
     pub threshold: f64,

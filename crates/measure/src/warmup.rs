@@ -46,8 +46,8 @@ const SINGLE_POINT_NS: f64 = 20e3;
 /// Turns every run into a series of this length, in which `rule` finds the steady part.
 ///
 /// # Errors
-/// Fails if a case's loop is not the harness's, the order does not apply, the series is too short,
-/// or the user interrupts the discarded runs.
+/// Fails if a case has its own loop instead of the harness's, the order does not apply, the series
+/// is too short, or the user interrupts the discarded runs.
 pub fn plan_series(
     mut plans: PreparedPlan,
     length: SeriesLength,

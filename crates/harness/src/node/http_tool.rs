@@ -26,8 +26,8 @@ use std::sync::{Mutex, PoisonError};
 /// Tool name of our own generator.
 pub(super) const OWN_TOOL: &str = "speedwell";
 
-/// Our generator for an HTTP/2 server, which Node.js core's library loads only with `h2load`. Never
-/// shown.
+/// Our generator for an HTTP/2 server, which Node.js core's library loads only with `h2load`. This
+/// name is never shown.
 const OWN_HTTP2_TOOL: &str = "speedwell-http2";
 
 /// Tools for throughput, in Node.js core's order of preference.
@@ -97,8 +97,8 @@ pub(super) fn choose_tool(
     }
 }
 
-/// Uses the tool that the script names. If it is missing, our own generator replaces it, and its
-/// name is shown with the results.
+/// Uses the tool that the script names. If it is missing, it is replaced by our own generator,
+/// whose name is then shown with the results.
 fn named_by_script(
     name: &str,
     text: &str,
@@ -131,7 +131,7 @@ fn own_tool(text: &str, library: BenchmarkLibrary) -> &'static str {
 }
 
 /// Whether `http2` is the only HTTP module that a script requires. The URL does not show which
-/// protocol its server speaks.
+/// protocol the server speaks.
 fn speaks_http2(text: &str) -> bool {
     let requires = |module: &str| {
         ["'", "\""].iter().any(|quote| {

@@ -219,8 +219,8 @@ fn window_range(moving: &[&CounterPoints], samples: &SampleDivision) -> Option<(
     (begin < end).then_some((begin, end, count.max(1)))
 }
 
-/// Number of intervals between `begin` and `end` in which some worker was seen: more windows would
-/// be made up.
+/// Number of intervals between `begin` and `end` in which some worker was seen: any further windows
+/// would be made up.
 fn intervals_seen(
     moving: &[&CounterPoints],
     begin: u64,

@@ -180,7 +180,7 @@ impl TokenReader<'_> {
         }
     }
 
-    /// Whether a slash begins a regular expression: an operand is expected.
+    /// Whether a slash here begins a regular expression, because an operand is expected.
     fn may_be_pattern(&self) -> bool {
         self.tokens
             .last()

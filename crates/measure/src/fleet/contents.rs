@@ -19,7 +19,7 @@ const SYSTEM_FOLDERS: [&str; 6] = ["/usr", "/bin", "/sbin", "/lib", "/lib64", "/
 /// Rejects plans that cannot be measured on other machines, before anything is sent.
 ///
 /// # Errors
-/// Names the obstacle and what to do about it.
+/// Fails with a message that names the obstacle and what to do about it.
 pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
     ensure!(
         plan.design.experiment.is_none()
@@ -40,7 +40,7 @@ pub fn check_sendable(plan: &SessionPlan) -> anyhow::Result<()> {
     );
     ensure!(
         plan.design.counting.is_none(),
-        "--machines divides time measurements; instruction counts are the same on every machine\nhint: \
+        "--machines distributes time measurements, but instruction counts are the same on every machine\nhint: \
          leave out --machines"
     );
     ensure!(
@@ -125,7 +125,7 @@ struct PlanFolders {
     /// Folders to send: projects, and folders of files outside any project.
     sent: BTreeSet<PathBuf>,
     /// All folders named in the plan. Some, like the folder that groups are named after, contain
-    /// files that are not sent; only their names are rewritten.
+    /// files that are not sent; only their paths in the plan are rewritten.
     named: BTreeSet<PathBuf>,
 }
 

@@ -34,7 +34,7 @@ impl ClaimExpression {
     }
 
     /// Returns the truth value; `None` for a number, or if it depends on an unknown name or figure.
-    /// One side of `and` and `or` suffices if it decides.
+    /// One side of `and` or `or` suffices if it decides the result.
     pub fn evaluate_truth(&self, names: NameLookup<'_>, figures: FigureLookup<'_>) -> Option<bool> {
         let ClaimExpression::Pair(left, operator, right) = self else {
             return match self {

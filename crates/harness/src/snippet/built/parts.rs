@@ -92,8 +92,8 @@ impl SnippetParts {
         found.unwrap_or(&self.runner)
     }
 
-    /// Passes interpretations to `compile` until one succeeds or none is left. A result of `find`
-    /// was compiled earlier, after the compiler had rejected the interpretations before it.
+    /// Passes interpretations to `compile` until one succeeds or none is left, unless `find` knows
+    /// one that was compiled earlier; the compiler rejected those that precede it at that time.
     ///
     /// # Errors
     /// Returns the failure with the fewest compiler errors.

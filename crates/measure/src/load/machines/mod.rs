@@ -27,7 +27,8 @@ use std::time::{Duration, Instant};
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// How far ahead the agreed start is, in addition to the time that it takes to announce it.
 const START_LEAD_NS: i64 = 300_000_000;
-/// A sending machine is lost after this silence; it reports its progress ten times per second.
+/// A sending machine counts as lost after this silence; it reports its progress ten times per
+/// second.
 const MAX_SILENCE: Duration = Duration::from_secs(15);
 /// How long a machine may take to report after the load was stopped, including outstanding
 /// responses.
