@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 
 /// Age since the last write after which a session is removed automatically.
 pub const SESSION_MAX_AGE: Duration = Duration::from_secs(14 * 24 * 60 * 60);
-/// A younger bundle may belong to a session that is still being sent.
+/// A bundle younger than this may belong to a session that is still being sent.
 const BUNDLE_MIN_AGE: Duration = Duration::from_secs(60 * 60);
 /// Everything that we create in the fleet folder.
 const OWNED_ENTRIES: [&str; 8] = [

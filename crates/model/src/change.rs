@@ -62,7 +62,7 @@ pub struct RecordedChange {
     pub judgement: ChangeTriage,
     /// The user's reason.
     pub note: Option<String>,
-    /// The user.
+    /// The user who made the assessment.
     pub judged_by: Option<String>,
     /// Time of the assessment, in milliseconds since the Unix epoch.
     pub judged_unix_ms: Option<i64>,

@@ -38,7 +38,7 @@ pub enum StartFailure {
     Ended,
     /// It cannot become ready, for this reason.
     Never(String),
-    /// It was not ready in time; this was missing last.
+    /// It was not ready in time; this was still missing.
     TooSlow(String),
 }
 

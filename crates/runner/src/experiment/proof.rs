@@ -11,7 +11,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
-/// Time to wait for a proof once the target is ready: it may write shortly after it listens.
+/// Time to wait for a proof once the target is ready: a target may write it shortly after it begins
+/// to listen.
 const PROOF_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Interval for polling a proof.

@@ -54,8 +54,8 @@ fn wait_until(at_ns: i64) -> i64 {
         match u64::try_from(remaining_ns.saturating_sub(SPIN_NS)) {
             Ok(sleep_ns @ 1..) => std::thread::sleep(Duration::from_nanos(sleep_ns)),
             _ if remaining_ns <= 0 => {
-                // Lets other waiters on this processor notice the moment before this generator
-                // delays them.
+                // Lets other waiters on this processor notice that the time has come before this
+                // generator delays them.
                 std::thread::yield_now();
                 return now_ns;
             }

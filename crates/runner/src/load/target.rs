@@ -500,8 +500,8 @@ pub fn format_address(address: &ServerAddress) -> String {
 }
 
 /// Drops addresses that refuse connections if others accept: 'localhost' has IPv4 and IPv6
-/// addresses, and many servers listen on one. Returns a warning about dropped addresses, unless all
-/// are local.
+/// addresses, and many servers listen on only one of them. Returns a warning about dropped
+/// addresses, unless all are local.
 pub(super) fn drop_unreachable(load: &mut LoadConfig) -> Option<String> {
     if load.target.addresses.len() < 2 {
         return None;

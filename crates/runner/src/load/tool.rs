@@ -42,8 +42,8 @@ const SUCCESS_STATUSES: RangeInclusive<u16> = 200..=299;
 /// Every tool can set header fields.
 const HEADER_OPTIONS: [&str; 4] = ["header", "user", "cookie", "user-agent"];
 
-/// Requests per second for which ab reserves memory if no count is given: it requires one, and no
-/// single thread sends more.
+/// Requests per second for which ab reserves memory if no count is given: ab requires a count, and
+/// no single thread sends more.
 const MAX_AB_RATE: u64 = 250_000;
 
 /// A tool: its name, and the options it supports besides [`OWN_OPTIONS`] and [`HEADER_OPTIONS`].

@@ -88,8 +88,8 @@ fn export_table(history: &ProjectHistory) -> anyhow::Result<CommandStatus> {
     );
     if left_out > 0 {
         status::print_warning(&format!(
-            "{left_out} sessions lack a point in some series and were left out, because Otava does not accept gaps; use a pattern to select \
-             cases that were measured together."
+            "{left_out} sessions lack a point in some series and were left out, because Otava does not accept gaps; \
+             use a pattern to select cases that were measured together."
         ));
     }
     status::write_stdout(text)?;

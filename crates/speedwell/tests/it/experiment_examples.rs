@@ -207,7 +207,7 @@ fn the_database_the_server_and_the_load_have_a_machine_each() {
         return;
     }
     let answer = answer.expect_status(0);
-    answer.expect_stdout(&["The target ran on server, db on db, the load came from load."]);
+    answer.expect_stdout(&["The target ran on server, db on db, and the load came from load."]);
     let variants = ["prepared", "simple"].map(str::to_owned);
     assert_eq!(in_runs(&project, "variant"), variants.into());
     let found = written(&project, "database-place.json");

@@ -184,8 +184,9 @@ fn target_service_and_load_have_machines_of_their_own() {
     }
     let project = placed_project(&[]);
     let answer = measured(&project, &["--runs=2"]).expect_status(0);
-    answer
-        .expect_stdout(&["The target ran on lab-1, db on lab-2, the load came from lab-3, lab-4."]);
+    answer.expect_stdout(&[
+        "The target ran on lab-1, db on lab-2, and the load came from lab-3, lab-4.",
+    ]);
     expect_parts(
         &project,
         &["lab-1", "lab-2", "lab-3", "lab-4"],
