@@ -77,7 +77,7 @@ pub(crate) fn text_outline(text: &str, size_px: f64, x: f64, baseline: f64) -> S
     };
     for character in text.chars() {
         let glyph = FONT_FACE.glyph_index(character).unwrap_or(GlyphId(0));
-        // A glyph without contours (a blank) returns `None`, which is not an error.
+        // A glyph without contours (a space) returns `None`, which is not an error.
         let _ = FONT_FACE.outline_glyph(glyph, &mut pen);
         pen.x += f64::from(character_width(character)) * scale;
     }
@@ -123,7 +123,7 @@ impl OutlineBuilder for OutlinePen {
 }
 
 // Wraps a label into lines of a given width, and truncates excess text with an ellipsis. Prefers to
-// break at blanks; an overlong word breaks after its separators (`/ - _ , = :`), as in file and
+// break at spaces; an overlong word breaks after its separators (`/ - _ , = :`), as in file and
 // parameter names; only then between any two letters.
 
 /// A line of a wrapped label.
@@ -279,7 +279,7 @@ impl LineFiller {
     /// Appends a piece to this line or a new one; returns false if it is wider than a whole line. A
     /// single character always fits, to guarantee termination.
     fn append_piece(&mut self, piece: &str) -> bool {
-        // A trailing blank takes no room.
+        // A trailing space takes no room.
         let visible_px = reserved_width(piece.trim_end(), self.size_px);
         if self.line_width + visible_px > self.max_width {
             if visible_px > self.max_width && piece.chars().count() > 1 {

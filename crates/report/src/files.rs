@@ -1,4 +1,5 @@
-//! Files requested with `-o`: the kind by extension, charts numbered, all written or an error.
+//! Files requested with `-o`: the extension decides the kind, several charts are numbered, and it
+//! is an error if any file cannot be written.
 
 use super::format::ReportFormat;
 use crate::document::{Document, ReportChart};
@@ -87,7 +88,7 @@ fn file_kind(path: &Path) -> anyhow::Result<OutputFileKind> {
 /// Checks that the files can be written, before measuring for them.
 ///
 /// # Errors
-/// Fails if a name has no known extension, or as for [`check_writable`].
+/// Fails if a name has no known extension, and as [`check_writable`] does.
 pub fn check_files(paths: &[PathBuf]) -> anyhow::Result<()> {
     for path in paths {
         file_kind(path)?;

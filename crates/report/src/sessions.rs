@@ -46,7 +46,7 @@ pub fn list_sessions(page: &SessionsPage<'_>) -> Document {
     }
     if let Some(killed) = sessions.iter().rev().find(|session| session.is_killed) {
         document.push(ReportBlock::Note(format!(
-            "killed: the measuring process is gone; its results are kept, resume with --resume @{}",
+            "killed: the measuring process is gone, but its results are kept; resume with --resume @{}",
             killed.number
         )));
     }

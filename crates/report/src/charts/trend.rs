@@ -240,7 +240,7 @@ impl<'a> TrendDrawing<'a> {
         self.machines.iter().position(|other| *other == number)
     }
 
-    /// A level within the range of its points; one per machine if several measured.
+    /// A level within the range of its points; one per machine if several machines measured it.
     fn draw_levels(&self, level: &SeriesLevel) -> Vec<plot::TrendLevel> {
         let level_segment = |machine: Option<u32>, value: &IntervalEstimate| {
             let is_measured_on =

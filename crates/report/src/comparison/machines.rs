@@ -193,7 +193,8 @@ pub fn population_notes(comparison: &CandidateComparison) -> Vec<String> {
     }
 }
 
-/// `On other machines like these 4 (EPYC, ...): change +3.1 % [+1.2, +5.0]; 9 more would halve this interval.`
+/// `On other machines like these 4 (EPYC, ...): change +3.1 % [+1.2, +5.0] (95 % interval over
+/// machines); 9 more would halve the interval.`
 fn expectation_note(population: &MachinePopulation, comparison: &CandidateComparison) -> String {
     format!(
         "On other machines like these {} ({}): change {} ({} interval over machines); {} more would halve the interval.",

@@ -253,7 +253,7 @@ fn a_newest_point_far_from_all_others_is_measured_again_before_anybody_is_told()
         let trend = repository.run(&["history", "trend", "BM_copy/8"]);
         trend
             .expect_status(0)
-            .expect_stdout(&["The newest point lies beyond all of the last 40"]);
+            .expect_stdout(&["The newest point lies beyond all of the 40 before it"]);
         let gate = ["history", "changes", "--fail-on", "worse"];
         repository.run(&gate).expect_status(0);
         let confirmed = [&gate[..], &["--confirm", "--build", "sh build.sh"]].concat();

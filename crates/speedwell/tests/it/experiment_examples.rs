@@ -98,7 +98,7 @@ fn topologies_of_a_server_are_measured_and_reported() {
     // Four stages and the tail.
     let page = std::fs::read_to_string(project.path("http-worker-topologies.html")).unwrap();
     assert_eq!(page.matches(">Percentage served</").count(), 4);
-    assert!(page.contains(">Percentage served, the slow ones</"));
+    assert!(page.contains(">Percentage served, slowest requests</"));
     check_page_opens(&project, "http-worker-topologies.html", 5);
 }
 

@@ -103,7 +103,7 @@ fn a_trial_names_each_variant_that_fails_and_its_stage() {
     let answer = servers("").run(&["run", "failing.toml", "--test", "-v"]);
     // A single request does not make the crashing one fail.
     answer.expect_status(2).expect_stdout(&[
-        "2 of 4 cases under their variants work",
+        "2 of 4 combinations of case and variant work",
         "failing/web (hasty): failed at 'ready'",
         "failing/web (unproven): failed at 'proof of the variant'",
     ]);

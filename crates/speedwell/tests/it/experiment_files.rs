@@ -206,7 +206,7 @@ fn test_tries_every_case_under_every_variant() {
     let project = TempProject::new().with("shop.toml", &format!("{variants}{group}"));
     let answer = project.run(&["run", "shop.toml", "--test", "-v"]);
     answer.expect_status(2).expect_stdout(&[
-        "2 of 4 cases under their variants work",
+        "2 of 4 combinations of case and variant work",
         "shop/shop n=1 (new) and 1 other case: failed at 'alive': exited with status 1 (2 times)",
     ]);
     let log = std::fs::read_to_string(project.path("log")).unwrap();

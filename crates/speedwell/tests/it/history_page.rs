@@ -326,7 +326,7 @@ fn courses_are_pictures_as_well_and_nothing_else_is() {
     let answer = project.run(&["history", "trend", "--chart", "box"]);
     answer
         .expect_status(2)
-        .expect_stderr(&["can be drawn as trend only"]);
+        .expect_stderr(&["can only be drawn as a trend"]);
     let answer = project.run(&["report", "@1", "--chart", "trend"]);
     answer.expect_status(2).expect_stderr(&[
         "a trend chart shows results over revisions",
