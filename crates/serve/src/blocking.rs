@@ -27,7 +27,7 @@ pub struct QueueTimeouts {
     /// Maximum wait before the work starts. Applies to each of the two waits of a request that
     /// needs a permit of [`crate::shares::ClientLimiter`] and then a thread.
     pub queued: Duration,
-    /// Time while the work runs.
+    /// Maximum wait while the work runs.
     pub running: Duration,
 }
 
@@ -159,7 +159,7 @@ pub(crate) fn queue_timeout_error(whose: &str, timeouts: QueueTimeouts) -> HttpE
     HttpError::new(StatusCode::SERVICE_UNAVAILABLE, message).with_retry_after(RETRY_AFTER_S)
 }
 
-/// Lowers the priority of the calling thread, for background work. Per thread on Linux (nice(2)).
+/// Lowers the priority of the calling thread, for background work. On Linux, nice(2) is per thread.
 pub fn lower_priority() {
     // Lowering the priority needs no privileges.
     let _ = rustix::process::nice(10);

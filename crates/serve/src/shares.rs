@@ -1,5 +1,5 @@
 //! Per-client concurrency limit for expensive requests, so that one client does not make all others
-//! wait. Start at [`ClientLimiter::acquire_share`].
+//! wait. Start at [`ClientLimiter::acquire_permit`].
 
 use crate::blocking::{QueueTimeouts, queue_timeout_error};
 use crate::refusal::HttpError;
