@@ -93,16 +93,16 @@ pub fn activity_shifts(
     before: &[EnvironmentFacts],
     after: &[EnvironmentFacts],
 ) -> Vec<FactDifference> {
-    let typical = |sessions: &[EnvironmentFacts], name: &str| {
+    let median_percent = |sessions: &[EnvironmentFacts], name: &str| {
         let percent = |facts: &EnvironmentFacts| {
-            let (_, value) = facts.iter().find(|(own, _)| own == name)?;
+            let (_, value) = facts.iter().find(|(fact_name, _)| fact_name == name)?;
             value.strip_suffix(" %")?.parse::<f64>().ok()
         };
         let values: Vec<f64> = sessions.iter().filter_map(percent).collect();
         (values.len() >= MIN_SESSIONS).then(|| median(&values))
     };
     let shift = |(name, _): (&str, DisturbanceFigure)| {
-        let (before, after) = (typical(before, name)?, typical(after, name)?);
+        let (before, after) = (median_percent(before, name)?, median_percent(after, name)?);
         ((after - before).abs() >= MIN_SHIFT_PERCENT).then(|| FactDifference {
             name: name.to_owned(),
             before: format!("{before:.0} %"),
@@ -117,21 +117,23 @@ pub fn fact_differences(
     before: &[(String, String)],
     after: &[(String, String)],
 ) -> Vec<FactDifference> {
-    let later: HashMap<&str, &str> = after
+    let after_by_name: HashMap<&str, &str> = after
         .iter()
         .map(|(name, value)| (&**name, &**value))
         .collect();
     before
         .iter()
         .filter_map(|(name, value)| {
-            let is_activity = ACTIVITY_FIGURES.iter().any(|(own, _)| own == name);
-            let other = later
+            let is_activity = ACTIVITY_FIGURES
+                .iter()
+                .any(|(figure_name, _)| figure_name == name);
+            let after_value = after_by_name
                 .get(&**name)
-                .filter(|other| **other != value && !is_activity)?;
+                .filter(|after_value| **after_value != value && !is_activity)?;
             Some(FactDifference {
                 name: name.clone(),
                 before: value.clone(),
-                after: (*other).to_owned(),
+                after: (*after_value).to_owned(),
             })
         })
         .collect()

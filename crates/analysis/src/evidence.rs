@@ -36,10 +36,10 @@ pub(super) fn estimate_change(
     limit: SignificanceLimit,
     seed: u64,
 ) -> Option<IntervalEstimate> {
-    let beyond = |ratio: f64| ratio > FROM_ZERO_RATIO;
+    let is_from_zero = |ratio: f64| ratio > FROM_ZERO_RATIO;
     let shift = estimate_shift(method, data, limit, seed)?;
-    (!beyond(shift.value)).then(|| IntervalEstimate {
-        high: if beyond(shift.high) {
+    (!is_from_zero(shift.value)).then(|| IntervalEstimate {
+        high: if is_from_zero(shift.high) {
             f64::INFINITY
         } else {
             shift.high
@@ -184,10 +184,17 @@ pub(super) fn block_test(data: &ComparedData) -> Option<StratifiedRank> {
         return stratified_rank(&data.observations).ok();
     }
     // The test uses only ranks, so values without a logarithm can be replaced by theirs.
-    let values: Vec<f64> = data.observations.iter().map(|o| o.value).collect();
+    let values: Vec<f64> = data
+        .observations
+        .iter()
+        .map(|observation| observation.value)
+        .collect();
     let ranked = data.observations.iter().zip(mid_ranks(&values));
     let ranked: Vec<_> = ranked
-        .map(|(o, rank)| BlockObservation { value: rank, ..*o })
+        .map(|(observation, rank)| BlockObservation {
+            value: rank,
+            ..*observation
+        })
         .collect();
     stratified_rank(&ranked).ok()
 }
@@ -209,8 +216,8 @@ fn ratio_of_means(data: &ComparedData, confidence: f64, seed: u64) -> Option<Rat
         seed,
     };
     let estimate = bootstrap::ratio_of_means(&block_observations(data), &options)?;
-    let usable = estimate.ratio.is_finite() && estimate.ratio > 0.0;
-    (usable && estimate.interval.is_bounded()).then_some(estimate)
+    let is_usable = estimate.ratio.is_finite() && estimate.ratio > 0.0;
+    (is_usable && estimate.interval.is_bounded()).then_some(estimate)
 }
 
 /// Observations, with artificial blocks if there are none: the runs of the longer side are
@@ -238,14 +245,14 @@ fn block_observations(data: &ComparedData) -> Vec<BlockObservation> {
 
 /// Smallest risk at which the percentile interval excludes `ratio`.
 fn bootstrap_p(data: &ComparedData, ratio: f64, seed: u64) -> Option<f64> {
-    let (mut kept, mut excluded) = (0.0, 1.0);
+    let (mut included, mut excluded) = (0.0, 1.0);
     for _ in 0..BOOTSTRAP_HALVINGS {
-        let risk = 0.5 * (kept + excluded);
+        let risk = 0.5 * (included + excluded);
         if ratio_of_means(data, 1.0 - risk, seed)?
             .interval
             .contains(ratio)
         {
-            kept = risk
+            included = risk
         } else {
             excluded = risk
         }
@@ -308,14 +315,14 @@ pub(super) fn evaluate_look(
     is_last: bool,
     seed: u64,
 ) -> LookResult {
-    let mut seen = match (policy.method, data.is_never_negative()) {
+    let mut result = match (policy.method, data.is_never_negative()) {
         (StatisticalMethod::Rank | StatisticalMethod::SignedRank, true) => {
             look_by_ranks(data, policy, limit, is_last)
         }
         _ => look_by_interval(data, policy, limit, is_last, seed),
     };
-    seen.is_same |= data.constant_value().is_some();
-    seen
+    result.is_same |= data.constant_value().is_some();
+    result
 }
 
 /// Non-negative values have an exact test of every ratio, which agrees with the interval.
@@ -371,7 +378,8 @@ fn look_by_interval(
     seed: u64,
 ) -> LookResult {
     let Some(change) = estimate_shift(policy.method, data, limit, seed) else {
-        let is_from_zero = data.is_never_negative() && data.baseline.iter().all(|v| *v == 0.0);
+        let is_from_zero =
+            data.is_never_negative() && data.baseline.iter().all(|value| *value == 0.0);
         return LookResult {
             p: p_value(policy.method, data, 1.0, seed),
             // A change from a zero mean exceeds every threshold.
@@ -379,9 +387,9 @@ fn look_by_interval(
             ..LookResult::default()
         };
     };
-    let within = tolerated_interval(policy.threshold, data);
-    let nearest = change.value.clamp(within.low, within.high);
-    let p = if change.value == nearest && within.half_width() > 0.0 {
+    let tolerated = tolerated_interval(policy.threshold, data);
+    let nearest = change.value.clamp(tolerated.low, tolerated.high);
+    let p = if change.value == nearest && tolerated.half_width() > 0.0 {
         Some(1.0)
     } else {
         p_value(policy.method, data, 1.0 + nearest, seed)
@@ -393,11 +401,11 @@ fn look_by_interval(
     };
     LookResult {
         // If the interval is not beyond the threshold, the p value must not be significant.
-        p: p.map(|p| match interval_direction(&change, within) {
+        p: p.map(|p| match interval_direction(&change, tolerated) {
             None if p <= limit.p => limit.p.next_up(),
             _ => p,
         }),
-        direction: interval_direction(&change, within),
+        direction: interval_direction(&change, tolerated),
         is_same: change.lies_within(lowest, policy.delta),
     }
 }
@@ -411,11 +419,11 @@ fn tolerated_interval(threshold: f64, data: &ComparedData) -> Interval {
     }
 }
 
-/// Direction in which the whole interval lies beyond `within`.
-fn interval_direction(change: &IntervalEstimate, within: Interval) -> Option<ShiftDirection> {
-    if change.low > within.high {
+/// Direction in which the whole interval lies beyond `tolerated`.
+fn interval_direction(change: &IntervalEstimate, tolerated: Interval) -> Option<ShiftDirection> {
+    if change.low > tolerated.high {
         Some(ShiftDirection::Larger)
-    } else if change.high < within.low {
+    } else if change.high < tolerated.low {
         Some(ShiftDirection::Smaller)
     } else {
         None

@@ -223,7 +223,7 @@ impl CandidateComparison {
         let mut changes: Vec<IntervalEstimate> = judged.filter_map(|row| row.change).collect();
         changes.sort_by(|one, other| one.value.total_cmp(&other.value));
         match changes[..] {
-            [least, .., most] => Some([least, most]),
+            [min, .., max] => Some([min, max]),
             _ => None,
         }
     }
@@ -234,9 +234,9 @@ impl CaseComparison {
     /// together, which the row may have withdrawn because it depends on the machine. Empty if the
     /// answer is withheld.
     pub fn gate_verdicts(&self) -> impl Iterator<Item = Verdict> {
-        let on_these = self.machines.as_ref().map(|machines| machines.on_these);
-        let all = [self.verdict].into_iter().chain(on_these);
-        all.filter(|_| self.withheld.is_none())
+        let overall = self.machines.as_ref().map(|machines| machines.on_these);
+        let verdicts = [self.verdict].into_iter().chain(overall);
+        verdicts.filter(|_| self.withheld.is_none())
     }
 
     /// Whether this is a change from zero, which has no percentage.
