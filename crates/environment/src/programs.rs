@@ -82,16 +82,16 @@ pub fn program_version(path: &Path) -> ProgramVersion {
 
 fn version_with_clock(clock: WaitClock, path: &Path) -> ProgramVersion {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let question = version_query(&name);
-    let answer = run_query(clock, path, question.arguments)
-        .filter(|answer| question.any_status || answer.success);
-    match answer {
-        Some(answer) if question.json => ProgramVersion::from_version_table(
-            serde_json::from_str(answer.output.trim()).unwrap_or_default(),
+    let query = version_query(&name);
+    let output =
+        run_query(clock, path, query.arguments).filter(|output| query.any_status || output.success);
+    match output {
+        Some(output) if query.json => ProgramVersion::from_version_table(
+            serde_json::from_str(output.output.trim()).unwrap_or_default(),
         ),
-        Some(answer) => ProgramVersion {
-            text: version_line(&answer.output, &name)
-                .or_else(|| version_line(&answer.errors, &name)),
+        Some(output) => ProgramVersion {
+            text: version_line(&output.output, &name)
+                .or_else(|| version_line(&output.errors, &name)),
             ..ProgramVersion::default()
         },
         None => ProgramVersion::default(),
@@ -134,8 +134,9 @@ const VERSION_TABLE_SCRIPT: &str = "JSON.stringify(process.versions)";
 /// Recognizes `node`, `node22`, `node-20.1`, `node_g`; but not `node_exporter`.
 fn is_node(name: &str) -> bool {
     name == "node_g"
-        || name.strip_prefix("node").is_some_and(|rest| {
-            rest.chars()
+        || name.strip_prefix("node").is_some_and(|suffix| {
+            suffix
+                .chars()
                 .all(|c| c.is_ascii_digit() || "-.v".contains(c))
         })
 }
@@ -144,9 +145,12 @@ impl ProgramVersion {
     /// Extracts the version of Node.js, Bun or Deno from its version table. The latter two also
     /// contain the version of Node.js that they emulate.
     pub fn from_version_table(parts: BTreeMap<String, String>) -> ProgramVersion {
-        let own = |key: &str, name: &str| parts.get(key).map(|version| format!("{name}{version}"));
+        let version_text =
+            |key: &str, name: &str| parts.get(key).map(|version| format!("{name}{version}"));
         let names = [("bun", "Bun "), ("deno", "Deno "), ("node", "v")];
-        let text = names.into_iter().find_map(|(key, name)| own(key, name));
+        let text = names
+            .into_iter()
+            .find_map(|(key, name)| version_text(key, name));
         ProgramVersion { text, parts }
     }
 }
