@@ -97,12 +97,12 @@ pub struct NamedRow {
 impl CompareTable {
     /// Compares every group.
     pub fn compare_groups(groups: &CompareRates, collation: TextCollation) -> CompareTable {
-        let named = |(index, (name, rates)): (usize, (&[u8], &CaseRates))| NamedRow {
+        let named_row = |(index, (name, rates)): (usize, (&[u8], &CaseRates))| NamedRow {
             name: String::from_utf8_lossy(name).into_owned(),
             row: welch_row(&rates.old, &rates.new),
             index,
         };
-        let mut rows: Vec<NamedRow> = groups.iter().enumerate().map(named).collect();
+        let mut rows: Vec<NamedRow> = groups.iter().enumerate().map(named_row).collect();
         collation.sort_by_text(&mut rows, |row| &row.name);
         CompareTable { rows }
     }
@@ -137,8 +137,8 @@ impl CompareTable {
                 self.rows.len(),
             )
         });
-        let sentences: Vec<String> = about_constant.into_iter().chain(about_hidden).collect();
-        (!sentences.is_empty()).then(|| sentences.join("; "))
+        let warnings: Vec<String> = about_constant.into_iter().chain(about_hidden).collect();
+        (!warnings.is_empty()).then(|| warnings.join("; "))
     }
 
     /// Formats table and note as the original does.
