@@ -131,7 +131,7 @@ pub(super) fn steal_percent(tree: &FileTree) -> Option<f64> {
     Some(stolen_share((0, 0), steal_ticks(tree)?)? * 100.0)
 }
 
-/// Share of the processors used by others, above which a benchmark must share its own.
+/// If other processes use more than this share of the processors, a benchmark must share its own.
 const LOADED_SHARE: f64 = 0.75;
 
 /// Describes how busy the machine is now; `None` if it is quiet or does not report it.
@@ -177,7 +177,7 @@ fn describe_activity(
     ))
 }
 
-/// A running measurement of an interval.
+/// A measurement interval in progress.
 #[derive(Debug)]
 pub struct ActivityInterval {
     tree: FileTree,

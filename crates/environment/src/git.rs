@@ -98,7 +98,7 @@ const QUIET_OPTIONS: [&str; 5] = [
 /// Maximum length of a commit subject.
 const MAX_SUBJECT_CHARS: usize = 200;
 
-/// Start of git's message for a folder outside any repository.
+/// Beginning of git's message for a folder outside any repository.
 const NO_REPOSITORY_MESSAGE: &str = "not a git repository";
 
 /// Maximum number of IDs per command; the system limits the length of a command line.
@@ -199,7 +199,7 @@ impl GitRepository {
         self.try_git_output(&["merge-base", "--end-of-options", first, second])
     }
 
-    /// Returns the commits reachable from any of `tips`, but not from `known`, by any parents;
+    /// Returns the commits reachable from any of `tips`, but not from `known`, along all parents;
     /// `None` if `known` does not exist here. Ignores tips that do not exist here.
     pub fn commits_after(&self, known: &str, tips: &[&str]) -> Option<HashSet<String>> {
         let exclusion = format!("^{}", self.commit_id(known)?);
@@ -280,7 +280,7 @@ impl GitRepository {
             .collect()
     }
 
-    /// Returns tag names by commit ID; if a commit has several, the last by name.
+    /// Returns tag names by commit ID; if a commit has several tags, the last by name.
     pub fn tags_by_commit(&self) -> HashMap<String, String> {
         let format = "--format=%(if)%(*objectname)%(then)%(*objectname)%(else)%(objectname)%(end) %(refname:short)";
         let listing = self

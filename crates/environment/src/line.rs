@@ -14,8 +14,8 @@ struct ListedCommit {
     revision: LineRevision,
 }
 
-/// Returns the line from `good` to `bad`, both full IDs and included: along first parents, or the
-/// longest one along any parents. `None` if `bad` does not descend from `good` in this way.
+/// Returns the line from `good` to `bad` (both full IDs, both included): along first parents, or
+/// the longest one along any parents. `None` if `bad` does not descend from `good` in this way.
 ///
 /// # Errors
 /// Fails if git fails.

@@ -1,5 +1,6 @@
-//! Finds programs, records which build a name refers to, and queries the version by the options of
-//! each program, with a time limit. Start at [`describe_program`] and [`program_version`].
+//! Finds programs, records which build a name refers to, and queries each program's version with
+//! the options it understands, under a time limit. Start at [`describe_program`] and
+//! [`program_version`].
 
 use crate::tree::FileTree;
 use speedwell_model::MeasuredProgram;
@@ -74,8 +75,8 @@ pub struct ProgramVersion {
     pub parts: BTreeMap<String, String>,
 }
 
-/// Starts the program once and queries its version. Takes at most 5 seconds: the program and its
-/// children are then killed, and the result is empty.
+/// Starts the program once and queries its version. After 5 seconds, the program and its children
+/// are killed, and the result is empty.
 pub fn program_version(path: &Path) -> ProgramVersion {
     version_with_clock(WaitClock::REAL, path)
 }
@@ -101,7 +102,7 @@ fn version_with_clock(clock: WaitClock, path: &Path) -> ProgramVersion {
 /// How to query the version of a program.
 struct VersionQuery {
     arguments: &'static [&'static str],
-    /// Whether the output counts even if the program reports failure.
+    /// Whether the output is used even if the program exits with a failure status.
     any_status: bool,
     /// Whether the output is a version table as in Node.js, Bun and Deno.
     json: bool,

@@ -21,7 +21,7 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     .collect()
 }
 
-/// Checks for battery operation, in which the firmware may lower frequencies at will.
+/// Checks for battery operation, during which the firmware may lower frequencies at will.
 pub(crate) fn check_battery(tree: &FileTree) -> Option<CheckResult> {
     const SUPPLIES: &str = "/sys/class/power_supply";
     let state_of = |name: &String| {
@@ -48,7 +48,7 @@ pub(crate) fn check_battery(tree: &FileTree) -> Option<CheckResult> {
     )
 }
 
-/// A temperature sensor, with the lowest temperature that slows the machine down.
+/// A temperature sensor, with the lowest temperature at which the machine is slowed down.
 struct ThermalZone {
     name: String,
     now_c: f64,
@@ -245,8 +245,8 @@ fn measure_lateness_ns() -> Vec<f64> {
 }
 
 /// Judges timer lateness. The kernel may delay a timer by its slack, 50 us by default; a wake-up
-/// adds some tens more. Sample windows are delimited by such timers; above 2 ms, lateness causes a
-/// warning in any case.
+/// adds some tens of microseconds. Sample windows are delimited by such timers; above 2 ms,
+/// lateness causes a warning in any case.
 fn check_lateness(late_ns: &[f64], slack_ns: Option<u64>) -> CheckResult {
     let mut sorted = late_ns.to_vec();
     let typical_us = median(&mut sorted).unwrap_or(0.0) / 1e3;

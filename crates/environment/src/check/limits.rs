@@ -1,4 +1,4 @@
-//! Checks of what the system permits and does to processes: address layout, counters, open files.
+//! Checks of limits and settings that apply to processes: address layout, counters, open files.
 
 use crate::check::{CheckResult, CheckState};
 use crate::programs::{find_executable, program_version};
@@ -17,8 +17,8 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     ]
 }
 
-/// Randomized layouts average out over processes. A fixed layout has less variance, but its luck is
-/// mistaken for a property of the program (docs/why/statistics.md, "Run plan").
+/// Randomized layouts average out over processes. With a fixed layout, results vary less, but a
+/// lucky layout is mistaken for a property of the program (docs/why/statistics.md, "Run plan").
 fn check_address_layout(tree: &FileTree) -> CheckResult {
     const NAME: &str = "aslr";
     const SETTING: &str = "/proc/sys/kernel/randomize_va_space";
@@ -44,8 +44,8 @@ fn check_address_layout(tree: &FileTree) -> CheckResult {
     }
 }
 
-/// Capabilities that lift the limit, by number (`linux/capability.h`): the general administrator
-/// one, and the specific one since Linux 5.8.
+/// Capabilities that lift the restriction, by number (`linux/capability.h`): the general one for
+/// administrators and, since Linux 5.8, a specific one.
 const CAP_SYS_ADMIN: u64 = 1 << 21;
 const CAP_PERFMON: u64 = 1 << 38;
 

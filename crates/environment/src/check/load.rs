@@ -18,7 +18,7 @@ pub(super) fn run_checks(tree: &FileTree) -> Vec<CheckResult> {
     checks
 }
 
-/// Judges a figure that is bad if large.
+/// Judges a figure for which lower values are better.
 fn judge_figure(figure: f64, warning_limit: f64, bad_limit: f64) -> CheckState {
     match figure {
         figure if figure > bad_limit => CheckState::Bad,
@@ -96,7 +96,7 @@ fn check_free_memory(tree: &FileTree) -> CheckResult {
         .with_remedy("ps -eo pid,pmem,rss,args --sort=-rss | head")
 }
 
-/// A swapped-out page costs a benchmark a hundred thousand times more to access.
+/// Accessing a swapped-out page takes a hundred thousand times longer.
 fn check_swap(tree: &FileTree) -> CheckResult {
     const NAME: &str = "swap";
     let Some(memory) = system::memory_state(tree) else {
@@ -115,7 +115,7 @@ fn check_swap(tree: &FileTree) -> CheckResult {
 
 /// Number of measurements.
 const MEASUREMENTS: usize = 200;
-/// Approximate duration of each.
+/// Approximate duration of one measurement.
 const TARGET_NS: f64 = 1e6;
 
 pub(super) fn check_noise() -> CheckResult {

@@ -1,9 +1,9 @@
-//! The guard: a process that restores the settings of a machine if the tuner did not, however that
-//! ended.
+//! The guard: a process that restores the settings of a machine if the tuner ended, in whatever
+//! way, without doing so.
 //!
-//! It is this program, started by a hidden subcommand in its own session, with a pidfd of the tuner
-//! (pidfd_open(2)) as stdin. Nothing is changed before the guard has reported that it runs. Start
-//! at [`start_guard`], whose counterpart is [`run_guard`].
+//! The guard is this program, started by a hidden subcommand in its own session, with a pidfd of
+//! the tuner (pidfd_open(2)) as stdin. Nothing is changed before the guard has reported that it
+//! runs. Start at [`start_guard`], whose counterpart is [`run_guard`].
 
 use super::journal::TuneLock;
 use super::machine::TunableMachine;

@@ -2,7 +2,7 @@
 //! restore it.
 //!
 //! Written by one process at a time, under a lock that the kernel releases if the process dies. It
-//! is in a folder that a reboot clears, as it does the settings. It is readable by everyone,
+//! is in a folder that a reboot clears, just as it resets the settings. It is readable by everyone,
 //! because sessions record which knobs are set and usually run without root. Start at
 //! [`TuneLock::acquire`] and [`TuneJournal::restore_all`].
 
@@ -203,7 +203,7 @@ impl TuneJournal {
         self.boot_id != boot_id(tree)
     }
 
-    /// Describes the process that holds the machine.
+    /// Describes the process whose changes are in effect.
     pub fn holder(&self) -> String {
         let description = format!("process {} ({})", self.tuner.pid, self.command);
         let is_gone = |process: &ProcessIdentity| process.has_ended() == Some(true);
@@ -220,7 +220,7 @@ impl TuneJournal {
     }
 
     /// Restores all settings in reverse order and removes the journal. Settings that the kernel
-    /// refuses to restore stay in it, unless `forgets`.
+    /// refuses to restore stay in the journal unless `forgets` is set.
     ///
     /// # Errors
     /// Fails if the journal cannot be written.

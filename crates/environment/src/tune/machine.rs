@@ -1,10 +1,10 @@
 //! The machine as seen and changed by `tune`; [`TunableMachine::write_setting`] is the only
 //! function in this program that writes a setting.
 //!
-//! A setting is a kernel file with one value. The kernel often shows more than it accepts (`always
-//! [madvise] never`), or in another notation, so values are compared in the form returned by
-//! [`TunableMachine::current_value`]. With a root other than `/` there is no kernel: a file
-//! `answers` defines its responses, and the tuner can be killed at a given step, to test its
+//! A setting is a kernel file with one value. The kernel often shows more than it accepts
+//! (`always [madvise] never`) or uses another notation, so values are compared in the form returned
+//! by [`TunableMachine::current_value`]. With a root other than `/`, no kernel responds: the file
+//! `answers` defines simulated responses, and the tuner can be killed at a given step, to test its
 //! robustness.
 
 use crate::processors::{format_cpu_list, parse_cpu_list};

@@ -468,7 +468,7 @@ pub fn plan_warnings(machine: &TunableMachine, plan: &TunePlan) -> Vec<String> {
     warnings
 }
 
-/// Thermal throttling, a threat to results that cannot be tuned.
+/// Thermal throttling, a threat to results that tuning cannot prevent.
 #[derive(Debug, Clone, Copy)]
 pub struct ThrottleCount(Option<u64>);
 
