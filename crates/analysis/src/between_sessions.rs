@@ -2,7 +2,7 @@
 //!
 //! Decides what the runs of two sources share. Different sessions share nothing, so their
 //! comparison is only a hint; two variants of one session share its blocks; two parts of one
-//! session took turns in them. Does not judge cases. Start at [`compare_sources`].
+//! session took turns in its blocks. Does not judge cases. Start at [`compare_sources`].
 
 use crate::circumstances::{self, FactDifference, environment_facts};
 use crate::comparison::{SourceSide, add_to_findings, compare_matched, match_cases};
@@ -236,7 +236,7 @@ fn check_metric(metric: &Metric, session: &Session, label: &str) -> Option<Strin
             other.unit, metric.unit
         )),
         Some(other) if other.better != metric.better => Some(format!(
-            "'{label}' has the opposite good direction for '{name}'."
+            "'{label}' has the opposite preferred direction for '{name}'."
         )),
         Some(_) => None,
     }
@@ -281,7 +281,7 @@ fn environment_differences(a: &Environment, b: &Environment) -> Vec<String> {
         .collect()
 }
 
-/// The same path may hold another build by now.
+/// Warns if both sources ran a program from the same path, but different builds of it.
 fn changed_program(first: &SelectedSource<'_>, other: &SelectedSource<'_>) -> Option<String> {
     let (a, b) = (measured_program(first)?, measured_program(other)?);
     let build = |p: &MeasuredProgram| (p.version.clone(), p.size_bytes, p.modified_unix_ms);

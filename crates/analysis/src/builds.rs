@@ -20,10 +20,10 @@ pub(super) enum IndependentUnit {
     Build {
         /// Maximum number of runs per build.
         runs: usize,
-        /// Whether incomplete builds are left out, because a look at half a build would not be
-        /// repeatable.
+        /// Whether incomplete builds are left out, because an interim analysis of half a build
+        /// would not be repeatable.
         is_whole: bool,
-        /// Builds of every variant in one block.
+        /// Number of builds per variant in one block.
         per_block: u32,
     },
 }
@@ -111,7 +111,7 @@ fn build_values(
     units
 }
 
-/// Builds that have a value in each block.
+/// For each block, the builds that have a value in it.
 fn builds_by_block(side: &[&Run], metric: &str) -> BTreeMap<u32, BTreeSet<u32>> {
     let mut builds: BTreeMap<u32, BTreeSet<u32>> = BTreeMap::new();
     let has_value = |run: &&&Run| run.value_of(metric).is_some_and(f64::is_finite);
@@ -180,8 +180,8 @@ impl LayoutSpread {
         let components = &self.components;
         let [low, high] = [components.interval.low, components.interval.high].map(format_percent);
         format!(
-            "Layout: builds of one source differ by sd {} % [{low}, {high}] (slowest/fastest {:.2}); runs of one build by \
-             {} %.",
+            "Layout: the standard deviation between builds of the same source is {} % [{low}, {high}] (slowest/fastest \
+             {:.2}); between runs of one build, it is {} %.",
             format_percent(components.between),
             self.range,
             format_percent(components.within)
@@ -193,8 +193,8 @@ impl LayoutSpread {
 /// showed them and the standard deviation of logarithms between builds.
 pub type KnownSpread<'a> = &'a dyn Fn(&str, &str) -> Option<(i64, f64)>;
 
-/// Notes changes between single builds that another build of the same source might also have
-/// caused.
+/// Adds a note to each change between single builds that merely rebuilding the same source could
+/// have caused.
 pub fn note_layout_effects(findings: &mut AnalysisFindings, known: KnownSpread<'_>) {
     for comparison in &mut findings.comparisons {
         let metric = &comparison.metric.name;
@@ -206,9 +206,9 @@ pub fn note_layout_effects(findings: &mut AnalysisFindings, known: KnownSpread<'
             let spread = known(&row.case.id(), metric).filter(|(_, sd)| change < *sd);
             row.notes.extend(spread.map(|(session, sd)| {
                 format!(
-                    "Builds of one source differ by sd {} % in this case (@{session}), more than \
-                     this change, which may come from the layout of one build. Use --builds to \
-                     find out.",
+                    "In @{session}, the standard deviation between builds of the same source was \
+                     {} % for this case. This change is smaller, so it may come from the layout of \
+                     a single build. Use --builds to find out.",
                     format_percent(sd)
                 )
             }));
@@ -232,7 +232,7 @@ pub fn layout_spreads(session: &Session, metrics: &[&Metric]) -> Vec<LayoutSprea
     spreads_of_grid(&RunGrid::new(session), metrics)
 }
 
-/// Like [`layout_spreads`], for runs that are already arranged.
+/// Like [`layout_spreads`], for runs that are already arranged in a grid.
 pub(super) fn spreads_of_grid(grid: &RunGrid<'_>, metrics: &[&Metric]) -> Vec<LayoutSpread> {
     let cases = grid.cases.iter();
     cases

@@ -139,8 +139,9 @@ fn detectable_change(pair: &PairedRuns, policy: &JudgingPolicy) -> Option<f64> {
     Some(precision.detectable_change(policy.alpha))
 }
 
-/// Counts false alarms and the range to expect: at least what the test gives by its exact level,
-/// which few blocks may make small, and at most the error rate that it promises.
+/// Counts false alarms and computes the range to expect. Its lower end follows from the exact level
+/// of the test, which is low if there are few blocks; its upper end from the error rate that the
+/// test promises.
 fn count_alarms(alarms: &[CalibrationTrial], session: &Session, alpha: f64) -> CalibrationFindings {
     let comparisons = alarms.len() as u32;
     let false_alarms = alarms.iter().filter(|alarm| alarm.is_false).count() as u32;
@@ -228,10 +229,10 @@ pub fn compare_spreads(
     first.cases.iter().filter_map(compare).collect()
 }
 
-/// Resamples for an interval that is shown with two digits.
+/// Number of resamples, enough for an interval that is shown with two digits.
 const SPREAD_DRAWS: usize = 2000;
 
-/// Differences between each two runs of a block, as shares of the lower one.
+/// Differences between every two runs of a block, as shares of the lower value.
 fn block_differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
     let runs = case
         .by_variant

@@ -10,8 +10,8 @@ use std::sync::Arc;
 /// Facts about one session, as names and values.
 pub type EnvironmentFacts = Arc<Vec<(String, String)>>;
 
-/// Measures of machine load. Pressure saturates once two programs more than processors run; the
-/// time that our program waited for a processor does not.
+/// Measures of machine load. Pressure saturates once the running programs outnumber the processors
+/// by two; the time that our program waited for a processor does not.
 const ACTIVITY_FIGURES: [(&str, DisturbanceFigure); 3] = [
     ("cpu pressure", DisturbanceFigure::Pressure),
     ("steal", DisturbanceFigure::Steal),

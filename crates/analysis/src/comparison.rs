@@ -254,7 +254,7 @@ fn is_repetition(run: &Run) -> bool {
     run.notes.iter().any(|note| note == REPETITION)
 }
 
-/// The runs of each case of a side that has values of the metric, by the id of the case.
+/// The runs of one side by case id, for each case that has values of the metric.
 fn runs_by_case<'a, 's>(
     side: &SourceSide<'a, 's>,
     metric: &Metric,
@@ -337,7 +337,7 @@ pub(super) fn match_cases<'r>(
     matched
 }
 
-/// Resamples; each end of a 95 % interval then rests on 50 values.
+/// Number of resamples; each end of a 95 % interval then rests on 50 values.
 const DRAWS: usize = 2_000;
 
 /// Number of cases up to which the mean is resampled instead of assumed normal.
@@ -346,9 +346,9 @@ const MAX_RESAMPLED_CASES: usize = 500;
 /// Geometric mean of the ratios, as a change with its interval; `None` for fewer than two cases.
 ///
 /// Cases without a bounded interval are excluded, unless fewer than two have one: then all count
-/// and the mean is unbounded. A resampled case brings the noise of its blocks as a normal deviate
-/// with the standard error that its interval implies: to first order the same as resampling its
-/// blocks, at a thousandth of the cost.
+/// and the mean is unbounded. When a case is resampled, a normal deviate with the standard error
+/// that its interval implies stands for the noise of its blocks: to first order the same as
+/// resampling the blocks, at a thousandth of the cost.
 pub(super) fn overall_change(
     rows: &[&CaseRow],
     confidence: f64,
@@ -421,17 +421,17 @@ fn unbounded_mean(rows: &[&CaseRow]) -> Option<IntervalEstimate> {
 /// Minimum number of cases for a typical change.
 const FEWEST_TYPICAL: usize = 5;
 
-/// Significance level at which cases count as unlike.
+/// Significance level at which the changes of cases count as different.
 const UNLIKE: f64 = 0.05;
 
-/// Standard errors below this are the rounding of logarithms: the runs of these cases do not
+/// Standard errors below this are rounding errors of logarithms: the runs of such cases do not
 /// scatter.
 const LEAST_ERROR: f64 = 1e-9;
 
-/// Whether there are cases enough, and their changes differ by no more than their own errors
+/// Whether there are enough cases, and their changes differ by no more than their own errors
 /// explain.
 ///
-/// By Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared where
+/// Uses Cochran's Q, the weighted sum of squares about the weighted mean, which is chi-squared if
 /// all cases have the same change (Biometrics 10, 1954).
 fn are_alike(rows: &[&CaseRow]) -> bool {
     let error = |row: &CaseRow| {
@@ -485,7 +485,7 @@ fn log_ratio(row: &CaseRow) -> Option<f64> {
 type RowLevelKey = (String, String, String);
 
 /// Fills in the location of each side. Candidates with the same baseline share a level, so that the
-/// baseline has a single figure per case. Sides that never vary have exactly their value: computed
+/// baseline has a single figure per case. A side that never varies keeps its exact value: computed
 /// from ratios, 9304 bytes would become 9303.999999999998.
 fn fill_locations(comparisons: &mut [CandidateComparison]) {
     let mut levels: HashMap<RowLevelKey, Vec<[usize; 2]>> = HashMap::new();
@@ -500,7 +500,7 @@ fn fill_locations(comparisons: &mut [CandidateComparison]) {
             let row = &comparisons[comparison].rows[row];
             never_varies(&row.baseline) && never_varies(&row.candidate)
         });
-        // One level at a time: all together would hold every run of the session again.
+        // One level at a time: all of them together would copy every run of the session.
         let pooled = if is_constant {
             Vec::new()
         } else {

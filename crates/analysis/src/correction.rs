@@ -13,7 +13,7 @@ use crate::{CaseComparison, NoVerdict, TestingCorrection};
 use speedwell_model::{MetricDirection, Verdict};
 use speedwell_stats::sequential::survives_correction;
 
-/// A row with what its verdict rests on.
+/// A row, and what its verdict depends on.
 pub(super) struct FamilyMember<'a> {
     pub row: &'a mut CaseRow,
     pub policy: &'a JudgingPolicy,
@@ -95,7 +95,7 @@ fn next_alpha_share(correction: TestingCorrection, tests: usize, discoveries: us
     }
 }
 
-/// Marks an open case that cannot have a verdict, and says what would be enough for one.
+/// Marks an open case that cannot have a verdict, and says what it would take to get one.
 fn explain_no_verdict(
     row: &mut CaseRow,
     policy: &JudgingPolicy,
@@ -167,9 +167,9 @@ fn explain_open_verdict(
         .then(|| "There is a change (the interval excludes zero), but within the threshold.".into())
 }
 
-/// Approximate number of additional runs per side that settle an unclear case: whichever comes
-/// first of "changed", at the level left by the correction, and "same". `None` if the scatter of
-/// the runs so far is unknown.
+/// Approximate number of additional runs per side after which an unclear case is decided: as
+/// "changed", at the level left by the correction, or as "same", whichever comes first. `None` if
+/// the scatter of the runs so far is unknown.
 fn additional_runs(row: &CaseRow, policy: &JudgingPolicy, level: f64) -> Option<u32> {
     let block = policy.runs_per_block();
     let outcome = &row.outcome;

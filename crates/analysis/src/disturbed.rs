@@ -11,7 +11,7 @@ use speedwell_model::{
 use speedwell_stats::test::fisher_exact;
 use std::collections::HashSet;
 
-/// p value from which on sides count as disturbed equally often.
+/// p value from which sides count as disturbed equally often.
 const UNEQUAL_P: f64 = 0.05;
 
 /// Share of disturbed runs that is worth showing in the table.
@@ -108,7 +108,7 @@ impl DisturbanceExposure {
         })
     }
 
-    /// Whether the disturbed shares differ by more than chance.
+    /// Whether the disturbed shares differ by more than chance explains.
     pub fn differs_from(&self, other: &DisturbanceExposure) -> bool {
         fisher_exact([self.disturbed, other.disturbed], [self.runs, other.runs]) < UNEQUAL_P
     }

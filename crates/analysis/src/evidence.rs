@@ -1,5 +1,5 @@
 //! Evidence in the data of one pair: the change with its interval, the p value of a single test,
-//! and the result of one look, regardless of other cases.
+//! and the result of one look (an interim analysis), regardless of other cases.
 //!
 //! Decides how each method answers these questions; `sequential.rs` decides whether a p value is
 //! small enough among all cases. Start at [`evaluate_look`], [`estimate_change`] and [`p_value`].
@@ -298,8 +298,7 @@ pub(super) enum ShiftDirection {
 /// Evidence at one look.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct LookResult {
-    /// p value of this look alone: of no change, or of a change within the threshold if there is
-    /// one.
+    /// p value of this look alone: of no change, or of a change within the threshold if one is set.
     pub p: Option<f64>,
     /// Direction of the change if the p value is small enough.
     pub direction: Option<ShiftDirection>,
@@ -307,7 +306,7 @@ pub(super) struct LookResult {
     pub is_same: bool,
 }
 
-/// Looks at `data`; `is_last` means that no more runs will come.
+/// Evaluates `data` at one look; `is_last` means that no more runs will come.
 pub(super) fn evaluate_look(
     data: &ComparedData,
     policy: &JudgingPolicy,
@@ -325,7 +324,8 @@ pub(super) fn evaluate_look(
     result
 }
 
-/// Non-negative values have an exact test of every ratio, which agrees with the interval.
+/// Evaluates non-negative values, which allow an exact test of every ratio that agrees with the
+/// interval.
 fn look_by_ranks(
     data: &ComparedData,
     policy: &JudgingPolicy,
@@ -336,7 +336,8 @@ fn look_by_ranks(
         return LookResult::default();
     };
     let (p, direction) = test_beyond(&test, policy.threshold);
-    // Before the last look, "same" needs both tests, shifted by delta symmetrically in logarithms.
+    // Before the last look, the two tests behind "same" are shifted by delta symmetrically in
+    // logarithms.
     let highest = policy.delta.ln_1p();
     let lowest = if is_last {
         (-policy.delta).ln_1p()
@@ -369,7 +370,8 @@ fn test_beyond(test: &RankTest, threshold: f64) -> (f64, ShiftDirection) {
     ((2.0 * larger.min(smaller)).min(1.0), direction)
 }
 
-/// Other tests may differ slightly from their interval; both must agree before a claim is made.
+/// Evaluates by the other tests, which may differ slightly from their interval: both must agree
+/// before a claim is made.
 fn look_by_interval(
     data: &ComparedData,
     policy: &JudgingPolicy,
@@ -410,8 +412,8 @@ fn look_by_interval(
     }
 }
 
-/// Changes that count as none: within the threshold, widened by what repetitions within one process
-/// explain (docs/why/statistics.md, "Repetitions of one process").
+/// Range of changes that count as no change: within the threshold, widened by what repetitions
+/// within one process explain (docs/why/statistics.md, "Repetitions of one process").
 fn tolerated_interval(threshold: f64, data: &ComparedData) -> Interval {
     Interval {
         low: (1.0 - threshold) * (-data.allowance).exp() - 1.0,
@@ -430,7 +432,7 @@ fn interval_direction(change: &IntervalEstimate, tolerated: Interval) -> Option<
     }
 }
 
-/// Standard error: the interval spans 2 z of them in logarithms.
+/// Standard error of the log ratio; the interval is 2 z standard errors wide in logarithms.
 pub(super) fn standard_error(change: &IntervalEstimate, limit: SignificanceLimit) -> Option<f64> {
     let error = (change.high.ln_1p() - change.low.ln_1p()) / (2.0 * limit.z);
     error.is_finite().then_some(error)

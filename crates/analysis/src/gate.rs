@@ -1,4 +1,4 @@
-//! Gates: whether findings pass, fail or cannot be judged, and the line that reports it.
+//! Gates: whether findings pass, fail or cannot be judged, and the line that reports the answer.
 //!
 //! Decides for comparisons of all kinds, so that every command and the server give the same answer;
 //! callers map the answer to an exit or commit status. The rules are tabulated in
@@ -159,7 +159,7 @@ struct GateCounts {
     too_few: BTreeSet<String>,
     undefined: BTreeSet<String>,
     refused: BTreeSet<String>,
-    /// By reason.
+    /// Cases whose answer is withheld, by reason.
     withheld: BTreeMap<String, BTreeSet<String>>,
     only_baseline: BTreeSet<String>,
     only_candidate: BTreeSet<String>,
@@ -169,7 +169,7 @@ impl GateCounts {
     fn new(gated: &[&CandidateComparison]) -> GateCounts {
         let mut counts = GateCounts::default();
         for comparison in gated {
-            // A metric without a good direction has no verdicts.
+            // A metric without a preferred direction has no verdicts.
             if comparison.metric.better != MetricDirection::Unknown {
                 comparison.rows.iter().for_each(|row| counts.add_row(row));
             }
@@ -314,7 +314,7 @@ fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> 
         .collect();
     if !names.is_empty() {
         obstacles.push(format!(
-            "the good direction of {} is unknown (set it with --better METRIC=higher or \
+            "the preferred direction of {} is unknown (set it with --better METRIC=higher or \
              METRIC=lower)",
             list_names(names)
         ));
@@ -376,7 +376,7 @@ fn count_cases(count: usize) -> String {
     format!("{count} {}", if count == 1 { "case" } else { "cases" })
 }
 
-/// Number of names to list; the rest are counted.
+/// Maximum number of names listed; the rest are only counted.
 const MAX_LISTED: usize = 3;
 
 /// `'a', 'b' and 4 more`.

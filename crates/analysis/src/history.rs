@@ -51,7 +51,7 @@ pub struct SeriesTrend {
 /// Number of points on each side of a change that describe its surroundings.
 const AROUND_CHANGE: usize = 10;
 
-/// Maximum ratio of two levels, as a logarithm, that may belong to one case under two names.
+/// Logarithm of the maximum ratio of two levels that may belong to one case under two names.
 const SAME_LEVEL_LOG_RATIO: f64 = 0.1;
 
 /// Minimum number of cases to look for common changes.

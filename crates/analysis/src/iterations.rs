@@ -1,9 +1,9 @@
 //! Decides whether a number of iterations gives steady enough results.
 //!
-//! Follows the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case,
-//! with the population's standard deviation, and its mean over the cases. A minimum sample length
-//! can be required as well. Also decides which number to try next. Does not measure. Start at
-//! [`IterationSearch`].
+//! Follows the rule of Node core's `calibrate-n.js`: the coefficient of variation of each case
+//! (with the population standard deviation) and its mean over the cases are limited. A minimum
+//! sample length can be required as well. Also decides which number to try next. Does not measure.
+//! Start at [`IterationSearch`].
 
 use indexmap::IndexMap;
 use speedwell_stats::describe::{mean, standard_deviation};
@@ -60,8 +60,8 @@ pub struct IterationLevel {
     pub names: Vec<String>,
     /// Variation of the results.
     pub spread: VariationSpread,
-    /// Median sample length in nanoseconds of the case with the shortest; `None` if lengths are
-    /// unknown.
+    /// Median sample length, in nanoseconds, of the case where it is shortest; `None` if lengths
+    /// are unknown.
     pub shortest_ns: Option<u64>,
 }
 
@@ -150,9 +150,9 @@ impl IterationSearch {
         shortest_ns.is_none_or(|shortest_ns| shortest_ns >= self.min_ns)
     }
 
-    /// Skips numbers that are too small if time is proportional to the number, after the current
-    /// one took `shortest_ns`. The fixed cost of a first sample only makes iterations look slower,
-    /// so no sufficient number is skipped.
+    /// Skips numbers that are too small if time is proportional to the number, given that the
+    /// current one took `shortest_ns`. The fixed cost of a first sample only makes iterations look
+    /// slower, so no sufficient number is skipped.
     pub fn skip_too_small(&mut self, shortest_ns: u64) {
         let mut expected_ns = shortest_ns.max(1);
         while let Some(n) = self.n {

@@ -29,7 +29,7 @@ pub fn session_points(session: &Session) -> SessionPoints {
     points.into_points(session)
 }
 
-/// Collects the points of a session that is read some cases at a time. Only a few numbers are kept
+/// Collects the points of a session that is read a few cases at a time. Only a few numbers are kept
 /// per run.
 #[derive(Default)]
 pub struct PointCollector {

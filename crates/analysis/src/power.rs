@@ -42,7 +42,8 @@ impl AchievedPrecision {
     }
 }
 
-/// Distance of a change in standard errors that makes it significant with the required power.
+/// Number of standard errors by which a change must exceed the limit to be significant with the
+/// required power.
 fn power_quantiles(alpha: f64) -> f64 {
     normal::upper_quantile(0.5 * alpha) + normal::quantile(DETECTION_POWER)
 }
@@ -65,8 +66,8 @@ pub(super) enum SmallestP {
     Blocks(usize),
     /// Labels are assigned among all runs.
     Unmatched,
-    /// The number of runs implies no lower limit; fewer than [`MINIMUM_PER_SIDE`] runs claim
-    /// nothing.
+    /// The number of runs implies no lower limit; fewer than [`MINIMUM_PER_SIDE`] runs support no
+    /// claim.
     Unbounded,
 }
 
@@ -116,8 +117,8 @@ pub(super) fn most_comparisons(smallest_p: f64, alpha: f64) -> usize {
     (alpha / smallest_p * (1.0 + 1e-9)).floor() as usize
 }
 
-/// Explains what would let a test decide that cannot with the smallest p value of its runs, given
-/// `tests` comparisons corrected together.
+/// Explains what a test would need in order to decide, if its runs cannot give a small enough p
+/// value for `tests` comparisons corrected together.
 pub(super) fn explain_too_few(
     policy: &JudgingPolicy,
     runs: usize,

@@ -236,7 +236,7 @@ impl SideWeights {
         };
         let mut rows: Vec<CostRow> = names.into_iter().map(row).collect();
         rows.retain(|row| row.share > 0.0);
-        // Names were sorted before, so functions of equal share and depth stay in order.
+        // The names were already sorted, so functions of equal share and depth stay sorted by name.
         rows.sort_by(|a, b| b.share.total_cmp(&a.share).then(a.depth.cmp(&b.depth)));
         rows
     }
@@ -264,10 +264,11 @@ impl SideWeights {
     }
 }
 
-/// Minimum share of the difference for an existing function to count as its place.
+/// Minimum share of the difference for an existing function to count as the place where it enters.
 const MIN_ENTRY_SHARE: f64 = 0.5;
-/// Minimum share of the difference for a new function to count as its place. A smaller share may be
-/// one-time work, such as loading a module, while the actual work became slower.
+/// Minimum share of the difference for a new function to count as the place where it enters. A
+/// smaller share may be one-time work, such as loading a module, while the actual work became
+/// slower.
 const MIN_NEW_ENTRY_SHARE: f64 = 0.2;
 /// New functions whose shares are within this fraction of the largest belong to one call chain; the
 /// one nearest to the root is the entry.
@@ -278,7 +279,7 @@ const MAX_CALLEES: usize = 5;
 /// Function through which most of the difference enters.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CostEntry {
-    /// Its row. Cost entered here only if the function is new; else it grew in or below it.
+    /// Row of the function. A new function brings the cost; in or below any other, the cost grew.
     pub row: CostRow,
     /// Direct and indirect callees by share of the difference, largest first.
     pub below: Vec<CostRow>,
@@ -350,7 +351,7 @@ pub struct FunctionCost {
     pub depth: usize,
 }
 
-/// Cost of each function in the profile's stacks, of which `select_frames` selects the frames.
+/// Cost of each function in the profile's stacks; `select_frames` selects the frames of a stack.
 pub fn function_costs<'a>(
     profile: &'a StackProfile,
     renamed: Option<&'a RenamedThread>,

@@ -28,7 +28,7 @@ pub(super) enum DataEnd {
     TooFew,
 }
 
-/// Result of one pair, with its evidence when it ended.
+/// Result of one pair, with the evidence at its end.
 #[derive(Debug, Clone)]
 pub(super) struct SequentialOutcome {
     /// Data used.
@@ -45,7 +45,7 @@ pub(super) struct SequentialOutcome {
     pub change: Option<IntervalEstimate>,
     /// Standard error of the log ratio, if the interval of the last look is bounded.
     pub error: Option<f64>,
-    /// Smallest p value over all looks, valid whenever measuring ended.
+    /// Smallest p value over all looks, valid no matter when measuring ended.
     pub p: Option<f64>,
     /// Whether looks contradict each other, so that all figures come from one of them.
     pub is_contradictory: bool,

@@ -63,8 +63,8 @@ struct PendingComparison {
     seed: u64,
 }
 
-/// Metrics that decide. With `all` only the primary one does, because another that never settles
-/// would prolong the measuring for the rest.
+/// Metrics that decide. With `all` only the primary one does, because another metric that never
+/// settles would prolong the measuring for the rest.
 fn deciding_metrics(settings: &AnalysisSettings) -> Vec<String> {
     if settings.wants_all_metrics() {
         Vec::new()

@@ -23,7 +23,8 @@ use speedwell_stats::usl::fit_power_law;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Share of the variance within points from which a parameter should not be averaged over.
+/// A parameter that explains at least this share of the variance within points should not be
+/// averaged over.
 pub const MAX_AGGREGATED_SHARE: f64 = 0.5;
 
 /// Analyzes how the first requested metric depends on the parameter `x_axis`, with one line per
@@ -143,7 +144,7 @@ fn unknown_parameter(name: &str, keys: &[StudyKey]) -> anyhow::Error {
 /// Warning about cases that lack a parameter.
 fn warn_without(cases: usize, name: &str) -> String {
     format!(
-        "{} without '{name}' left out.",
+        "{} left out for lack of '{name}'.",
         format_count(cases, "case is", "cases are")
     )
 }
@@ -357,7 +358,7 @@ pub(super) fn explained_share(
     eta_squared(&points.iter().map(groups).collect::<Vec<_>>())
 }
 
-/// Resamples; each end of a 95 % interval then rests on 50 values.
+/// Number of resamples; each end of a 95 % interval then rests on 50 values.
 const DRAWS: usize = 2_000;
 /// Skewness above which a mean is a doubtful summary, as in the scatter analysis of Node.js core.
 const MAX_SKEWNESS: f64 = 1.0;
@@ -415,9 +416,10 @@ fn mean_interval(point: &PointCells<'_>, confidence: f64, seed: u64) -> Interval
     }
 }
 
-/// Smallest possible p value above which the test is pointless.
+/// If the smallest possible p value is at least this, the test is pointless.
 const POINTLESS_P: f64 = 0.05;
-/// Smallest possible p value above which many steps cannot be corrected for.
+/// If the smallest possible p value is at least this, it cannot survive a correction for many
+/// steps.
 const TIGHT_P: f64 = 0.005;
 
 /// Steps between neighboring points of each line.

@@ -55,7 +55,8 @@ impl SessionTally {
         self.shared_by_all(session).contains(note)
     }
 
-    /// Importers report shared notes themselves.
+    /// Notes that all runs share; none for an imported session, since importers report such notes
+    /// themselves.
     fn shared_by_all(&self, session: &Session) -> &[String] {
         if session.state == SessionState::Imported || self.runs < 2 {
             return &[];
@@ -81,8 +82,8 @@ impl SessionTally {
         }
     }
 
-    /// Warnings about the figures of the session, once all runs were added; `label` names it if
-    /// there are several.
+    /// Warnings about the figures of the session, once all runs have been added; `label` names it
+    /// if there are several.
     pub fn warnings(&self, session: &Session, label: Option<&str>) -> Vec<String> {
         let name = label.map_or("The session".to_owned(), |label| format!("'{label}'"));
         let mut warnings = Vec::new();

@@ -99,7 +99,7 @@ pub struct SearchedTrend {
     /// The newest point divided by the median of the last 40, if it lies beyond all of them and is
     /// worth measuring again.
     pub first_beyond: Option<f64>,
-    /// Index of the point from which on another machine measured, which hides any change there.
+    /// Index of the point from which another machine measured, which hides any change there.
     pub machine_swap: Option<usize>,
     /// Indexes of points at which the benchmark itself changed.
     pub new_work: Vec<usize>,
@@ -171,7 +171,7 @@ fn group_by_work(points: &[TrendPoint], same_work: bool) -> Vec<Vec<usize>> {
 }
 
 /// Work of each point. Points measured before work was recorded are attributed to the next known
-/// work, the last ones to the one before them.
+/// work, and those at the end to the last known one.
 fn known_works(points: &[TrendPoint]) -> Vec<Option<&str>> {
     let mut works: Vec<Option<&str>> = points
         .iter()

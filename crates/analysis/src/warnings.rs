@@ -28,13 +28,13 @@ pub(super) fn warn_order(order: RunOrder) -> Option<String> {
     Some(text.into())
 }
 
-/// Warns that the good direction of a metric is unknown.
+/// Warns that the preferred direction of a metric is unknown.
 pub(super) fn warn_direction(metric: &Metric) -> Option<String> {
     let name = &metric.name;
     (metric.better == MetricDirection::Unknown).then(|| {
         format!(
-            "Whether more or less of '{name}' is better is unknown, so a change of it has no \
-             verdict; set it with --better '{name}=lower' or '{name}=higher'."
+            "It is unknown whether more or less of '{name}' is better, so its changes have no \
+             verdict; set the direction with --better '{name}=lower' or '{name}=higher'."
         )
     })
 }

@@ -20,10 +20,10 @@ use std::collections::BTreeSet;
 const END_BLOCKS: u32 = 8;
 
 /// Blocks after which a revision counts as hanging if all its runs exceed the time limit and none
-/// of the other's do.
+/// of the other revision's runs do.
 const HANG_BLOCKS: u32 = 2;
 
-/// Probability at which the search has located a change.
+/// Probability from which a change counts as located.
 const FOUND_PROBABILITY: f64 = 0.95;
 
 /// Runs after which the search gives up.
@@ -90,7 +90,7 @@ impl RevisionPair {
             match outcome {
                 BisectOutcome::Value(value) => {
                     self.values[side].push(value);
-                    // Ranks need a logarithm, and zero is below every positive number.
+                    // The test needs logarithms, so the smallest positive number stands for zero.
                     let value = value.max(f64::MIN_POSITIVE);
                     self.runs.push(match side {
                         0 => BlockObservation::baseline(value, self.blocks),
@@ -241,7 +241,7 @@ impl BisectReplay<'_> {
     }
 
     /// Confirms a change and searches for others before and after it. `None` if one of its
-    /// revisions does not run: the change must be located without it.
+    /// revisions does not run: the change must then be located without that revision.
     fn confirm_change(
         &mut self,
         (low, high): (usize, usize),

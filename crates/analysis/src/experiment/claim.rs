@@ -52,7 +52,7 @@ pub struct ClaimFound {
 /// A comparison within a claim.
 #[derive(Debug, Clone)]
 pub struct ClaimComparison {
-    /// Case that it is about, if there are several.
+    /// Case that the comparison is about, if there are several.
     pub about: Option<String>,
     /// Source text.
     pub text: String,

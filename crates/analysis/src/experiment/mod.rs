@@ -168,7 +168,7 @@ fn with_baseline(
     experiment
 }
 
-/// Fills in analysis settings from the file that the user left open.
+/// Fills in the analysis settings that the user did not give from those in the file.
 fn complete_settings(experiment: &Experiment, settings: &AnalysisSettings) -> AnalysisSettings {
     use super::StatisticalMethod;
     let compare = &experiment.compare;
@@ -231,7 +231,7 @@ fn service_cases(experiment: &Experiment) -> Vec<(String, ServerWork)> {
     experiment.groups.iter().flat_map(of_group).collect()
 }
 
-/// Duration of a recorded load: it repeats the requests that the baseline served in this many
+/// Duration of a recorded load: it consists of as many requests as the baseline served in this many
 /// seconds while it was timed. That gives about two thousand samples per busy processor.
 pub const RECORDED_LOAD_SECONDS: f64 = 2.0;
 

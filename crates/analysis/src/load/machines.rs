@@ -14,7 +14,7 @@ const LINK_FULL: f64 = 0.9;
 /// from the requested one for a while.
 const MAX_START_GAP_NS: u64 = 100_000_000;
 const MAX_START_GAP_SHARE: f64 = 0.01;
-/// A clock that drifted by more than this during the load, in nanoseconds, was set.
+/// A clock that drifted by more than this during the load, in nanoseconds, must have been set.
 const MAX_CLOCK_DRIFT_NS: u64 = 100_000_000;
 
 /// Remarks, most severe first.

@@ -65,7 +65,7 @@ pub struct LoadFindings<'a> {
 pub struct RequestsInFlight {
     /// Requested number; only a closed load without pauses has one.
     pub requested: Option<u32>,
-    /// From sending to the last byte.
+    /// Mean number of requests between sending and the last byte.
     pub effective: Option<f64>,
     /// Mean number of connections being opened.
     pub connecting: Option<f64>,
@@ -85,7 +85,7 @@ pub struct GeneratorStats {
     /// Involuntary context switches per second: a thread lost its processor although it had work to
     /// do.
     pub switches_per_s: f64,
-    /// Maximum delay of response timestamps, because responses were read in batches.
+    /// Maximum delay of response timestamps, caused by reading responses in batches.
     pub late_by_ns: u64,
     /// System calls per request.
     pub system_calls_per_request: Option<f64>,
@@ -129,13 +129,13 @@ impl LoadFindings<'_> {
         }
     }
 
-    /// Quantile of the principal quantity, in millionths.
+    /// Quantile of the principal quantity, at a share given in millionths.
     pub fn principal_quantile(&self, ppm: u32) -> Option<ReportedTime> {
         let (quantity, group) = self.principal_quantity();
         self.quantile(quantity, group, ppm)
     }
 
-    /// Quantile in millionths; `None` if nothing was timed.
+    /// Quantile at a share given in millionths; `None` if nothing was timed.
     pub fn quantile(
         &self,
         quantity: TimedQuantity,
@@ -263,8 +263,8 @@ fn drift_metric(run: &LoadRun) -> Option<DriftMetric> {
     }
 }
 
-/// Share of requests from which a preempted generator counts as disturbed: the affected requests
-/// are then enough to determine the 99th percentile.
+/// Share of affected requests from which a preempted generator counts as disturbed: they are then
+/// enough to determine the 99th percentile.
 const DISTURBED_SHARE: f64 = 0.01;
 
 /// All remarks, most severe first.
@@ -354,7 +354,7 @@ fn remarks_on_requests(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     remarks
 }
 
-/// Remarks on whether the generator measured itself.
+/// Remarks on whether the generator measured itself instead of the server.
 fn remarks_on_generator(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let generator = &findings.generator;
     let mut remarks = Vec::new();

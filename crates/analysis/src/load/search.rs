@@ -15,7 +15,7 @@ use speedwell_load::measured::LoadMeasurement;
 use speedwell_model::load_run::{LoadRun, PaceFacts};
 use speedwell_stats::rate_search::{self, RateTrial};
 
-/// Number of attempts at one rate with a late generator that rules out a passing disturbance.
+/// If the generator was late in this many attempts at one rate, a passing disturbance is ruled out.
 const MAX_LATE_ATTEMPTS: usize = 4;
 
 /// Loads of one target at several rates.
@@ -64,7 +64,7 @@ pub enum MissedReason {
     Unsent,
     /// Fewer than 98 % of the due requests succeeded in time.
     Unanswered,
-    /// A condition was not met; contains its text.
+    /// The load failed a condition; contains its text.
     Limit(String),
 }
 
@@ -136,7 +136,7 @@ fn is_disturbed(tries: &[RateAttempt], answer: RateAnswer) -> bool {
     })
 }
 
-/// Lowest rate with enough late attempts of the generator to rule out a passing disturbance.
+/// Lowest rate at which the generator was late often enough to rule out a passing disturbance.
 fn rate_refused_at(tries: &[RateAttempt]) -> Option<f64> {
     let late_at = |rate: f64| {
         let attempts_at_rate = tries.iter().filter(|attempt| attempt.rate == rate);
@@ -197,8 +197,8 @@ fn rate_attempt(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
 }
 
 /// Share of the due requests that succeeded in time. Even if the server keeps up, some requests are
-/// still in flight when a load ends: those due less than the shortest service time before the end
-/// (a queue does not lengthen it), and the last one.
+/// still in flight when a load ends: the last one, and those that became due so late that even the
+/// shortest service time (which does not include queueing) reaches past the end.
 fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
     let service_times = load.spread_of(TimedQuantity::Service, RequestGroup::Ok);
     let fastest_s = service_times.map_or(0.0, |spread| spread.least_ns as f64 / 1e9);
@@ -211,7 +211,7 @@ fn answered_share(load: &LoadFindings<'_>, rate: f64) -> f64 {
     }
 }
 
-/// First condition that the load does not meet.
+/// First condition that the load fails.
 fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option<MissedReason> {
     let loads = std::slice::from_ref(load);
     let judged = gate::judge_conditions(conditions, loads);
@@ -231,7 +231,8 @@ fn missed_limit(load: &LoadFindings<'_>, conditions: &[LoadCondition]) -> Option
 /// intended work.
 const MAX_FAILED_SHARE: f64 = 0.01;
 
-/// Number of windows that replace visits if each level was loaded only once.
+/// Number of time windows into which a load is split if each level was loaded only once; the
+/// windows then take the place of repeated loads.
 const WINDOW_COUNT: usize = 5;
 
 /// Loads of one target at several levels of concurrency.
@@ -243,11 +244,12 @@ pub struct ConcurrencySeries {
     pub passes: Vec<LevelVisits>,
     /// Joint result; `None` if no level is valid.
     pub scaling: Option<ScalingFindings>,
-    /// Whether each level was loaded only once, so that windows stand for visits.
+    /// Whether each level was loaded only once, so that time windows take the place of repeated
+    /// loads.
     pub is_windowed: bool,
 }
 
-/// All visits at one level.
+/// All loads ("visits") at one level.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LevelVisits {
     /// Requested number of requests in flight.

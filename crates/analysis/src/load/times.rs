@@ -91,7 +91,7 @@ pub enum ReportedTime {
     Time(TimeQuantile),
     /// The time lies between two bounds: only the upper one includes the generator's own lateness.
     Range {
-        /// Without the generator's lateness for each request.
+        /// With the generator's lateness subtracted for each request.
         low: TimeQuantile,
         /// Since each request was due.
         high: TimeQuantile,
@@ -101,7 +101,7 @@ pub enum ReportedTime {
 }
 
 impl ReportedTime {
-    /// The time since requests were due in nanoseconds, unless refused.
+    /// The time since requests were due, in nanoseconds; `None` if it is refused.
     pub fn longest_ns(self) -> Option<u64> {
         match self {
             ReportedTime::Time(time) => Some(time.ns),
@@ -338,7 +338,7 @@ pub(super) fn quantile_of_group(
 /// Percentile from which the tail begins, which a load that missed its rate cannot determine.
 const TAIL_PPM: u32 = 990_000;
 
-/// How far a load's own lateness affects its times.
+/// How far the generator's own lateness affects the times of a load.
 #[derive(Debug, Clone)]
 pub(super) struct GeneratorTrust {
     verdict: Option<OpenVerdict>,
@@ -410,7 +410,8 @@ impl GeneratorTrust {
     }
 }
 
-/// Lag is the evidence itself, and connections are opened by the operating system.
+/// Whether times of this quantity are never refused: lag is itself the evidence of lateness, and
+/// connections are opened by the operating system.
 fn is_exempt(quantity: TimedQuantity) -> bool {
     matches!(quantity, TimedQuantity::Lag | TimedQuantity::Connect)
 }

@@ -29,8 +29,8 @@ const RESPONSE_BYTES: &str = "bytes_per_response";
 /// Metrics of HTTP loads that are compared between cases.
 pub(super) const LOADS: [&str; 3] = [MEAN_LATENCY, BANDWIDTH, RESPONSE_BYTES];
 
-/// Share of startup and wind-down in a run above which it says nothing about the connections in
-/// use.
+/// If startup and wind-down take more than this share of a run, it says nothing about the number of
+/// connections in use.
 const MAX_EDGE_SHARE: f64 = 0.1;
 
 /// Facts that a session does not contain.
@@ -435,7 +435,7 @@ pub(super) fn check_length_failures(cells: &CheckedCells<'_>) -> Vec<ValidityFin
         let runs = AffectedRuns::find_runs(cell, |run| count(run) > 0.0)?;
         let message = format!(
             "{}{} requests failed only by body length{}: probably no real failures, as ab \
-             compares it with the first response.",
+             compares each length with that of the first response.",
             runs.sum_over_runs(count),
             runs.describe_total(),
             runs.describe_runs()

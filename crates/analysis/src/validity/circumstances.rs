@@ -1,7 +1,8 @@
-//! Other activity of the machine during measurement, and Little's law against the requested load.
+//! Checks for other activity on the machine during measurement and, by Little's law, whether the
+//! requested load was really in flight.
 //!
-//! Decides from which share on the figures reflect the machine (the limits mark pressure that `top`
-//! would not show, and a generator without reserve to be on time), and from which share on a load
+//! Sets the limits above which figures may reflect the machine instead of the server (pressure too
+//! low to show in `top`, a generator too busy to send on time), and those beyond which a load
 //! counts as lighter or heavier than requested. Rate times mean latency is the mean number of
 //! requests in flight (Little 1961, "A proof for the queuing formula L = lambda W"). Start at
 //! [`check_machine`] and [`check_in_flight`].
@@ -151,7 +152,7 @@ const CONTRADICTION: &str = "Look for a wrong unit, a shifted column, or latenci
     different runs; if latencies count from the scheduled send time, give the request rate (--set \
     rate=N).";
 
-const REMEDY: &str = "Its latencies belong to the lower concurrency; check whether connections \
+const REMEDY: &str = "The measured latencies belong to the lower concurrency; check whether connections \
     waited to be accepted (backlog), whether they were kept open, and whether the \
     generator was busy.";
 
@@ -215,7 +216,7 @@ fn check_deviation(
         }
         LoadDeviation::Heavier => {
             let message = format!(
-                "{figures} requests would have been in flight{runs_clause}, but {requested} were requested (rate times mean latency)."
+                "Rate times mean latency gives {figures} requests in flight{runs_clause}, more than the {requested} that were configured."
             );
             (FindingSeverity::Red, message, CONTRADICTION)
         }

@@ -277,7 +277,7 @@ fn loads_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
 /// Checks for generators that start timing requests at different moments.
 pub(super) fn check_generators(generators: &[String]) -> Option<ValidityFinding> {
     let message = format!(
-        "Latencies come from {}, which may count from different moments.",
+        "Latencies come from {}, which may start timing at different moments.",
         quote_names(generators.iter().map(String::as_str))
     );
     let remedy = "Compare only latencies from one version of one generator.";

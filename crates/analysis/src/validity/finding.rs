@@ -139,7 +139,7 @@ pub fn join_names(names: &[String]) -> String {
 /// Lists run numbers, from 1: empty if there is only one run, ` in all 8 runs`, ` in run 2 of 3`, `
 /// in runs 1 and 3 of 3`.
 pub(super) fn format_run_numbers(numbers: &[usize], total: usize) -> String {
-    /// Number of runs to list; more are counted.
+    /// Maximum number of runs listed; more are only counted.
     const MAX_LISTED: usize = 4;
     match numbers.len() {
         _ if total == 1 => String::new(),

@@ -145,8 +145,8 @@ fn clearly_exceeds(cells: &CheckedCells<'_>, first: (&str, f64), second: (&str, 
     first.1 > second.1 + second.1.abs() * BIN_WIDTH + rounding
 }
 
-/// Minimum and maximum are times of single requests, which clocks report in whole nanoseconds;
-/// percentiles and means may be computed from several.
+/// Checks minimum and maximum. They are times of single requests, which clocks report in whole
+/// nanoseconds; percentiles and means may be computed from several.
 fn check_precision(cells: &CheckedCells<'_>, run: &Run) -> Option<String> {
     let is_broken =
         |ns: &f64| (ns - ns.round()).abs() > FLOAT_ERROR_NS.max(ns.abs() * f64::EPSILON * 4.0);
@@ -333,7 +333,7 @@ mod tests {
         let heavy = found(&[("throughput", 200_000.0), ("bytes_per_second", 40e6)]);
         assert_eq!(
             heavy[0].says,
-            "1000.0 requests would have been in flight, but 100 were requested (rate times mean latency)."
+            "Rate times mean latency gives 1000.0 requests in flight, more than the 100 that were configured."
         );
         assert_eq!(heavy[0].level, FindingSeverity::Red);
     }

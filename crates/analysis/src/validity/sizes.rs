@@ -117,7 +117,7 @@ fn sizes_differ(a: &RoundedFigure, b: &RoundedFigure) -> bool {
     is_apart && (a.value - b.value).abs() > MAX_SAME_SIZE_SHARE * a.value.min(b.value)
 }
 
-/// Whole bytes if rounding leaves no more precision.
+/// Formats a size, in whole bytes if rounding left no more precision.
 fn format_bytes(size: &RoundedFigure) -> String {
     match size.value {
         value if value >= 100.0 || size.high - size.low > 0.1 => format!("{value:.0}"),
@@ -131,7 +131,8 @@ const ALIGNMENT_REMEDY: &str =
 /// Minimum number of rows for which a sorted column is not a coincidence.
 const MIN_SORTED_ROWS: usize = 4;
 
-/// Checks whether the rows that differ are a permutation of each other that is unique.
+/// Checks whether the differing rows of the candidate are those of the baseline in another order,
+/// if only one order fits.
 fn check_alignment(
     cells: &CheckedCells<'_>,
     sizes: &[ResponseSizes<'_>],

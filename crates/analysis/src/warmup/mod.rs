@@ -224,8 +224,8 @@ impl CaseWarmup {
             .map(|values| median(&values))
     }
 
-    /// Startup cost beyond the same iterations at steady speed, and the time of a steady iteration,
-    /// both in nanoseconds.
+    /// Time that startup costs beyond the same iterations at steady speed, and the time of a steady
+    /// iteration, both in nanoseconds.
     fn start_and_steady_cost(&self) -> Option<(f64, f64)> {
         let extra = |process: &ProcessWarmup| {
             let first = process.search.first_steady_point()? as f64 + 1.0;

@@ -113,7 +113,7 @@ const MAD_TO_DEVIATION: f64 = 1.4826;
 /// Noise between points above which changes of a few percent cannot be detected.
 const MAX_NOISE: f64 = 0.10;
 /// Limit to which the distance of logarithms from the median is clipped, so that one stalled point
-/// is not a level.
+/// does not form a level.
 const MAX_LOG_DISTANCE: f64 = 5.0;
 /// Penalty for a change, in multiples of the logarithm of the number of points.
 const PENALTY: f64 = 15.0;
@@ -201,7 +201,7 @@ fn middle_crossings(levels: &[LogLevel], count: usize) -> Vec<usize> {
         .collect()
 }
 
-/// Median distance of two crossings, there and back.
+/// Length of a cycle (there and back): twice the median distance of neighboring crossings.
 fn cycle_period(crossings: &[usize]) -> f64 {
     let distances = crossings
         .windows(2)

@@ -1,10 +1,10 @@
 //! Reimplements the classification of `warmup_stats` (softdevteam/warmup_stats,
-//! `mark_changepoints_in_json`), so that published results of Krun are classified as by their
-//! authors.
+//! `mark_changepoints_in_json`), so that published Krun results are classified the way their
+//! authors classified them.
 //!
 //! Unlike `steady.rs`, it never treats the first 100 points as outliers, compares times instead of
-//! their ratios, and separates levels by mean and variance, a time and the square of one. Start at
-//! [`classify_published`].
+//! their ratios, and separates levels by mean plus or minus variance, although one is a time and
+//! the other the square of a time. Start at [`classify_published`].
 
 use super::steady::WarmupClass;
 use speedwell_stats::changepoint::find_segments;

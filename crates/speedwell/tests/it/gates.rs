@@ -126,7 +126,7 @@ fn a_unit_without_direction_has_no_verdict_until_one_is_said() {
     let open = open.expect_stdout(&["≠ differs", "gate cannot judge"]);
     let told = open.stdout + &open.stderr;
     assert_eq!(
-        told.matches("Whether more or less of 'misses/s'").count(),
+        told.matches("whether more or less of 'misses/s'").count(),
         1,
         "{told}"
     );
