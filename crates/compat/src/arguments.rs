@@ -1,4 +1,4 @@
-//! Splits the command lines of the originals with tables of options.
+//! Splits the command lines of the original tools by tables of options.
 //!
 //! Classifies each word as an option, a value, or neither, by three grammars: getopt for ab and
 //! erlperf ([`parse_getopt`]), the scripts of Node.js core ([`parse_node`]) and its R scripts

@@ -1,10 +1,10 @@
 //! Drop-in for `calibrate-n.js`: finds how many iterations a script needs for stable results.
 //!
-//! Decides options (`--name=value` and the path of a script) and output; `analysis::iterations`
-//! decides when results are stable. Labels and figures are where the original has them, for
-//! programs that parse them; sentences are our own. A value that is not a number is an error; the
-//! original uses a default, but its warning is long forgotten when hours of measuring end. Start at
-//! [`run`].
+//! Parses the options (`--name=value` and the path of a script) and prints the output;
+//! `analysis::iterations` decides when results are stable. Labels and figures are where the
+//! original has them, for programs that parse them; sentences are our own. A value that is not a
+//! number is an error; the original uses a default, but its warning is long forgotten when hours of
+//! measuring end. Start at [`run`].
 
 use crate::console::{self, DropInConsole};
 use crate::node::driver::{self, NodeDriver};
@@ -91,7 +91,8 @@ fn run_calibration(
     Ok(0)
 }
 
-/// Measures with one number of iterations; returns the rates and the exit status of failures.
+/// Measures with one number of iterations; returns the rates, and an exit status that is nonzero if
+/// a run failed.
 fn measure_n(
     request: &ScriptsRequest,
     console: &mut DropInConsole<'_>,

@@ -1,7 +1,7 @@
 //! Drop-in for `compare.js`: runs every case under two programs and prints rows for `compare.R`.
 //!
-//! Decides options and output of that driver. Order of execution, and so of the rows, is that of
-//! `measure`; `compare.R` does not depend on it. Start at [`run`].
+//! Parses the options and writes the output of that driver. The order of execution, and so of the
+//! rows, is that of `measure`; `compare.R` does not depend on it. Start at [`run`].
 
 use super::band_chart::{ChartBand, band_chart};
 use super::compare_r::CompareTable;
@@ -180,7 +180,7 @@ impl ComparePrinter<'_> {
     }
 }
 
-/// Returns the name by which `compare.R` groups: file name, blank, configuration.
+/// Returns the name by which `compare.R` groups: file name, a space, configuration.
 fn full_name(name: &str, run: &Run) -> String {
     let values = run.case.values.iter();
     let pairs: Vec<String> = values

@@ -1,6 +1,6 @@
 //! Drop-in for `run.js`: runs each script of some groups once.
 //!
-//! Decides options and output of that driver. Start at [`run`].
+//! Parses the options and writes the output of that driver. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::console::DropInConsole;

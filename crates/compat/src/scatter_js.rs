@@ -1,9 +1,9 @@
 //! Drop-in for `scatter.js`: runs one script many times and prints rows for `scatter.R`.
 //!
-//! Decides options and output of that driver, and with `--analyze` text and order of the analysis
-//! that replaces the rows: pooled parameters with their share of the variance, a table of means and
-//! medians, the steps along the x axis, and a chart of the means. `scatter_r.rs` computes the
-//! figures. Start at [`run`].
+//! Parses the options and writes the output of that driver. With `--analyze`, decides text and
+//! order of the analysis that replaces the rows: pooled parameters with their share of the
+//! variance, a table of means and medians, the steps along the x axis, and a chart of the means.
+//! `scatter_r.rs` computes the figures. Start at [`run`].
 
 use crate::arguments::ParsedArguments;
 use crate::band_chart::{ChartBand, band_chart};

@@ -150,7 +150,7 @@ fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
     Some(lengths)
 }
 
-/// The load accepts every status, as ab does; here statuses other than 2xx are separated.
+/// The load accepts every status, as ab does; here statuses other than 2xx are counted separately.
 fn outcome_counts(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
     let is_not_2xx = |row: &&RequestRecord| {
         row.outcome == RequestOutcome::Ok && !(200..300).contains(&row.status)

@@ -48,7 +48,7 @@ impl TextLayout {
         self.column
     }
 
-    /// Adds a cell with a blank before it.
+    /// Adds a cell with a space before it.
     pub fn add_cell(&mut self, text: &str, align: CellAlignment) {
         let has_margin = self.column > 0 && !text.is_empty();
         self.add_span(1, text, align, if has_margin { " " } else { "" });
@@ -155,7 +155,7 @@ impl CellAlignment {
     }
 }
 
-/// Returns `count` blanks, ignoring the sign.
+/// Returns `count` spaces, ignoring the sign.
 fn repeat_blank(count: i64) -> String {
     " ".repeat(count.unsigned_abs() as usize)
 }

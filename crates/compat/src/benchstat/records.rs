@@ -180,7 +180,7 @@ fn set_entry(settings: &mut Vec<ConfigurationEntry>, key: &str, value: &str) {
     }
 }
 
-/// Parses `key: value`: the key begins with a lowercase letter and contains neither blanks nor
+/// Parses `key: value`: the key begins with a lowercase letter and contains neither white space nor
 /// uppercase letters.
 fn parse_setting(line: &str) -> Option<(&str, &str)> {
     if !line.starts_with(char::is_lowercase) {

@@ -209,8 +209,8 @@ fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
     (low, high)
 }
 
-/// Returns a binomial coefficient. From 21 on the original computes it from logarithms, whose
-/// rounding decides which of two equally likely sides an interval grows toward.
+/// Returns a binomial coefficient. From a count of 21 on, the original computes it from logarithms,
+/// whose rounding decides which of two equally likely sides an interval grows toward.
 fn binomial_coefficient(count: u64, chosen: u64) -> f64 {
     if chosen == 0 || chosen == count {
         return 1.0;

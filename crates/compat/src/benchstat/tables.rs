@@ -181,7 +181,7 @@ fn column_geomean(cells: &[Vec<Option<TableCell>>], column: usize) -> ColumnGeom
         let (base, _) = cell.comparison.as_ref()?;
         Some(match cell.summary.centre {
             centre if centre == *base => 1.0,
-            // An undefined ratio makes the mean of all undefined.
+            // An undefined ratio makes the mean of all ratios undefined.
             _ if *base == 0.0 => f64::NAN,
             centre => centre / base,
         })

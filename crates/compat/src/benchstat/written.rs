@@ -316,7 +316,7 @@ impl CsvSheet {
     }
 }
 
-/// Quotes a cell like Go's CSV package: also if it begins with a blank.
+/// Quotes a cell like Go's CSV package: also if it begins with a space.
 fn quote_csv(text: &str) -> String {
     let needs_quotes = text == "\\."
         || text.contains([',', '"', '\r', '\n'])

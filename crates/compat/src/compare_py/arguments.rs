@@ -1,7 +1,7 @@
 //! The command line of `compare.py`.
 //!
 //! Parses it as Python's argparse does: long options may be abbreviated, values may follow `=` or a
-//! blank, and everything after the inputs is passed to the measured programs. Does not know what an
+//! space, and everything after the inputs is passed to the measured programs. Does not know what an
 //! input is. Start at [`ComparePyCommand::parse`].
 
 use std::path::PathBuf;
@@ -31,7 +31,7 @@ pub struct ComparePyRequest {
     pub aggregates_only: bool,
     /// `-d`.
     pub dump: Option<PathBuf>,
-    /// Whether to test; `--no-utest` is not given.
+    /// Whether to test: `--no-utest` is not given.
     pub tests: bool,
     /// `--alpha`.
     pub alpha: f64,
@@ -313,7 +313,7 @@ fn find_option(typed_name: &str) -> Result<(&'static str, bool), Vec<&'static st
 }
 
 /// Whether argparse treats an argument as an option: not `-`, a negative number, or an argument
-/// with a blank.
+/// that contains a space.
 fn is_option(argument: &str) -> bool {
     let is_number = argument.starts_with('-') && argument.parse::<f64>().is_ok_and(f64::is_finite);
     argument.len() > 1 && argument.starts_with('-') && !is_number && !argument.contains(' ')

@@ -11,7 +11,7 @@ use speedwell_report::escape_line;
 use speedwell_results::foreign::google_benchmark::GoogleBenchmarkEntry;
 use std::borrow::Cow;
 
-/// Maximum number of names listed in a sentence; further ones are counted.
+/// Maximum number of names listed in a sentence; further ones are only counted.
 const MAX_LISTED_NAMES: usize = 20;
 
 /// Environment facts that make figures hard to compare if they differ.

@@ -20,7 +20,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time for a program to exit after the user interrupted.
+/// Time for a program to exit after the user has interrupted the measurement.
 const STOP_GRACE: Duration = Duration::from_secs(2);
 
 /// Name of standard input, as in Python.
@@ -218,7 +218,7 @@ fn check_inputs(
     Ok(())
 }
 
-/// First bytes of a program in the format of Linux and others.
+/// First bytes of a program in the executable format of Linux and other systems.
 const ELF_MAGIC: &[u8] = b"\x7fELF";
 
 /// One side before anything is executed.
@@ -342,8 +342,8 @@ fn is_executable(metadata: &fs::Metadata) -> bool {
 /// Option for the result file.
 pub const OUT_FLAG: &str = "--benchmark_out=";
 
-/// Runs `program` and reads its results; `filter` is the one of the mode. If it did not exit with
-/// status 0, or the user interrupted, returns the exit status.
+/// Runs `program` and reads its results; `filter` is the filter of the mode. If the program did not
+/// exit with status 0, or was interrupted by the user, returns the exit status.
 ///
 /// # Errors
 /// Fails if the program cannot be started, or wrote no results.
@@ -420,8 +420,8 @@ fn program_arguments(request: &ComparePyRequest, filter: Option<&str>) -> Vec<St
     arguments
 }
 
-/// The library leaves the file empty if no benchmark matches the filter; other programs create
-/// none.
+/// Reads the results that a program wrote. The library leaves the file empty if no benchmark
+/// matches the filter; programs without the library create none.
 fn read_results(
     out: &Path,
     label: &str,

@@ -352,8 +352,7 @@ pub fn format_signed(number: f64, width: usize, digits: usize) -> String {
     }
 }
 
-/// Formats like `repr`: with an exponent below 1e-4 and from 1e16 on, which has at least two
-/// digits.
+/// Formats like `repr`: below 1e-4 and from 1e16 on with an exponent, of at least two digits.
 pub fn format_repr(number: f64) -> String {
     let scientific = format!("{number:e}");
     let Some((digits, exponent)) = scientific.split_once('e') else {

@@ -1,8 +1,8 @@
 //! Erlang VMs and the snippets measured in them: one VM for all, or one for each.
 //!
 //! Decides which commands the harness gets, and which snippets are lost on an error: a snippet that
-//! fails affects no other, a VM that ends takes its snippets along. Does not know what samples are
-//! for. Start at [`ErlangMachines::start_all`].
+//! fails affects no other, a VM that ends takes its snippets with it. Does not know what samples
+//! are for. Start at [`ErlangMachines::start_all`].
 
 use crate::erlperf::arguments::ErlperfRequest;
 use crate::erlperf::monitor::{GAUGE_INTERVAL, GaugeMonitor};

@@ -1,5 +1,5 @@
 //! Warnings that the original lacks: differences without significance, disturbed measurements, code
-//! that the compiler folded, samples that never became steady.
+//! that the compiler has optimized away, samples that never became steady.
 
 use super::arguments::{ErlperfRequest, SampleDefinition};
 use super::machines::SnippetJob;
@@ -11,7 +11,7 @@ use speedwell_model::median;
 use speedwell_process::is_interrupt_requested;
 use speedwell_report::snippet::ERLANG_LOCKS;
 
-/// Differences with a p value from this on are not significant.
+/// Differences are significant only if their p value is below this.
 const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
 /// The original's warning when a sample ends so late that the next one is due. The original then
@@ -64,8 +64,8 @@ fn remarks_on<'a>(
         .chain(lateness(samples, request))
 }
 
-/// Where a sample ended so late that the next one was due, and not only because a usual iteration
-/// takes as long.
+/// Reports a sample that ended so late that the next one was due, unless a typical iteration takes
+/// that long.
 fn lateness(samples: &SnippetSamples, request: &ErlperfRequest) -> Option<String> {
     let SampleDefinition::Window(length) = request.sample else {
         return None;

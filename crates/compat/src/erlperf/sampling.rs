@@ -2,7 +2,8 @@
 //!
 //! Decides which snippet is measured next; `machines.rs` carries out a visit. With `-q` it adds
 //! workers, which stay alive, pass by pass until throughput stops growing; `analysis` decides
-//! whether growth exceeds noise, and the answer. Start at [`take_samples`] and [`search_workers`].
+//! whether growth exceeds noise, and what the answer is. Start at [`take_samples`] and
+//! [`search_workers`].
 
 use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition, SampleOrder, SqueezeOptions};
 use crate::erlperf::machines::ErlangMachines;
@@ -203,7 +204,7 @@ pub fn sample_unit(request: &ErlperfRequest) -> SampleUnit {
     }
 }
 
-/// Maximum number of visits of a level that may be as good as the best.
+/// Maximum number of visits to a level that may be as good as the best.
 const MAX_PASSES: u32 = 3;
 
 #[derive(Debug, Clone)]

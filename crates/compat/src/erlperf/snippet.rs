@@ -69,7 +69,7 @@ fn read_recording(name: &str, file: &Path) -> Result<CallRecording, String> {
         .map_err(|reason| format!("cannot use the file '{name}' as a recording of calls: {reason}"))
 }
 
-/// Formats a tuple as Erlang prints it: without blanks outside of quotes.
+/// Formats a tuple as Erlang prints it: without spaces outside of quotes.
 fn compact_tuple(tuple: &str) -> String {
     let mut quote = None;
     let mut escaped = false;

@@ -44,7 +44,7 @@ pub struct HyperfineRequest {
     pub outputs: Vec<OutputTarget>,
     /// `--input`: standard input of commands; empty by default.
     pub input: Option<PathBuf>,
-    /// `--style`; `None` depends on the terminal.
+    /// `--style`; if `None`, it depends on the terminal.
     pub style: Option<OutputStyle>,
     /// `--sort`.
     pub sort: ResultOrder,

@@ -231,7 +231,7 @@ impl<'a> CommandMeasurement<'a> {
         Ok(())
     }
 
-    /// Performs the first run; also returns the number of runs that takes the minimum time, within
+    /// Performs the first run; also returns the number of runs that fill the minimum time, within
     /// the bounds.
     fn first_run(&mut self, number: usize) -> Result<(RunTiming, u64)> {
         let (timing, around_s) = self.timed_run(number, 0, 0)?;

@@ -98,8 +98,8 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
     Ok(())
 }
 
-/// Refuses exports, and files for what commands write, that would replace each other or what
-/// commands read.
+/// Rejects exports and output files of commands that would replace each other or an input of a
+/// command.
 fn check_files(request: &HyperfineRequest) -> Result<()> {
     let exports = request.exports.iter().filter(|(_, file)| file != "-");
     let mut outputs: Vec<OutputFile> = exports

@@ -1,9 +1,9 @@
 //! Common parts of `run.js`, `compare.js` and `scatter.js` of Node.js core: their command lines,
 //! and the folder of benchmark scripts.
 //!
-//! Decides which scripts are selected, and the output before measuring; the originals use their own
-//! folder. Does not deal with results: `node/driver.rs` follows the session. Start at
-//! [`CommandLine::run_with`].
+//! Decides which scripts are selected, and the output before measuring; the originals always use
+//! the folder that they are in. Does not deal with results: `node/driver.rs` follows the session.
+//! Start at [`CommandLine::run_with`].
 
 pub mod driver;
 pub mod progress;

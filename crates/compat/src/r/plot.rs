@@ -94,8 +94,8 @@ impl ChartFile {
     }
 }
 
-/// One case of a comparison: its name (file name, blank, configuration), then the data of `old` and
-/// of `new`.
+/// One case of a comparison: its name (file name, a space, configuration), then the data of `old`
+/// and of `new`.
 pub type ComparedCase<'a, T> = (&'a str, T, T);
 
 /// Draws the chart of `compare.R --plot`: a pair of boxes per case.

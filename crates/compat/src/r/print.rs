@@ -84,7 +84,7 @@ pub fn format_data_frame(names: &[String], columns: &[FrameColumn], width: usize
 struct PrintedColumn<'a> {
     name: Cow<'a, str>,
     cells: Vec<Cow<'a, str>>,
-    /// Width on the terminal, including the blank in front.
+    /// Width on the terminal, including the space in front.
     width: usize,
 }
 

@@ -113,8 +113,8 @@ pub struct UTestTable<'e> {
     pub odd_units: Vec<&'e str>,
 }
 
-/// Compares the entries of two sides, in the order of the baseline. Of each name, all entries with
-/// times are compared, in the first one's unit.
+/// Compares the entries of two sides, in the order of the baseline. For each name, all entries with
+/// times are compared, in the unit of the first.
 pub fn compare_entries<'e>(
     baseline: &'e [GoogleBenchmarkEntry<'e>],
     candidate: &'e [GoogleBenchmarkEntry<'e>],

@@ -74,7 +74,7 @@ pub enum SampleDefinition {
     Loop(u64),
 }
 
-/// When samples count as steady, and the limits of waiting for it.
+/// When samples count as steady, and how long to wait for that.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyCondition {
     /// `--cv`.
@@ -407,7 +407,7 @@ impl TypedArguments<'_> {
     }
 
     fn parse_steady_rule(&self, samples: u32) -> Result<Option<SteadyCondition>, String> {
-        // Samples that are not steady after ten times as many will not become so.
+        // If samples are not steady after ten times the requested number, they will not become so.
         let default_max_samples = samples.saturating_mul(10).max(100);
         let max_samples = self.parse_count("--max-samples", 1, u32::MAX.into())?;
         let max_time = self.0.value("--max-time").map(parse_seconds).transpose()?;

@@ -214,7 +214,7 @@ impl SnippetTable {
 }
 
 impl SampleUnit {
-    /// Returns a value that is larger if better.
+    /// Returns a value that is larger for better results.
     fn goodness(self, average: f64) -> f64 {
         match self {
             SampleUnit::Iterations => average,
