@@ -302,7 +302,7 @@ fn comparison_obstacles(gated: &[&CandidateComparison], counts: &GateCounts) -> 
     };
     for comparison in gated.iter().filter(without_rows) {
         obstacles.push(format!(
-            "'{}' of '{}' and '{}' cannot be compared: no case in common has it",
+            "'{}' of '{}' and '{}' cannot be compared: no case in common has this metric",
             comparison.metric.name, comparison.baseline, comparison.candidate
         ));
     }
@@ -365,11 +365,11 @@ fn ungated_differences(
         }
     }
     let verb = if names.len() == 1 {
-        "differs"
+        "differs but is"
     } else {
-        "differ"
+        "differ but are"
     };
-    (!names.is_empty()).then(|| format!("{} {verb}, not in the gate", list_names(names)))
+    (!names.is_empty()).then(|| format!("{} {verb} not in the gate", list_names(names)))
 }
 
 fn count_cases(count: usize) -> String {

@@ -28,7 +28,7 @@ const LIMITS: [PercentLimit; 3] = [
         check: ValidityCheck::GeneratorBusy,
         metric: "generator_busy",
         percent: 90.0,
-        says: "The load generator used {} % of its core{}, so it may have been the limit.",
+        says: "The load generator used {} % of its core{}, so it may have been the bottleneck.",
         remedy: "Give it more threads or processors of its own, or a lighter load.",
     },
     PercentLimit {

@@ -87,7 +87,7 @@ fn one_allocation_instead_of_none_fails_the_gate() {
     found.expect_stdout(&["0 -> 1", "worse", "gate failed: 1 worse"]);
     let passed = compare(&old, &new, &WORSE).expect_status(0);
     passed.expect_stdout(&[
-        "gate passed: 1 case by time; bytes_per_op and allocs_per_op differ, not in the gate",
+        "gate passed: 1 case by time; bytes_per_op and allocs_per_op differ but are not in the gate",
     ]);
 }
 
