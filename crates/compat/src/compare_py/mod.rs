@@ -260,7 +260,7 @@ impl<'q> ComparePyRun<'q> {
         }
         if figures.rows.is_empty() {
             return if figures.without_result.iter().all(Vec::is_empty) {
-                "the sides have no benchmark with times in common".to_owned()
+                "the sides have no common benchmark with times".to_owned()
             } else {
                 "all common benchmarks failed or were skipped".to_owned()
             };

@@ -386,7 +386,7 @@ impl TypedArguments<'_> {
             count => format!("are {count} snippets"),
         };
         Err(format!(
-            "{option} '{surplus}' has no snippet: it is number {} and there {existing}",
+            "{option} '{surplus}' has no snippet: it is number {}, but there {existing}",
             count + 1
         ))
     }
