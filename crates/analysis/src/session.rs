@@ -45,9 +45,9 @@ pub fn analyze_session(session: &Session, settings: &AnalysisSettings) -> Analys
 }
 
 /// Like [`analyze_session`], for a session whose runs need not fit in memory. `header` is the
-/// session, with or without runs; `parts` passes it on with some of the runs at a time: all runs of
-/// a case in one part, and cases by first appearance. It is called once, and again if runs seem to
-/// be copies of others. See [`can_be_divided`].
+/// session, with or without runs; `parts` passes on the session with some of the runs at a time:
+/// all runs of a case in one part, and cases by first appearance. `parts` is called once, and once
+/// more if runs seem to be copies of others. See [`can_be_divided`].
 ///
 /// # Errors
 /// Passes on errors of `parts`.
