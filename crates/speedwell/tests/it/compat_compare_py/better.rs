@@ -289,7 +289,7 @@ fn nothing_compared_is_no_success() {
         ("aggr_json", "no aggregates"),
         (
             "kitchen_filters2",
-            "the sides have no benchmark with times in common",
+            "the sides have no common benchmark with times",
         ),
     ] {
         let (outcome, _) = call_case(&case(name), &[]);
