@@ -197,8 +197,8 @@ pub(super) fn compare_matched(
         }));
     }
     correction::correct_family(&mut family, settings.correction);
-    let comparisons = comparisons.into_iter();
     comparisons
+        .into_iter()
         .map(|matched| finish_comparison(matched, settings))
         .collect()
 }

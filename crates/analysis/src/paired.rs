@@ -32,12 +32,15 @@ impl RunMatching {
     /// Matches in blocks of equal length; if `planned` runs of each variant do not fill them, the
     /// last one is shorter.
     pub fn in_blocks(runs: usize, planned: Option<usize>) -> RunMatching {
-        let runs = runs.max(1);
-        let remainder = |planned: usize| ((planned / runs) as u32, planned % runs);
+        let block_len = runs.max(1);
+        let remainder = |planned: usize| ((planned / block_len) as u32, planned % block_len);
         let short = planned
             .map(remainder)
             .filter(|(_, remainder)| *remainder > 0);
-        RunMatching::Blocks { runs, short }
+        RunMatching::Blocks {
+            runs: block_len,
+            short,
+        }
     }
 
     /// Runs per side in a block or pair; `None` if runs are not matched.

@@ -80,11 +80,11 @@ fn measure_commands(request: &HyperfineRequest, console: &mut DropInConsole<'_>)
              one after the other, and drift of the machine counts as a difference.",
         )?;
     }
-    let results = measuring.measure_all(&mut BlockShuffle::new(seed), &mut observer);
+    let outcome = measuring.measure_all(&mut BlockShuffle::new(seed), &mut observer);
     for message in measuring.remarks_on_processes() {
         observer.console.warn(TOOL, &message)?;
     }
-    let results = results?;
+    let results = outcome?;
     if !is_silent {
         match report::format_comparison(&results, request, look) {
             Ok(text) => observer.console.stdout.write_all(text.as_bytes())?,
