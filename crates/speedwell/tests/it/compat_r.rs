@@ -161,7 +161,7 @@ fn numbers_words_and_truth_values_as_axes_print_as_in_r() {
 }
 
 #[test]
-fn files_put_behind_one_another_can_be_told_apart_by_name() {
+fn concatenated_files_can_be_told_apart_by_name() {
     let other = golden("scatter.csv").replace("string-decoder.js", "other.js");
     let outcome = DropIn::new("scatter.R", "--xaxis filename --category encoding")
         .stdin(golden("scatter.csv") + &other)

@@ -212,7 +212,7 @@ fn without_a_place_the_same_parts_are_on_one_machine() {
     assert!(!project.path("fleet").exists(), "no machine was needed");
 }
 
-/// Likewise with three hosts reached by ssh, one of which sends the load.
+/// A [`placed_project`] with three hosts reached by ssh, one of which sends the load.
 pub fn by_ssh(sshd: &SshdServer, changes: &[(&str, &str)]) -> TempProject {
     let one = ("on = \"load\", machines = 2", "on = \"load\"");
     let project = placed_project(&[&[one], changes].concat());
@@ -331,7 +331,7 @@ fn a_load_that_fails_is_named_with_its_machines() {
 }
 
 #[test]
-fn machines_are_had_all_or_none() {
+fn an_experiment_gets_all_its_machines_or_none() {
     let refused = |changes: &[(&str, &str)], said: &[&str]| {
         let project = placed_project(changes);
         measured(&project, &[]).expect_status(2).expect_stderr(said);

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 /// Length of the observation.
 const LENGTH: Duration = Duration::from_secs(30);
-/// Maximum share of a processor, of all of them together.
+/// Maximum share of a processor that all processes but the measured one use together.
 const MOST: f64 = 0.01;
 /// Maximum share of a processor on the measuring machine.
 const MOST_BESIDE: f64 = 0.002;
@@ -81,7 +81,7 @@ fn project(head: &str, name: &str, folder: &Path) -> TempProject {
         .with("i/busy.py", BUSY)
 }
 
-/// Likewise by ssh on `m1`; `None` if that is impossible.
+/// A [`project`] whose machine `m1` is reached by ssh; `None` if that is impossible.
 fn by_ssh() -> Option<(SshdServer, TempProject)> {
     let sshd = SshdServer::start().inspect_err(|why| eprintln!("skipped: {why}"));
     let sshd = sshd.ok()?;
@@ -93,7 +93,7 @@ fn by_ssh() -> Option<(SshdServer, TempProject)> {
     Some((sshd, project))
 }
 
-/// Likewise by Slurm on `n1`.
+/// A [`project`] whose machine `n1` is a node of Slurm; `None` if that is impossible.
 fn by_slurm() -> Option<(SlurmCluster, TempProject)> {
     let slurm = SlurmCluster::start().inspect_err(|why| eprintln!("skipped: {why}"));
     let slurm = slurm.ok()?;
@@ -332,8 +332,8 @@ fn the_kernel_treats_what_is_measured_as_without_a_fleet() {
     }
 }
 
-/// The host's speed varies by more than the difference that is looked for, so this measures and is
-/// not a test of every day.
+/// The host's speed varies by more than the difference that is looked for, so this is a measurement
+/// and not an everyday test.
 #[test]
 #[ignore = "measures"]
 fn what_keeps_a_processor_busy_is_as_quick_as_without_a_fleet() {

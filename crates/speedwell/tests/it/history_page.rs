@@ -198,7 +198,7 @@ fn without_a_script_all_words_are_there() {
 }
 
 #[test]
-fn a_course_fits_its_screen_and_its_letters_can_be_read() {
+fn a_trend_fits_its_screen_and_its_letters_can_be_read() {
     let (_project, files) = pages();
     for (file, width) in files.iter().flat_map(|file| [(file, 1280), (file, 360)]) {
         let Some(mut page) = BrowserPage::open(
@@ -297,7 +297,7 @@ fn a_point_says_what_it_is_and_names_are_no_markup() {
 }
 
 #[test]
-fn courses_are_pictures_as_well_and_nothing_else_is() {
+fn trends_are_written_as_pictures_and_nothing_else_is() {
     let project = project();
     let words = [
         "history", "trend", "n=1", "--chart", "trend", "-o", "a.svg", "-o", "a.png",

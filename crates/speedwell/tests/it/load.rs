@@ -21,7 +21,7 @@ fn first(server: &WebServer) -> WebRequest {
 }
 
 #[test]
-fn so_many_requests_are_sent_as_asked_for_and_each_has_an_outcome() {
+fn as_many_requests_are_sent_as_asked_for_and_each_has_an_outcome() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let words = ["-n", "137", "-c", "5", "--no-verify"];
     let answer = load(&project, &server.url("/"), &words).expect_status(0);
@@ -80,7 +80,7 @@ fn the_request_on_the_wire_is_the_one_that_was_described() {
 }
 
 #[test]
-fn usual_fields_are_few() {
+fn only_a_few_fields_are_sent_by_default() {
     let (project, server) = (TempProject::new(), WebServer::start());
     load(
         &project,
@@ -198,7 +198,7 @@ fn a_mix_of_requests_takes_its_texts_from_rows() {
 }
 
 #[test]
-fn what_is_not_answered_well_is_not_loaded() {
+fn a_server_that_fails_the_probe_is_not_loaded() {
     let (project, server) = (TempProject::new(), WebServer::start());
     load(&project, &server.url("/missing"), &["-n", "10"])
         .expect_status(2)
@@ -321,7 +321,7 @@ fn a_row_for_every_request_and_the_histograms_are_written() {
 }
 
 #[test]
-fn a_gate_fails_when_its_condition_is_so() {
+fn a_gate_fails_when_its_condition_is_met() {
     let (project, server) = (TempProject::new(), WebServer::start());
     let gate = |condition| {
         load(

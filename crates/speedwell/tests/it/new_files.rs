@@ -313,7 +313,7 @@ fn all_six_topologies_answer_with_the_same_numbers() {
 }
 
 #[test]
-fn a_suite_has_cases_in_every_language_that_is_there() {
+fn a_suite_has_cases_in_every_language_that_is_installed() {
     let project = TempProject::new();
     let answer = project.run(&["new", "suite", "mine"]).expect_status(0);
     let files = written(&answer);

@@ -176,7 +176,7 @@ fn chatter_of_scripts_does_not_become_data_but_a_warning() {
 }
 
 #[test]
-fn files_may_be_put_behind_one_another() {
+fn files_may_be_concatenated() {
     let text = golden("compare-1each.csv");
     let mut warnings = Vec::new();
     let twice =

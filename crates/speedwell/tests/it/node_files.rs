@@ -16,7 +16,7 @@ const COUNTS: &str = "const { createBenchmark } = require('speedwell');\n\
      function main({ n }) { bench.start(); for (let i = 0; i < n; i++); bench.end(n); }\n";
 
 #[test]
-fn names_with_blanks_and_other_characters_are_measured() {
+fn names_with_spaces_and_other_characters_are_measured() {
     if node().is_none() {
         return;
     }
@@ -38,7 +38,7 @@ fn names_with_blanks_and_other_characters_are_measured() {
 }
 
 #[test]
-fn names_with_blanks_work_with_made_up_numbers() {
+fn names_with_spaces_work_with_made_up_numbers() {
     let project = TempProject::new().with("my bench/a =b.fake", "case n=1\n* 10\ncase n=2\n* 20\n");
     let answer = project.run(&["run", "my bench", "--runs", "1"]);
     let answer = answer

@@ -107,7 +107,7 @@ fn ctrl_c_reports_what_was_measured_and_says_how_to_go_on() {
 }
 
 #[test]
-fn a_signal_that_is_passed_on_as_well_is_no_second_wish() {
+fn two_signals_that_arrive_together_interrupt_once() {
     let project = slow_project(16);
     let mut child = project.command(&MEASURE).spawn().unwrap();
     wait_for_runs(&project, 2);

@@ -103,7 +103,7 @@ fn a_benchmark_of_which_all_parts_are_skipped_has_not_failed() {
 }
 
 #[test]
-fn what_stands_behind_two_hyphens_reaches_the_listing_and_filters_narrow_it() {
+fn arguments_after_two_hyphens_reach_the_listing_and_filters_narrow_it() {
     let Some(project) = levels() else { return };
     let words = [
         "run",

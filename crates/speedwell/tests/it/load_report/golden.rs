@@ -205,7 +205,7 @@ fn a_steady_load_is_drawn_as_a_level_line_from_its_first_interval_on() {
 }
 
 #[test]
-fn the_axis_of_a_course_names_a_warm_up_only_where_there_was_one() {
+fn the_time_axis_names_a_warm_up_only_where_there_was_one() {
     let ok = [98; 8];
     for (warmup, label) in [
         (0, "seconds after the start"),
