@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_is_old_goes_by_itself() {
+    fn only_old_sessions_are_cleaned_up_by_age() {
         let outer = tempfile::tempdir().unwrap();
         let folder = outer.path().join("fleet");
         let (old, _) = lay_out(&folder, "0-a", "text");

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_at_a_time_has_the_machine() {
+    fn only_one_at_a_time_has_the_machine() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("none/lock"), folder.path().join("lock")];
         let want = || LockTicket::open_at(&places, false).unwrap();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_waits_no_longer_lets_others_pass() {
+    fn one_that_gives_up_waiting_lets_others_pass() {
         let folder = tempfile::tempdir().unwrap();
         let places = [folder.path().join("lock")];
         let want = |is_shared| LockTicket::open_at(&places, is_shared).unwrap();
