@@ -87,8 +87,7 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// The files that a program has loaded from a checkout with two modules, of which it is to load
-    /// `k`.
+    /// The files that a program has loaded. `files` are a checkout and a worktree with a script.
     fn loaded(
         program: &str,
         files: &[(&str, &str)],
@@ -141,12 +140,12 @@ mod tests {
     }
 
     #[test]
-    fn modules_of_python_are_noted_also_where_they_are_compiled_or_loaded_late() {
+    fn modules_of_python_are_noted_even_if_they_are_compiled_or_loaded_late() {
         if is_missing("python3") {
             return;
         }
-        // A child process, which loads what was compiled by then; a `sitecustomize` of the user,
-        // which is executed as ever.
+        // The script starts a child process, which loads modules that are compiled by then. The user's
+        // own `sitecustomize` is still executed.
         let script = "import sys, subprocess, sitecustomize\n\
             assert sitecustomize.NAME == 'mine', sitecustomize\n\
             def late():\n    import importlib\n    return importlib.import_module('k' + '')\n\
@@ -175,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn modules_of_node_are_noted_also_where_they_are_only_read() {
+    fn modules_of_node_are_noted_even_if_they_are_only_read() {
         if is_missing("node") {
             return;
         }

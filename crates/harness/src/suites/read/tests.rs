@@ -179,7 +179,7 @@ impl ParsedOutput {
             );
         }
         let told = self.cause_text();
-        assert!(told.chars().count() < 600, "{file}: {} letters", told.len());
+        assert!(told.chars().count() < 600, "{file}: {} bytes", told.len());
         assert!(
             self.cause.is_some() || !self.values().is_empty(),
             "{file}: neither figures nor a reason"
@@ -237,7 +237,7 @@ fn whole_outputs_have_figures() {
 }
 
 #[test]
-fn nothing_at_all_is_named_so() {
+fn an_empty_output_is_reported_as_such() {
     for recorded in &RECORDED {
         for nothing in [&b""[..], b"\n\n", b" \t\r\n"] {
             recorded
@@ -270,7 +270,7 @@ const EXPECTED_POSITIONS: [&str; 13] = [
 ];
 
 #[test]
-fn figures_that_are_none_are_failures_that_say_where() {
+fn invalid_times_are_failures_that_say_where() {
     for recorded in &RECORDED {
         for word in INVALID_TIMES {
             let what = format!("{} with {word}", recorded.file);
