@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn an_interval_in_which_nothing_came_stands_in_the_timeline() {
+    fn an_interval_without_responses_is_in_the_timeline() {
         let mut tracker = tracked(&[(TICK_NS, 7)]);
         tracker.close_interval(3 * TICK_NS, 0);
         assert_eq!(good(tracker), [7, 0, 0]);

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[test]
-    fn keep_alive_is_said_where_it_is_not_the_rule() {
+    fn keep_alive_is_sent_where_it_is_not_the_default() {
         let of = |version, connection| {
             let parts = RequestParts {
                 version,

@@ -81,8 +81,8 @@ fn stalling() -> (Server, Arc<Mutex<Vec<Instant>>>) {
     (server, answered)
 }
 
-/// 90th percentile of the wait, from the instants at which a rate of one per millisecond makes
-/// requests due to the server's own response times.
+/// True 90th percentile of the wait from when each request is due, at one per millisecond, until
+/// the server responds by its own clock.
 fn truth_p90(answered: &[Instant]) -> f64 {
     let due = |at: usize| Duration::from_millis(at as u64);
     let begin = (0..answered.len()).map(|at| answered[at] - due(at));

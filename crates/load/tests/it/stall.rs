@@ -125,7 +125,7 @@ fn response_times_are_the_truth_and_service_times_hide_the_stall() {
 }
 
 #[test]
-fn lag_behind_busy_connections_is_the_servers_and_any_other_the_generators() {
+fn lag_caused_by_busy_connections_is_the_servers_and_any_other_the_generators() {
     let all = AchievedCounts {
         due: 20_000,
         sent: 20_000,

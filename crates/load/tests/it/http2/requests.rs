@@ -232,7 +232,7 @@ fn a_server_that_shrinks_its_table_is_told_that_we_use_none() {
         assert_eq!(
             client.written()[0].payload[0],
             0x82,
-            "a table that grows is no news"
+            "a larger table needs no update"
         );
     }
 }
