@@ -167,7 +167,7 @@ mod tests {
         let name = written(&GET, &[("a b", b"")]).unwrap_err();
         assert_eq!(name, H3RequestError::Name("a b".to_owned()));
         let value = written(&GET, &[("a", b"\r\n")]).map(|_| ());
-        assert_eq!(value, Ok(()), "blanks around a value are left out");
+        assert_eq!(value, Ok(()), "spaces around a value are left out");
         let value = written(&GET, &[("a", b"x\ny")]).unwrap_err();
         assert_eq!(value, H3RequestError::Value("a".to_owned()));
     }
