@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn so_many_iterations_are_measured_as_were_asked_for() {
+    fn as_many_iterations_are_measured_as_were_asked_for() {
         let of = |all, ns| divided(SeriesLength::Iterations(all), ns);
         assert_eq!(of(2000, 5e6), (2000, 1));
         assert_eq!(
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_time_is_filled() {
+    fn a_requested_time_is_filled_with_points() {
         let of = |s, ns| divided(SeriesLength::Time(Duration::from_secs(s)), ns);
         assert_eq!(of(10, 5e6), (2000, 1));
         assert_eq!(of(10, 1e3), (10_000, 1000));

@@ -435,7 +435,7 @@ mod tests {
         }
     }
 
-    /// A machine whose clock is this much behind ours and that started at this time of ours.
+    /// A machine whose clock is this much behind ours, and which started at this time by our clock.
     fn seen(measured: LoadMeasurement, offset_ns: i64, began_ns: i64) -> GeneratorState {
         let offset = ClockOffset {
             offset_ns,
@@ -496,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn a_machine_that_is_lost_is_told_with_its_last_look_and_is_in_no_sum() {
+    fn a_lost_machine_is_reported_with_its_last_snapshot_and_left_out_of_sums() {
         let lost = GeneratorState {
             ready: seen(measured(0..0), 0, 0).ready,
             snapshot: Some(LoadSnapshot {
