@@ -176,7 +176,7 @@ fn a_point_says_in_attributes_what_its_tooltip_says() {
 }
 
 #[test]
-fn a_terse_course_shows_the_same_and_says_nothing_of_its_points() {
+fn a_terse_trend_shows_the_same_and_says_nothing_of_its_points() {
     let mut chart = trend(&["old"], 60);
     let full = drawn(&chart, 960);
     chart.detail = TrendDetail::Nothing;
@@ -391,7 +391,7 @@ fn one_wild_point_is_an_arrow_and_two_are_a_level() {
 }
 
 #[test]
-fn a_wide_interval_does_not_flatten_the_course() {
+fn a_wide_interval_does_not_flatten_the_trend() {
     let height = |half: f64| {
         let mut chart = trend(&["old"], 60);
         chart.points[7].at = ChartPoint::with_interval(7.0, 100.0, 100.0 - half, 100.0 + half);
