@@ -77,7 +77,7 @@ async fn a_viewer_that_comes_back_gets_what_it_has_missed_and_nothing_twice() {
 }
 
 #[tokio::test]
-async fn who_was_away_for_too_long_or_elsewhere_begins_anew() {
+async fn a_viewer_that_was_away_for_too_long_or_elsewhere_begins_anew() {
     let hub = EventHub::starting_at(10);
     for number in 11..=10 + MAX_REPLAYED_EVENTS as u64 + 5 {
         hub.send_event(event(number));
@@ -104,7 +104,7 @@ async fn ids_of_an_earlier_process_are_known_to_be_gone() {
 }
 
 #[tokio::test]
-async fn a_place_is_sent_once() {
+async fn an_event_number_is_sent_once() {
     let hub = EventHub::starting_at(4);
     let mut viewer = hub.add_viewer(&HeaderMap::new());
     for number in [3, 4, 5, 5, 2] {
@@ -115,7 +115,7 @@ async fn a_place_is_sent_once() {
 }
 
 #[tokio::test]
-async fn who_is_more_than_64_events_behind_is_cut_off() {
+async fn a_viewer_more_than_64_events_behind_is_cut_off() {
     let hub = EventHub::starting_at(0);
     let (mut slow, mut quick) = (
         hub.add_viewer(&HeaderMap::new()),

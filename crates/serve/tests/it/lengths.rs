@@ -41,7 +41,7 @@ const UNCLEAR: [(&str, &str); 21] = [
 ];
 
 #[test]
-fn nothing_is_smuggled_in_behind_an_unclear_end() {
+fn nothing_is_smuggled_in_after_an_unclear_end() {
     let served = TestServer::start_local();
     let host = served.address();
     for (fields, body) in UNCLEAR {
