@@ -88,7 +88,7 @@ mod tests {
     use std::process::Command;
 
     /// The files that a program has loaded. `files` are a checkout and a worktree with a script.
-    fn loaded(
+    fn loaded_files(
         program: &str,
         files: &[(&str, &str)],
         script: &str,
@@ -164,7 +164,7 @@ mod tests {
             ("site/sitecustomize.py", "NAME = 'mine'\n"),
         ];
         let path = [("PYTHONPATH", "ROOT/site:ROOT/checkout/src")];
-        let found = loaded("python3", &files, "worktree/x.py", &path);
+        let found = loaded_files("python3", &files, "worktree/x.py", &path);
         let expected = [
             "checkout/src/deep/__init__.py",
             "checkout/src/deep/inner.py",
@@ -193,7 +193,7 @@ mod tests {
             ("checkout/notes.txt", ""),
             ("checkout/unused.js", ""),
         ];
-        let found = loaded(
+        let found = loaded_files(
             "node",
             &files,
             "worktree/x.js",
