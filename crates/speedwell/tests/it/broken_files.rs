@@ -133,14 +133,14 @@ fn files() -> Vec<(&'static FileFormat, Vec<u8>)> {
             .unwrap_or_else(|| panic!("no recorded file of '{}'", format.name));
         for name in *names {
             let bytes = std::fs::read(folder.join(name)).unwrap();
-            files.push((format, shortened(name, bytes)));
+            files.push((format, shorten(name, bytes)));
         }
     }
     files
 }
 
 /// The files of google/benchmark and bencher have many rows of a kind; one of each is enough.
-fn shortened(name: &str, bytes: Vec<u8>) -> Vec<u8> {
+fn shorten(name: &str, bytes: Vec<u8>) -> Vec<u8> {
     if name.starts_with("history/bencher") {
         let mut json: serde_json::Value = serde_json::from_slice(&bytes).unwrap();
         let results = json["results"].as_array_mut().unwrap();

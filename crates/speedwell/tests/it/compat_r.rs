@@ -89,7 +89,7 @@ fn chatter_between_the_rows_is_left_out_of_the_table() {
 #[test]
 fn every_figure_agrees_with_r_to_nine_digits() {
     let groups = CompareRates::read(golden("compare-string_decoder.csv").as_bytes()).unwrap();
-    let expected = highprec("compare-string_decoder.highprec.tsv");
+    let expected = precise_figures("compare-string_decoder.highprec.tsv");
     assert_eq!(groups.len(), expected.len());
     for (name, rates) in groups.iter() {
         let name = String::from_utf8(name.to_vec()).unwrap();
@@ -117,7 +117,7 @@ fn every_figure_agrees_with_r_to_nine_digits() {
 }
 
 /// Figures by case and name, from lines of `case TAB name=value TAB ...`.
-fn highprec(name: &str) -> HashMap<String, HashMap<String, f64>> {
+fn precise_figures(name: &str) -> HashMap<String, HashMap<String, f64>> {
     let figures = |line: &str| {
         let pairs = line
             .split('\t')

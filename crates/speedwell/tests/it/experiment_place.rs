@@ -130,7 +130,7 @@ fn is_alive(pid: u32) -> bool {
 }
 
 /// The session as lines: its header, and its runs.
-fn exported(project: &TempProject) -> (Json, Vec<Json>) {
+fn export_session(project: &TempProject) -> (Json, Vec<Json>) {
     let answer = project
         .run(&["report", "--export", "jsonl"])
         .expect_status(0);
@@ -149,7 +149,7 @@ fn exported(project: &TempProject) -> (Json, Vec<Json>) {
 }
 
 pub fn expect_parts(project: &TempProject, names: &[&str], loads: &[&str]) {
-    let (header, runs) = exported(project);
+    let (header, runs) = export_session(project);
     let machines = header["machines"].as_array().unwrap();
     let found: Vec<&str> = (machines.iter())
         .map(|own| own["name"].as_str().unwrap())
@@ -407,7 +407,7 @@ pub fn expect_the_rest_after_a_kill(project: &TempProject) {
     project
         .run(&["run", "--resume", "@latest"])
         .expect_status(0);
-    let (header, measured) = exported(project);
+    let (header, measured) = export_session(project);
     assert_eq!(header["state"], "complete");
     let slots: Vec<u64> = (measured.iter())
         .map(|run| run["slot"].as_u64().unwrap())

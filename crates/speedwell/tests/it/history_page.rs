@@ -113,7 +113,7 @@ fn texts(page: &mut BrowserPage, selector: &str, of: &str) -> Vec<String> {
 }
 
 /// The changes reached by pressing Tab through the whole page, in order.
-fn reached(page: &mut BrowserPage) -> Vec<String> {
+fn reached_changes(page: &mut BrowserPage) -> Vec<String> {
     let mut reached: Vec<String> = Vec::new();
     page.evaluate_script("document.activeElement.blur()");
     for _ in 0..400 {
@@ -150,7 +150,12 @@ fn a_key_reaches_every_change_on_every_screen() {
         assert_eq!(page.complaints, [] as [&str; 0]);
         let drawn = texts(&mut page, ".change", "e.getAttribute('aria-label')");
         assert_eq!(drawn.len(), 3, "{width}: {drawn:?}");
-        assert_eq!(reached(&mut page), drawn, "{} at {width}", file.display());
+        assert_eq!(
+            reached_changes(&mut page),
+            drawn,
+            "{} at {width}",
+            file.display()
+        );
         for label in &drawn {
             assert!(
                 label.contains("found") && label.contains(" between "),
