@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn whom_one_waits_for_is_named() {
+    fn holders_of_the_lock_are_named() {
         let known = "1: FLOCK  ADVISORY  READ 81 00:19:1234 0 EOF\n\
             2: POSIX  ADVISORY  WRITE 82 00:19:1234 0 EOF\n\
             3: FLOCK  ADVISORY  WRITE 83 00:19:12345 0 EOF\n\
