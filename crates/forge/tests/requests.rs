@@ -81,7 +81,7 @@ fn the_comment_is_written_once_and_then_edited_in_place() {
 }
 
 #[test]
-fn it_is_found_on_any_page() {
+fn our_comment_is_found_on_any_page() {
     for forge in FORGES {
         let fake = FakeForge::start(forge);
         for number in 0..250 {
