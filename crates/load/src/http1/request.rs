@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn only_methods_that_should_have_a_body_say_that_they_have_none() {
+    fn only_methods_that_should_have_a_body_state_a_length_of_zero() {
         let of =
             |method| sent_text(&RequestParts { method, ..get() }).contains("Content-Length: 0\r\n");
         assert!(of("POST") && of("PUT") && of("PATCH"));
