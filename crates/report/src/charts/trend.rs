@@ -548,7 +548,7 @@ mod tests {
     }
 
     #[test]
-    fn a_point_in_which_nothing_is_looked_for_says_why() {
+    fn a_point_that_is_left_out_of_the_search_says_why() {
         let mut session = point(0);
         assert_eq!(exclusion_reason(&session), "");
         session.point.kind = PointKind::Confirm;
