@@ -77,7 +77,7 @@ fn a_length_that_is_too_short_ends_the_connection_with_the_next_request() {
 }
 
 #[test]
-fn a_body_that_ends_before_its_length_is_no_body() {
+fn a_body_that_ends_before_its_length_is_refused() {
     let served = TestServer::start_local();
     for path in ["/read", "/pieces"] {
         let mut wire = served.connect();

@@ -258,7 +258,7 @@ fn slow_clients_from_many_addresses_make_room_for_others() {
 
 /// Connections that have sent a request are not closed in favor of new ones.
 #[test]
-fn whoever_is_being_answered_keeps_the_place() {
+fn a_client_that_is_being_answered_keeps_its_connection() {
     let served = TestServer::start_with_limits(ServerLimits {
         connections: 2,
         ..test_limits()
