@@ -145,7 +145,7 @@ fn a_report_in_html_says_what_the_text_would() {
 }
 
 #[test]
-fn failures_that_html_does_not_name_are_no_matter_of_length() {
+fn failures_that_html_does_not_name_are_not_taken_for_length_failures() {
     // ab -w names three of its four kinds.
     let row =
         "<tr ><td colspan=4 bgcolor=white >   (Connect: 0, Length: 0, Exceptions: 0)</td></tr>\n";
