@@ -72,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pulse_is_two_times_that_are_not_nothing() {
+    fn a_pulse_measures_two_times_that_are_not_zero() {
         let pulse = probe_speed();
         assert!(
             pulse.integer_ns > 1_000_000 && pulse.memory_ns > 1_000_000,

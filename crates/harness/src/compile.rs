@@ -558,7 +558,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_goes_in_changes_the_identity() {
+    fn every_input_changes_the_identity() {
         let folder = tempfile::tempdir().unwrap();
         let input = folder.path().join("near.hpp");
         fs::write(&input, "1").unwrap();

@@ -526,7 +526,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_course_that_began_later_is_moved_to_the_nearest_interval() {
+    fn a_timeline_that_began_later_is_moved_to_the_nearest_interval() {
         let tick = |ok| TimelineTick {
             ok,
             ..TimelineTick::default()

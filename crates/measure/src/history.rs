@@ -935,7 +935,7 @@ mod tests {
     }
 
     #[test]
-    fn a_look_that_goes_on_where_another_ended_says_what_a_first_one_would() {
+    fn a_search_that_continues_an_earlier_one_finds_what_a_full_search_finds() {
         let folder = tempfile::tempdir().unwrap();
         let open = |name: &str| Store::open(&folder.path().join(name)).unwrap();
         let first_look = |places: &[u32]| {

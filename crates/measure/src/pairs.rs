@@ -278,7 +278,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waiting_is_told_from_being_pushed_off_the_processor() {
+    fn waiting_is_told_from_being_preempted() {
         let usage = |busy_ms: u64| ResourceUsage {
             user_ns: busy_ms * 1_000_000,
             system_ns: 0,
@@ -292,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn looks_count_from_one_run_to_the_next() {
+    fn samples_are_counted_since_the_previous_run() {
         let looks = BusySamples::default();
         assert_eq!(looks.take_share(), None);
         for wants in [Some(true), Some(false), None, Some(true), Some(true)] {

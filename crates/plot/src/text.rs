@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outline_begins_at_the_pen_and_a_blank_has_none() {
+    fn an_outline_begins_at_the_pen_and_a_space_has_none() {
         assert!(text_outline("I", 10.0, 100.0, 50.0).starts_with("M10"));
         assert!(text_outline(" ", 10.0, 0.0, 0.0).is_empty());
     }
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn a_label_breaks_at_blanks_first() {
+    fn a_label_breaks_at_spaces_first() {
         let width = reserved_width("buffer-compare.js", 12.0) + 0.1;
         let wrapped = wrap_text("buffer-compare.js size=16 n=4", width, 12.0, 9);
         assert_eq!(texts(&wrapped), ["buffer-compare.js", "size=16 n=4"]);
@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wide_word_breaks_behind_its_separators() {
+    fn a_wide_word_breaks_after_its_separators() {
         let width = reserved_width("string_decoder/", 12.0) + 0.1;
         let wrapped = wrap_text("string_decoder/string-decoder.js", width, 12.0, 9);
         assert_eq!(

@@ -651,7 +651,7 @@ mod tests {
     }
 
     #[test]
-    fn people_do_not_see_empty_columns_and_machines_always_get_theirs() {
+    fn people_do_not_see_empty_columns_but_programs_do() {
         let table = table(vec![row("a", Some(1.0))]);
         assert_eq!(table.for_people(), [0]);
         assert_eq!(table.for_machines(), [0, 1]);

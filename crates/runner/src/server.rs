@@ -376,7 +376,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_ends_is_not_waited_for_and_a_slow_one_is_ready_when_it_is_found() {
+    fn a_server_that_ends_is_not_waited_for_and_a_slow_one_is_ready_when_it_is_found() {
         let clock = WaitClock::movable();
         let service = start_service("exit 3", clock);
         let nothing = || Err::<(), ReadinessFailure>(ReadinessFailure::NotYet(String::new()));

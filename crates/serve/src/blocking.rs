@@ -220,7 +220,7 @@ mod tests {
     };
 
     #[tokio::test]
-    async fn what_takes_too_long_is_said_so_and_goes_on() {
+    async fn work_that_takes_too_long_is_reported_and_goes_on() {
         let pool = BlockingPool::new("test", 1, 2).unwrap();
         let (release, held) = channel::<()>();
         let (done, ends) = oneshot::channel();

@@ -422,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_holds_in_its_project_and_for_its_deed_alone() {
+    fn a_permission_holds_only_in_its_project_and_for_its_action() {
         use RequiredPermission::{Admin, Judge, Push, Read};
         let all = [Read, Push, Judge, Admin];
         for (scopes, allowed) in [

@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn our_own_generator_is_the_usual_tool_but_not_of_drop_ins() {
+    fn our_own_generator_is_the_default_except_for_drop_ins() {
         let own = request(&[], DefaultLoadTool::Speedwell);
         assert_eq!(
             choose_tool(LOAD, &own, BenchmarkLibrary::NodeCore),
@@ -559,7 +559,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_h2load_become_those_of_our_generator() {
+    fn the_options_of_h2load_become_those_of_our_generator() {
         let folder = tempfile::tempdir().unwrap();
         let program = folder.path().join("program");
         let answer =
@@ -579,7 +579,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_that_a_script_names_and_nobody_has_is_replaced() {
+    fn a_tool_that_a_script_names_is_replaced_if_it_is_not_installed() {
         let request = request(&[], DefaultLoadTool::Speedwell);
         let text = "bench.http({ benchmarker: 'autocannon' }, done)";
         let expected = match find_program("autocannon") {

@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_asked_for_comes_before_what_is_usual() {
+    fn a_requested_division_replaces_the_default() {
         let go = builtin_adapter("go").unwrap();
         let defaults = ["-test.benchtime=50000000ns", "-test.count=5"];
         assert_eq!(run_options(&go, RequestedDivision::default()), defaults);

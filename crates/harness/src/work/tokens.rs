@@ -273,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn comments_and_blanks_are_no_tokens() {
+    fn comments_and_white_space_are_no_tokens() {
         assert_eq!(
             token_texts("a /* b */ +c // d\n", SourceSyntax::Go),
             ["a", "+", "c"]

@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     /// Tracks an unlimited load with the given (end of interval, successful responses).
-    fn tracked(counted: &[(u64, u64)]) -> ProgressTracker {
+    fn track_progress(counted: &[(u64, u64)]) -> ProgressTracker {
         let mut tracker = ProgressTracker::new(true, None);
         for (until_ns, ok) in counted {
             let mut totals = RequestTotals::new(true);
@@ -274,7 +274,7 @@ mod tests {
         tracker
     }
 
-    fn good(tracker: ProgressTracker) -> Vec<u64> {
+    fn good_counts(tracker: ProgressTracker) -> Vec<u64> {
         let ticks = tracker.into_parts().2.ticks;
         ticks.iter().map(|tick| tick.ok).collect()
     }
@@ -288,15 +288,15 @@ mod tests {
             (TICK_NS + 1, 4),
             (TICK_NS + 9, 1),
         ];
-        let mut tracker = tracked(&counts);
+        let mut tracker = track_progress(&counts);
         let all = tracker.close_interval(TICK_NS + 9, 0);
-        assert_eq!((all.ok, good(tracker)), (55, vec![50, 5]));
+        assert_eq!((all.ok, good_counts(tracker)), (55, vec![50, 5]));
     }
 
     #[test]
-    fn an_interval_in_which_nothing_came_stands_in_the_timeline() {
-        let mut tracker = tracked(&[(TICK_NS, 7)]);
+    fn an_interval_without_responses_is_in_the_timeline() {
+        let mut tracker = track_progress(&[(TICK_NS, 7)]);
         tracker.close_interval(3 * TICK_NS, 0);
-        assert_eq!(good(tracker), [7, 0, 0]);
+        assert_eq!(good_counts(tracker), [7, 0, 0]);
     }
 }

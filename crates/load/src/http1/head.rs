@@ -421,7 +421,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_ends_at_the_first_byte_that_is_none_wherever_it_stands() {
+    fn a_token_ends_at_the_first_invalid_byte_wherever_it_stands() {
         for byte in 0..=255u8 {
             for at in 0..19 {
                 let mut line = *b"Content-Type-Is-Abc";

@@ -231,7 +231,7 @@ mod tests {
     use super::*;
 
     /// Returns what is sent for `file`, and where it lies on a machine.
-    fn sent(folder: &Path, file: &str, root: &str, directory: &str) -> Vec<(String, String)> {
+    fn sent_paths(folder: &Path, file: &str, root: &str, directory: &str) -> Vec<(String, String)> {
         let mut folders = PlanFolders::default();
         let (root, directory) = (folder.join(root), folder.join(directory));
         folders.add_file(&folder.join(file), [&root, &directory]);
@@ -267,12 +267,12 @@ mod tests {
         let folder = folder.path();
         fs::create_dir_all(folder.join("around/bench/inner")).unwrap();
         // Groups are named after the folder, so the file's root is the parent folder.
-        let alone = sent(folder, "around/bench/b.js", "around", "around/bench");
+        let alone = sent_paths(folder, "around/bench/b.js", "around", "around/bench");
         assert_eq!(alone, pairs(&[("around/bench", "files/0/bench")]));
-        let alone = sent(folder, "around/bench/b.js", "around/bench", "around/bench");
+        let alone = sent_paths(folder, "around/bench/b.js", "around/bench", "around/bench");
         assert_eq!(alone, pairs(&[("around/bench", "files/0")]));
         fs::write(folder.join("around/speedwell.toml"), "").unwrap();
-        let in_project = sent(
+        let in_project = sent_paths(
             folder,
             "around/bench/inner/b.js",
             "around/bench",
@@ -280,7 +280,7 @@ mod tests {
         );
         assert_eq!(in_project, pairs(&[("around", "files/0")]));
         fs::create_dir(folder.join("around/bench/.git")).unwrap();
-        let nearest = sent(folder, "around/bench/inner/b.js", "around/bench", "around");
+        let nearest = sent_paths(folder, "around/bench/inner/b.js", "around/bench", "around");
         assert_eq!(nearest, pairs(&[("around/bench", "files/0/bench")]));
     }
 }

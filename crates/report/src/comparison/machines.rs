@@ -286,7 +286,7 @@ mod tests {
     ];
 
     /// Findings from four machines with four blocks each; `factors` scale the new variant.
-    fn found(factors: [f64; 4]) -> AnalysisFindings {
+    fn simulated_findings(factors: [f64; 4]) -> AnalysisFindings {
         let value = move |variant: &str, number: u32| {
             let factor = if variant == "new" {
                 factors[(number / 8) as usize]
@@ -317,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_row_says_how_far_the_machines_differ_and_why_its_verdict_was_taken_back() {
-        let findings = found([0.9, 0.9, 0.9, 1.05]);
+        let findings = simulated_findings([0.9, 0.9, 0.9, 1.05]);
         let shown = text(&findings, Verbosity::Normal);
         assert!(shown.contains("over machines"), "{shown}");
         assert!(

@@ -78,7 +78,7 @@ mod tests {
     use super::{now_ns, wait_until};
 
     #[test]
-    fn nobody_begins_before_the_moment_and_one_that_is_over_is_not_waited_for() {
+    fn nobody_begins_before_the_agreed_time_and_a_past_time_is_not_waited_for() {
         let at_ns = now_ns() + 5_000_000;
         let began_ns = wait_until(at_ns);
         assert!(began_ns >= at_ns && now_ns() >= began_ns);

@@ -104,7 +104,7 @@ fn four_builds_decide_nothing_whatever_the_number_of_runs() {
 }
 
 #[test]
-fn without_a_number_of_runs_looks_are_at_whole_builds() {
+fn without_a_number_of_runs_looks_come_after_whole_builds() {
     let words = [&TWO[..], &["--builds", "16", "--format", "json"]].concat();
     let project = project();
     let found = run(&project, &words).expect_status(0).json();

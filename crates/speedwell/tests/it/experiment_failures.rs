@@ -83,7 +83,7 @@ fn variants_that_fail_do_not_keep_others_from_being_measured() {
         !measured.is_empty() && measured.iter().all(|name| *name == "good-again"),
         "{measured:?}"
     );
-    // A line to type has no blanks.
+    // In a line to type, all placeholders are filled in.
     let replay = failure(&found, case, "hasty")["replay"].as_str().unwrap();
     assert!(replay.ends_with("server.py 3000 exits=3"), "{replay}");
     let shown = project.run(&["report", "-v"]).expect_status(0);

@@ -133,7 +133,7 @@ command = ["echo"]
 
 /// The cases that a project's file lists.
 #[track_caller]
-fn listed(project: &TempProject, words: &[&str]) -> Vec<String> {
+fn list_cases(project: &TempProject, words: &[&str]) -> Vec<String> {
     let words = [&["run"], words, &["--list", "--format=json"]].concat();
     let found = data(&project.run(&words).expect_status(0));
     let ids = all_values(&found, "cases", "case");
@@ -144,7 +144,7 @@ fn listed(project: &TempProject, words: &[&str]) -> Vec<String> {
 fn list_shows_the_cases_and_set_changes_them() {
     let project = TempProject::new().with("grid.toml", GRID);
     assert_eq!(
-        listed(&project, &["grid.toml"]),
+        list_cases(&project, &["grid.toml"]),
         [
             "grid/small kind=a n=1",
             "grid/small kind=a n=6",
@@ -152,7 +152,7 @@ fn list_shows_the_cases_and_set_changes_them() {
             "grid/large"
         ]
     );
-    let changed = |words: &[&str]| listed(&project, &[&["grid.toml"], words].concat());
+    let changed = |words: &[&str]| list_cases(&project, &[&["grid.toml"], words].concat());
     assert_eq!(
         changed(&["--set", "size=5", "--filter", "small"])[1],
         "grid/small kind=a n=10"
@@ -185,8 +185,8 @@ fn json_of_the_same_tree_has_the_same_cases() {
         .with("grid.toml", GRID)
         .with("grid.json", twin);
     assert_eq!(
-        listed(&project, &["grid.json"]),
-        listed(&project, &["grid.toml"])
+        list_cases(&project, &["grid.json"]),
+        list_cases(&project, &["grid.toml"])
     );
     let answer = project.run(&["run", "grid.json", "--runs=1", "--format=json"]);
     let found = data(&answer.expect_status(0));
@@ -292,7 +292,7 @@ function main({ n }) {
     let project = TempProject::new()
         .with("code.toml", file)
         .with("sum.js", benchmark);
-    let cases = listed(&project, &["code.toml"]);
+    let cases = list_cases(&project, &["code.toml"]);
     assert_eq!(cases.len(), 2, "{cases:?}");
     assert!(cases[0].ends_with("sum.js n=20"), "{cases:?}");
     let answer = project.run(&["run", "code.toml", "--runs=1", "--format=json"]);

@@ -164,7 +164,7 @@ pub(super) fn other_job(slurm: &SlurmCluster, node: &str) -> String {
 }
 
 #[test]
-fn machines_that_others_have_are_waited_for_until_that_has_no_sense() {
+fn busy_machines_are_waited_for_until_that_makes_no_sense() {
     let Some(slurm) = cluster() else { return };
     let other = other_job(&slurm, "n2");
     let project = on_nodes(&slurm, &[]);

@@ -581,7 +581,7 @@ fn after_ctrl_c_in_a_build_the_same_command_continues() {
 }
 
 #[test]
-fn a_plain_run_is_a_point_that_needs_no_other() {
+fn a_revision_measured_by_a_plain_run_needs_no_other_point() {
     let Some(repository) = small_repository() else {
         return;
     };
@@ -608,7 +608,7 @@ fn a_plain_run_is_a_point_that_needs_no_other() {
 }
 
 #[test]
-fn a_range_that_is_none_is_refused_before_anything_is_built() {
+fn an_invalid_range_is_refused_before_anything_is_built() {
     let Some(repository) = small_repository() else {
         return;
     };

@@ -50,7 +50,7 @@ fn with_branches() -> Option<TestRepository> {
 }
 
 #[test]
-fn a_merge_and_a_squashed_branch_are_one_place_each_and_their_inner_commits_are_none() {
+fn a_merge_and_a_squashed_branch_have_one_position_each_and_their_inner_commits_none() {
     let Some(repository) = with_branches() else {
         return;
     };

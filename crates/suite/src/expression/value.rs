@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_figure_leaves_open_only_what_hangs_on_it() {
+    fn a_missing_figure_leaves_open_only_what_depends_on_it() {
         assert_eq!(truth_of("x(lost) > 1"), None);
         assert_eq!(truth_of("x(lost) > 1 and 1 == 2"), Some(false));
         assert_eq!(truth_of("x(lost) > 1 or 1 == 1"), Some(true));
