@@ -387,15 +387,18 @@ mod tests {
 
     #[test]
     fn filters_bind_as_in_the_original() {
-        let shown = |text: &str| format!("{:?}", parse_filter(text).unwrap());
-        assert_eq!(shown("*"), "And([])");
-        assert_eq!(shown("a:1 b:2 OR c:3"), shown("(a:1 AND b:2) OR c:3"));
-        assert_eq!(shown("a:(1 OR 2)"), shown("a:1 OR a:2"));
+        let parsed_text = |text: &str| format!("{:?}", parse_filter(text).unwrap());
+        assert_eq!(parsed_text("*"), "And([])");
         assert_eq!(
-            shown(r#"-"a b":"c d""#),
+            parsed_text("a:1 b:2 OR c:3"),
+            parsed_text("(a:1 AND b:2) OR c:3")
+        );
+        assert_eq!(parsed_text("a:(1 OR 2)"), parsed_text("a:1 OR a:2"));
+        assert_eq!(
+            parsed_text(r#"-"a b":"c d""#),
             r#"Not(Match("a b", Text("c d")))"#
         );
-        assert!(shown("/align:/^[/0]$/ .unit:sec/op").contains("^[/0]$"));
+        assert!(parsed_text("/align:/^[/0]$/ .unit:sec/op").contains("^[/0]$"));
     }
 
     #[test]
