@@ -269,12 +269,12 @@ fn parse_term(start: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>)
         }
         QueryToken::Sign('*') => Ok((BenchstatFilter::And(Vec::new()), remaining)),
         QueryToken::Word(key) => {
-            let (QueryToken::Sign(':'), remaining) = remaining.next_token(false)? else {
+            let (QueryToken::Sign(':'), value_start) = remaining.next_token(false)? else {
                 return start.fail("expected key:value");
             };
-            match remaining.next_token(true)? {
+            match value_start.next_token(true)? {
                 (QueryToken::Sign('('), remaining) => parse_value_list(&key, remaining),
-                (value, remaining) => match parse_value(&value, remaining)? {
+                (value, remaining) => match parse_value(&value, value_start)? {
                     Some(pattern) => Ok((BenchstatFilter::Match(key, pattern), remaining)),
                     None => start.fail("expected key:value"),
                 },
@@ -431,5 +431,7 @@ mod tests {
         }
         let error = parse_filter("a:1 :").unwrap_err();
         assert!(error.ends_with("\n\ta:1 :\n\t    ^"), "{error}");
+        let error = parse_filter("a:1 b:/[/").unwrap_err();
+        assert!(error.ends_with("\n\ta:1 b:/[/\n\t      ^"), "{error}");
     }
 }
