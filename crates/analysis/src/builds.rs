@@ -195,7 +195,7 @@ pub type KnownSpread<'a> = &'a dyn Fn(&str, &str) -> Option<(i64, f64)>;
 
 /// Adds a note to each change between single builds that merely rebuilding the same source could
 /// have caused.
-pub fn note_layout_effects(findings: &mut AnalysisFindings, known: KnownSpread<'_>) {
+pub fn note_layout_effects(findings: &mut AnalysisFindings, known_spread: KnownSpread<'_>) {
     for comparison in &mut findings.comparisons {
         let metric = &comparison.metric.name;
         let rows = comparison.rows.iter_mut();
@@ -203,7 +203,7 @@ pub fn note_layout_effects(findings: &mut AnalysisFindings, known: KnownSpread<'
             let change = row
                 .change
                 .map_or(f64::INFINITY, |change| change.value.ln_1p().abs());
-            let spread = known(&row.case.id(), metric).filter(|(_, sd)| change < *sd);
+            let spread = known_spread(&row.case.id(), metric).filter(|(_, sd)| change < *sd);
             row.notes.extend(spread.map(|(session, sd)| {
                 format!(
                     "In @{session}, the standard deviation between builds of the same source was \

@@ -246,8 +246,8 @@ fn block_differences(case: &CaseRuns<'_>, metric: &Metric) -> Vec<Vec<f64>> {
         let pairs = values
             .iter()
             .enumerate()
-            .flat_map(|(index, one)| values[..index].iter().map(move |other| (one, other)));
-        let shares = pairs.map(|(one, other)| (one - other).abs() / one.min(*other));
+            .flat_map(|(index, value)| values[..index].iter().map(move |earlier| (value, earlier)));
+        let shares = pairs.map(|(value, earlier)| (value - earlier).abs() / value.min(*earlier));
         shares.filter(|share| share.is_finite()).collect()
     };
     blocks.into_values().map(differences_of_block).collect()
@@ -340,7 +340,7 @@ mod tests {
 
     #[test]
     fn half_the_noise_is_found_as_half_the_spread() {
-        let with = |variation| {
+        let session_with = |variation| {
             let story = FakeSession::with_fixed_blocks(&["a", "b"], 400).add_noisy_case(
                 "b n=1",
                 variation,
@@ -351,7 +351,7 @@ mod tests {
                 .add_case("b n=2", |_, run| f64::from(100 + run / 2))
                 .build()
         };
-        let (before, after) = (with(0.02), with(0.01));
+        let (before, after) = (session_with(0.02), session_with(0.01));
         let found = compare_spreads(&before, &after, &AnalysisSettings::default());
         let change = found[0].change.unwrap();
         assert!(change.low < -0.5 && -0.5 < change.high, "{change:?}");

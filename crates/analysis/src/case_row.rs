@@ -198,18 +198,18 @@ fn note_run_count(
 ) -> Option<String> {
     let runs = outcome.data.smaller_side_runs();
     let counted = |number: usize| policy.unit.format_count(number);
-    let shown = counted(runs);
+    let run_count = counted(runs);
     if outcome.is_contradictory {
         return Some(format!(
             "The intervals of the interim analyses do not overlap, so something changed while \
-             measuring; the figures are from the analysis after {shown} on each side, where the \
+             measuring; the figures are from the analysis after {run_count} on each side, where the \
              change is clearest."
         ));
     }
     match outcome.end {
         DataEnd::TooFew if policy.looks.is_none() => None,
         DataEnd::TooFew => Some(format!(
-            "Measuring ended before the first interim analysis; there are {shown} a side."
+            "Measuring ended before the first interim analysis; there are {run_count} a side."
         )),
         DataEnd::Early => {
             let next = policy
@@ -225,7 +225,7 @@ fn note_run_count(
             ))
         }
         DataEnd::Final if pair.comparable_runs() > runs && policy.looks.is_some() => Some(format!(
-            "Decided at {shown} a side; later ones do not affect the verdict."
+            "Decided at {run_count} a side; later ones do not affect the verdict."
         )),
         DataEnd::Final => None,
     }

@@ -619,12 +619,12 @@ mod tests {
         let value = move |variant: &str, number: u32| {
             runs += 1;
             let level = if number < 5 { 400.0 } else { 800.0 };
-            let own = match variant {
+            let factor = match variant {
                 "new" => 0.88,
                 "newest" => 1.25,
                 _ => 1.0,
             };
-            level * own * (1.0 + 1e-4 * f64::from(runs * 7919 % 101))
+            level * factor * (1.0 + 1e-4 * f64::from(runs * 7919 % 101))
         };
         FakeSession::with_fixed_blocks(variants, 5)
             .add_case("g/a", value)
@@ -644,9 +644,12 @@ mod tests {
             };
             let found = crate::analyze_session(&drifting(&["old", "new"]), &settings);
             let row = &found.comparisons[0].rows[0];
-            let shown = row.candidate.location / row.baseline.location - 1.0;
-            assert!((shown - row.change.unwrap().value).abs() < 1e-12);
-            assert!((shown + 0.12).abs() < 0.02, "{method:?}: {shown}");
+            let shown_change = row.candidate.location / row.baseline.location - 1.0;
+            assert!((shown_change - row.change.unwrap().value).abs() < 1e-12);
+            assert!(
+                (shown_change + 0.12).abs() < 0.02,
+                "{method:?}: {shown_change}"
+            );
         }
     }
 

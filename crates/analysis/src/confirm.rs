@@ -116,7 +116,8 @@ pub fn read_confirmations<'a>(
             let was_more = is_more(&row.case.id(), &comparison.metric.name);
             let judge_change = |change: IntervalEstimate| {
                 let is_sure = matches!(row.verdict, Verdict::Better | Verdict::Worse);
-                let is_there = is_sure && was_more.is_none_or(|more| (change.value > 0.0) == more);
+                let is_there =
+                    is_sure && was_more.is_none_or(|was_more| (change.value > 0.0) == was_more);
                 let is_open = row.verdict == Verdict::Unclear
                     && runs_per_side(row) < CONFIRMATION_LOOKS[CONFIRMATION_LOOKS.len() - 1];
                 match (is_there, is_open) {

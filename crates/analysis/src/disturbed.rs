@@ -145,8 +145,8 @@ pub(super) fn select_counted_runs(
 
 /// Whether all sides of a case were disturbed equally often.
 fn are_rules_applied(sides: &[DisturbanceExposure]) -> bool {
-    let differs = |(at, side): (usize, &DisturbanceExposure)| {
-        sides[..at].iter().any(|other| side.differs_from(other))
+    let differs = |(index, side): (usize, &DisturbanceExposure)| {
+        sides[..index].iter().any(|other| side.differs_from(other))
     };
     !sides.iter().enumerate().any(differs)
 }

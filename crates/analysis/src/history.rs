@@ -133,16 +133,16 @@ impl ProjectHistory {
         };
         let points = self.series.iter().flat_map(|series| &series.trend.points);
         let measured: BTreeSet<u32> = points.map(|point| point.position).collect();
-        let mut beginning: HashMap<u32, Vec<&SeriesTrend>> = HashMap::new();
+        let mut by_first_position: HashMap<u32, Vec<&SeriesTrend>> = HashMap::new();
         for series in &self.series {
             if let Some((first, _)) = position_range(series) {
-                beginning.entry(first).or_default().push(series);
+                by_first_position.entry(first).or_default().push(series);
             }
         }
         let mut renames = Vec::new();
         for old in &self.series {
             let next = position_range(old).and_then(|(_, last)| measured.range(last + 1..).next());
-            let candidates = next.and_then(|next| beginning.get(next));
+            let candidates = next.and_then(|next| by_first_position.get(next));
             let mut successors = candidates
                 .into_iter()
                 .flatten()
@@ -315,8 +315,8 @@ impl SearchedTrend {
         ) else {
             return Vec::new();
         };
-        let near = before.saturating_sub(MAX_BORDER_SHIFT)..=after + MAX_BORDER_SHIFT;
-        let is_near = |point: &TrendPoint| near.contains(&point.position);
+        let positions = before.saturating_sub(MAX_BORDER_SHIFT)..=after + MAX_BORDER_SHIFT;
+        let is_near = |point: &TrendPoint| positions.contains(&point.position);
         let mut successions = self.machine_successions();
         successions.retain(|(earlier, later)| {
             is_near(&self.points[*later]) || (is_near(&self.points[*earlier]) && earlier < later)

@@ -328,8 +328,8 @@ mod tests {
         };
         let steady = [100.0, 100.5];
         let unsteady = [100.0, 130.0];
-        let many = std::iter::repeat_n(&steady[..], 9).chain([&unsteady[..]]);
-        let spread = VariationSpread::new(many);
+        let series = std::iter::repeat_n(&steady[..], 9).chain([&unsteady[..]]);
+        let spread = VariationSpread::new(series);
         assert!(spread.mean < 0.05 && spread.count_unsteady(required) == 1);
         assert!(!spread.is_steady(required));
         assert!(VariationSpread::new([&steady[..]]).is_steady(required));

@@ -49,17 +49,17 @@ fn runs_for_verdicts(findings: &AnalysisFindings, cases: &BTreeSet<String>) -> O
         .comparisons
         .iter()
         .flat_map(|comparison| &comparison.rows);
-    let needed = rows
+    let run_counts = rows
         .filter(|row| cases.contains(&row.case.id()))
         .map(|row| {
-            let done = row.baseline.runs.len().min(row.candidate.runs.len());
+            let runs = row.baseline.runs.len().min(row.candidate.runs.len());
             match row.verdict {
-                Verdict::Unclear => Some(done + row.more_runs? as usize),
-                _ => Some(done),
+                Verdict::Unclear => Some(runs + row.more_runs? as usize),
+                _ => Some(runs),
             }
         });
-    let needed: Option<Vec<usize>> = needed.collect();
-    needed?.into_iter().max()
+    let run_counts: Option<Vec<usize>> = run_counts.collect();
+    run_counts?.into_iter().max()
 }
 
 #[cfg(test)]
@@ -96,8 +96,8 @@ mod tests {
 
     #[test]
     fn what_a_busy_machine_left_unclear_is_told_in_pairs() {
-        let said = hint_for(&noisy("80")).unwrap();
-        assert!(said.ends_with("32 pairs or fewer would suffice"), "{said}");
+        let hint = hint_for(&noisy("80")).unwrap();
+        assert!(hint.ends_with("32 pairs or fewer would suffice"), "{hint}");
         assert_eq!(hint_for(&noisy("3")), None, "the machine was quiet");
         let mut session = noisy("80");
         session.metrics.pop();

@@ -363,13 +363,13 @@ mod tests {
             (policy.alpha, policy.delta, policy.threshold),
             (0.01, 0.03, 0.0)
         );
-        let asked = AnalysisSettings {
+        let settings = AnalysisSettings {
             confidence: Some(0.9),
             threshold: Some(0.05),
             method: Some(StatisticalMethod::Welch),
             ..AnalysisSettings::default()
         };
-        let policy = JudgingPolicy::new(&design(RunOrder::Blocks, &[8, 14], 2), &asked);
+        let policy = JudgingPolicy::new(&design(RunOrder::Blocks, &[8, 14], 2), &settings);
         assert!((policy.alpha - 0.1).abs() < 1e-12);
         assert_eq!(
             (policy.delta, policy.threshold, policy.method),

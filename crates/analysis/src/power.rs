@@ -81,8 +81,8 @@ impl SmallestP {
         }
         match self {
             SmallestP::Blocks(block) => {
-                let even = |runs: usize| label_assignments(runs, runs);
-                2.0 / (even(block).powi((runs / block) as i32) * even(runs % block))
+                let assignments = |runs: usize| label_assignments(runs, runs);
+                2.0 / (assignments(block).powi((runs / block) as i32) * assignments(runs % block))
             }
             SmallestP::Unmatched => 2.0 / label_assignments(baseline, candidate),
             SmallestP::Unbounded if runs < MINIMUM_PER_SIDE => 1.0,
@@ -208,11 +208,11 @@ mod tests {
 
     #[test]
     fn for_normal_noise_the_planning_formulas_result() {
-        let known = precision(30, 0.02);
+        let achieved = precision(30, 0.02);
         let reference = minimum_detectable_effect(0.02, 30, 0.05, 0.8);
-        assert!((known.detectable_change(0.05) / reference - 1.0).abs() < 1e-3);
+        assert!((achieved.detectable_change(0.05) / reference - 1.0).abs() < 1e-3);
         assert!(
-            (known.detectable_change(0.05) - 0.0149).abs() < 1e-4,
+            (achieved.detectable_change(0.05) - 0.0149).abs() < 1e-4,
             "docs/why/statistics.md, power planning"
         );
 
@@ -225,12 +225,12 @@ mod tests {
 
     #[test]
     fn hopeless_questions_have_no_answer_and_stricter_ones_need_more() {
-        let known = precision(10, 0.02);
-        assert!(known.runs_for(0.5, 0.05).unwrap() <= 1);
-        assert!(known.runs_for(0.02, 0.05).unwrap() < known.runs_for(0.02, 0.001).unwrap());
-        assert_eq!(known.runs_for(0.0001, 0.05), None);
-        assert_eq!(known.runs_for(-0.1, 0.05), None);
-        assert_eq!(known.runs_for(f64::NAN, 0.05), None);
+        let achieved = precision(10, 0.02);
+        assert!(achieved.runs_for(0.5, 0.05).unwrap() <= 1);
+        assert!(achieved.runs_for(0.02, 0.05).unwrap() < achieved.runs_for(0.02, 0.001).unwrap());
+        assert_eq!(achieved.runs_for(0.0001, 0.05), None);
+        assert_eq!(achieved.runs_for(-0.1, 0.05), None);
+        assert_eq!(achieved.runs_for(f64::NAN, 0.05), None);
     }
 
     #[test]
@@ -258,9 +258,10 @@ mod tests {
 
     #[test]
     fn so_many_comparisons_can_be_decided_by_few_runs() {
-        let of = |runs: usize| most_comparisons(SmallestP::Unmatched.for_runs([runs; 2]), 0.05);
+        let comparisons_for =
+            |runs: usize| most_comparisons(SmallestP::Unmatched.for_runs([runs; 2]), 0.05);
         // 2/20, 2/70, 2/252, 2/924.
-        assert_eq!([3, 4, 5, 6].map(of), [0, 1, 6, 23]);
+        assert_eq!([3, 4, 5, 6].map(comparisons_for), [0, 1, 6, 23]);
     }
 
     #[test]

@@ -426,11 +426,11 @@ fn call_tree(
 
 impl<'a> CallTreeBuilder<'a> {
     fn add_stack(&mut self, frames: &[&'a str], add: impl Fn(&mut CallTreeBuilder<'a>)) {
-        let mut at = self;
-        add(at);
+        let mut node = self;
+        add(node);
         for &frame in frames.iter().take(MAX_DEPTH) {
-            at = at.children.entry(frame).or_default();
-            add(at);
+            node = node.children.entry(frame).or_default();
+            add(node);
         }
     }
 

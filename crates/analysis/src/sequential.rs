@@ -172,26 +172,26 @@ impl SequentialDecision {
         for event in events.iter().filter(|event| event.looks) {
             let index = event.member.index;
             // A repeated block may complete several looks at once.
-            let taken = looking
+            let looks_in_block = looking
                 .iter()
                 .filter(|(member, _)| member.index == index)
                 .count();
             if !self.has_ended(index) {
-                looking.push((event.member, self.progress[index].looks + taken));
+                looking.push((event.member, self.progress[index].looks + looks_in_block));
             }
         }
         let looks = in_parallel(looking, |(member, index)| {
             (member, take_look(&member, index))
         });
         let mut last: Vec<usize> = Vec::new();
-        for (member, taken) in looks {
+        for (member, look) in looks {
             let progress = &mut self.progress[member.index];
-            progress.record_look(taken);
+            progress.record_look(look);
             if let Some(number) = progress.member {
-                self.family.update_p(number, taken.p.unwrap_or(1.0));
+                self.family.update_p(number, look.p.unwrap_or(1.0));
             }
-            if taken.is_last || taken.result.is_same {
-                progress.is_decided = taken.result.is_same;
+            if look.is_last || look.result.is_same {
+                progress.is_decided = look.result.is_same;
                 last.push(member.index);
             }
         }
@@ -255,15 +255,15 @@ impl SequentialDecision {
 }
 
 impl MemberProgress {
-    fn record_look(&mut self, taken: TakenLook) {
+    fn record_look(&mut self, look: TakenLook) {
         self.looks += 1;
-        self.latest = Some(taken);
+        self.latest = Some(look);
         let is_weaker = |strongest: &TakenLook| {
             strongest.result.direction.is_some()
-                && (taken.result.direction.is_none() || taken.p >= strongest.p)
+                && (look.result.direction.is_none() || look.p >= strongest.p)
         };
         if !self.strongest.as_ref().is_some_and(is_weaker) {
-            self.strongest = Some(taken);
+            self.strongest = Some(look);
         }
     }
 
@@ -306,14 +306,14 @@ struct TakenLook {
 }
 
 /// Data and change of one look alone.
-fn evidence_of_look(taken: &TakenLook, member: &ReplayMember<'_>) -> SequentialOutcome {
+fn evidence_of_look(taken_look: &TakenLook, member: &ReplayMember<'_>) -> SequentialOutcome {
     let single = member.policy.single_limit();
     match &member.policy.looks {
         None => evidence_at(member.pair.all_runs(), member, single),
         Some(looks) => {
-            let look = looks.design.look_at(taken.runs);
+            let look = looks.design.look_at(taken_look.runs);
             let limit = look.map_or(single, |look| SignificanceLimit::from(&look));
-            evidence_at(member.pair.first_runs(taken.runs), member, limit)
+            evidence_at(member.pair.first_runs(taken_look.runs), member, limit)
         }
     }
 }

@@ -144,8 +144,8 @@ impl<'a> SessionCollector<'a> {
             if self.matched.is_empty() {
                 self.matched = matched;
             } else {
-                let all = self.matched.iter_mut().zip(matched);
-                all.for_each(|(all, part)| all.append_part(part));
+                let pairs = self.matched.iter_mut().zip(matched);
+                pairs.for_each(|(cases, part)| cases.append_part(part));
             }
         }
         self.summaries.extend(summaries);
@@ -290,15 +290,15 @@ fn layout_sentences(spreads: &[LayoutSpread]) -> HashMap<(&str, &str), String> {
     sentences
 }
 
-/// Checks that every requested metric is among `known`.
+/// Checks that every requested metric is among `known_names`.
 ///
 /// # Errors
 /// Names an unknown metric and the most similar known one.
 pub fn check_metrics<'m>(
     settings: &AnalysisSettings,
-    known: impl IntoIterator<Item = &'m str>,
+    known_names: impl IntoIterator<Item = &'m str>,
 ) -> anyhow::Result<()> {
-    let mut names: Vec<String> = known.into_iter().map(str::to_owned).collect();
+    let mut names: Vec<String> = known_names.into_iter().map(str::to_owned).collect();
     names.sort();
     names.dedup();
     let is_unknown = |name: &&String| *name != "all" && !names.contains(name);
@@ -328,15 +328,15 @@ pub(super) fn requested_metrics<'s>(
     if settings.wants_all_metrics() {
         return (session.metrics.iter().collect(), Vec::new());
     }
-    let (mut found, mut unknown) = (Vec::new(), Vec::new());
+    let (mut metrics, mut unknown) = (Vec::new(), Vec::new());
     for name in &settings.metrics {
         match session.metric(name) {
-            Some(metric) => found.push(metric),
+            Some(metric) => metrics.push(metric),
             None if session.metrics.is_empty() => {}
             None => unknown.push(name.clone()),
         }
     }
-    (found, unknown)
+    (metrics, unknown)
 }
 
 /// Reports metrics that do not exist, also to a gate.
@@ -365,8 +365,8 @@ pub(super) fn unknown_metric_message(session: &Session, name: &str) -> String {
 
 /// Name of the baseline that the user or the design requests.
 fn requested_baseline<'s>(session: &'s Session, settings: &'s AnalysisSettings) -> &'s str {
-    let asked = settings.baseline.as_deref();
-    asked.unwrap_or(&session.design.baseline)
+    let requested = settings.baseline.as_deref();
+    requested.unwrap_or(&session.design.baseline)
 }
 
 /// Index of the baseline; `None` without variants.
@@ -375,9 +375,9 @@ fn baseline_index(
     variants: &[Arc<str>],
     settings: &AnalysisSettings,
 ) -> Option<usize> {
-    let wanted = requested_baseline(session, settings);
-    let found = variants.iter().position(|name| **name == *wanted);
-    found.or((!variants.is_empty()).then_some(0))
+    let requested = requested_baseline(session, settings);
+    let index = variants.iter().position(|name| **name == *requested);
+    index.or((!variants.is_empty()).then_some(0))
 }
 
 /// Warns if another variant than the requested one is the baseline.
@@ -386,10 +386,10 @@ fn warn_other_baseline(
     variants: &[Arc<str>],
     settings: &AnalysisSettings,
 ) -> Option<String> {
-    let wanted = requested_baseline(session, settings);
+    let requested = requested_baseline(session, settings);
     let [first, _, ..] = variants else {
         return None;
     };
-    let is_known = variants.iter().any(|name| **name == *wanted);
-    (!is_known).then(|| format!("Unknown variant '{wanted}'; '{first}' is the baseline."))
+    let is_known = variants.iter().any(|name| **name == *requested);
+    (!is_known).then(|| format!("Unknown variant '{requested}'; '{first}' is the baseline."))
 }

@@ -150,15 +150,15 @@ pub fn snippet_windows(session: &Session) -> Vec<SnippetWindows> {
 /// differ by factors and a disturbed one is a fraction of the others. `None` with fewer than two
 /// samples on either side or without any spread; 0 if one snippet completed nothing in every sample
 /// and the other something in every sample.
-pub fn p_of_difference(one: &[f64], other: &[f64]) -> Option<f64> {
+pub fn p_of_difference(first: &[f64], second: &[f64]) -> Option<f64> {
     let is_done = |samples: &[f64]| samples.iter().all(|sample| *sample > 0.0);
-    let logs = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|one| one.ln()).collect() };
+    let logs = |samples: &[f64]| -> Vec<f64> { samples.iter().map(|sample| sample.ln()).collect() };
     let is_idle = |samples: &[f64]| samples.iter().all(|sample| *sample == 0.0);
-    match (is_done(one), is_done(other)) {
-        (true, true) => Some(welch(&logs(one), &logs(other)).ok()?.p),
-        (true, false) if is_idle(other) => Some(0.0),
-        (false, true) if is_idle(one) => Some(0.0),
-        _ => Some(welch(one, other).ok()?.p),
+    match (is_done(first), is_done(second)) {
+        (true, true) => Some(welch(&logs(first), &logs(second)).ok()?.p),
+        (true, false) if is_idle(second) => Some(0.0),
+        (false, true) if is_idle(first) => Some(0.0),
+        _ => Some(welch(first, second).ok()?.p),
     }
 }
 
@@ -233,10 +233,10 @@ fn warn_contradiction(session: &Session, settings: &AnalysisSettings) -> Option<
     }
     let by_throughput = verdicts(Metric::THROUGHPUT);
     let is_opposite = |(name, case, verdict): &(String, String, Verdict)| {
-        let other = by_throughput
+        let throughput = by_throughput
             .iter()
             .find(|entry| (&entry.0, &entry.1) == (name, case));
-        let pair = (*verdict, other.map(|other| other.2));
+        let pair = (*verdict, throughput.map(|entry| entry.2));
         matches!(
             pair,
             (Verdict::Better, Some(Verdict::Worse)) | (Verdict::Worse, Some(Verdict::Better))
@@ -338,14 +338,14 @@ mod tests {
         session.runs.retain(|run| &*run.variant == "sqrt(2.0)");
         session.variants.truncate(1);
         let found = crate::analyze_session(&session, &AnalysisSettings::default());
-        let said: Vec<&String> = found
+        let warnings: Vec<&String> = found
             .warnings
             .iter()
             .filter(|text| text.contains("folded away"))
             .collect();
         assert!(
-            said.len() == 1 && said[0].starts_with("'sqrt(2.0)'"),
-            "{said:?}"
+            warnings.len() == 1 && warnings[0].starts_with("'sqrt(2.0)'"),
+            "{warnings:?}"
         );
     }
 
@@ -373,22 +373,22 @@ mod tests {
     #[test]
     fn commands_that_cost_no_more_than_the_shell_are_warned_of() {
         assert_eq!(warn_mostly_shell(&[command_figures(5e6, 1e6)]), None);
-        let said =
+        let warning =
             warn_mostly_shell(&[command_figures(1e6, 1.1e6), command_figures(3e6, 1e6)]).unwrap();
-        assert!(said.starts_with("'true': more than half"), "{said}");
+        assert!(warning.starts_with("'true': more than half"), "{warning}");
     }
 
     #[test]
     fn what_was_said_of_a_busy_machine_is_not_said_again() {
         let mut session = half_folded();
-        let said = |session: &Session| {
+        let warnings_of = |session: &Session| {
             let figures = [command_figures(5e6, 1e3)];
             snippet_warnings(session, &figures, &AnalysisSettings::default()).concat()
         };
         assert!(
-            said(&session).contains("the mean is 3.0 times the median batch"),
+            warnings_of(&session).contains("the mean is 3.0 times the median batch"),
             "{}",
-            said(&session)
+            warnings_of(&session)
         );
         let pressure = ("now_cpu_pressure_percent".to_owned(), "99.10".to_owned());
         session.environment = Environment {
@@ -396,9 +396,9 @@ mod tests {
             ..Environment::default()
         };
         assert!(
-            !said(&session).contains("median batch;"),
+            !warnings_of(&session).contains("median batch;"),
             "{}",
-            said(&session)
+            warnings_of(&session)
         );
     }
 
@@ -408,8 +408,8 @@ mod tests {
         let slow = [19.0, 27.0, 12.0];
         assert!(welch(&quick, &slow).unwrap().p > 0.05);
         assert!(p_of_difference(&quick, &slow).unwrap() < 0.01);
-        let again = [3_000_000.0, 11_000_000.0, 8_000_000.0];
-        assert!(p_of_difference(&quick, &again).unwrap() > 0.5);
+        let repetition = [3_000_000.0, 11_000_000.0, 8_000_000.0];
+        assert!(p_of_difference(&quick, &repetition).unwrap() > 0.5);
     }
 
     #[test]

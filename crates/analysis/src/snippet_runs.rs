@@ -35,15 +35,16 @@ pub(super) fn folded_groups(part: &Session) -> Vec<FoldedGroup> {
         return Vec::new();
     }
     let groups = snippet_groups(part).into_iter();
-    let own = groups.filter(|(.., runs)| is_folded(runs.iter().copied()));
-    own.map(|(label, _, runs)| FoldedGroup {
-        label,
-        order: (
-            variant_index(part, &runs[0].variant),
-            runs.iter().map(|run| run.slot).min().unwrap_or_default(),
-        ),
-    })
-    .collect()
+    let folded = groups.filter(|(.., runs)| is_folded(runs.iter().copied()));
+    folded
+        .map(|(label, _, runs)| FoldedGroup {
+            label,
+            order: (
+                variant_index(part, &runs[0].variant),
+                runs.iter().map(|run| run.slot).min().unwrap_or_default(),
+            ),
+        })
+        .collect()
 }
 
 /// Warning that names the snippets that were probably optimized away, if any.
@@ -52,14 +53,14 @@ pub(super) fn warn_folded(groups: &[FoldedGroup]) -> Option<String> {
     groups.sort_by_key(|group| group.order);
     let mut labels: Vec<&str> = groups.iter().map(|group| group.label.as_str()).collect();
     labels.dedup();
-    let many = if labels.len() > 1 {
+    let subject = if labels.len() > 1 {
         "iterations of these take"
     } else {
         "an iteration takes"
     };
     (!labels.is_empty()).then(|| {
         format!(
-            "{}: {many} less than three times as long as an empty one, so the code may have been folded away, and \
+            "{}: {subject} less than three times as long as an empty one, so the code may have been folded away, and \
              comparisons with it mean nothing.",
             quote_list(labels.into_iter())
         )
@@ -115,7 +116,10 @@ pub(super) fn ordered_groups(session: &Session) -> Vec<SnippetGroup<'_>> {
 
 /// Index of a variant in its session.
 fn variant_index(session: &Session, variant: &str) -> Option<usize> {
-    session.variants.iter().position(|one| one.name == variant)
+    session
+        .variants
+        .iter()
+        .position(|candidate| candidate.name == variant)
 }
 
 /// ` size=10`: the parameters of the snippet's text, which distinguish its cases.
@@ -143,8 +147,8 @@ pub(super) fn snippet_groups(session: &Session) -> Vec<SnippetGroup<'_>> {
             (None, _) => format!("{}{values}", run.variant),
         };
         let id = run.case.id();
-        let known = |group: &&mut SnippetGroup<'_>| group.0 == label && group.1.id() == id;
-        match groups.iter_mut().find(known) {
+        let is_same_group = |group: &&mut SnippetGroup<'_>| group.0 == label && group.1.id() == id;
+        match groups.iter_mut().find(is_same_group) {
             Some(group) => group.2.push(run),
             None => groups.push((label, run.case.clone(), vec![run])),
         }

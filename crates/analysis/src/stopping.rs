@@ -281,13 +281,13 @@ fn comparable_runs(old: &[&Run], new: &[&Run], matching: RunMatching) -> usize {
             .count()
 }
 
-fn are_precise(runs: &[Run], metrics: &[String], wanted: &PrecisionGoal) -> bool {
-    let sides = by_variant(runs, &wanted.design);
+fn are_precise(runs: &[Run], metrics: &[String], goal: &PrecisionGoal) -> bool {
+    let sides = by_variant(runs, &goal.design);
     !sides.is_empty()
         && metrics.iter().all(|metric| {
             sides
                 .iter()
-                .all(|(_, runs)| is_precise(runs, metric, wanted.share, wanted.confidence))
+                .all(|(_, runs)| is_precise(runs, metric, goal.share, goal.confidence))
         })
 }
 
@@ -295,9 +295,9 @@ fn are_precise(runs: &[Run], metrics: &[String], wanted: &PrecisionGoal) -> bool
 fn are_exact(runs: &[Run]) -> bool {
     let is_exact = |runs: Vec<&Run>| is_exact(&finite_values(&runs, Metric::INSTRUCTIONS));
     let variants = distinct_items(runs.iter().map(|run| &run.variant));
-    let of =
+    let runs_of =
         |name: &&std::sync::Arc<str>| runs.iter().filter(|run| run.variant == **name).collect();
-    !runs.is_empty() && variants.iter().all(|name| is_exact(of(name)))
+    !runs.is_empty() && variants.iter().all(|name| is_exact(runs_of(name)))
 }
 
 fn is_precise(runs: &[&Run], metric: &str, share: f64, confidence: f64) -> bool {

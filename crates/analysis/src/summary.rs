@@ -21,36 +21,36 @@ pub(super) fn summarize_grid(
     confidence: f64,
     order: RunOrder,
 ) -> Vec<CaseSummary> {
-    let mut all = Vec::new();
+    let mut summaries = Vec::new();
     for case in &grid.cases {
-        for (at, (variant, runs)) in grid.variants.iter().zip(&case.by_variant).enumerate() {
+        for (index, (variant, runs)) in grid.variants.iter().zip(&case.by_variant).enumerate() {
             let of_metric = |metric: &&Metric| {
                 let mut summary =
                     summarize_series(&case.case, variant, runs, metric, confidence, order)?;
-                summary.exposure = case.exposures[at].clone();
+                summary.exposure = case.exposures[index].clone();
                 Some(summary)
             };
-            all.extend(metrics.iter().filter_map(of_metric));
+            summaries.extend(metrics.iter().filter_map(of_metric));
         }
     }
-    all
+    summaries
 }
 
 /// Summarizes one series; `None` if no run has a value.
 fn summarize_series(
     case: &Arc<Case>,
     variant: &Arc<str>,
-    all: &[&Run],
+    series_runs: &[&Run],
     metric: &Metric,
     confidence: f64,
     order: RunOrder,
 ) -> Option<CaseSummary> {
-    let runs = finite_values(all, &metric.name);
+    let runs = finite_values(series_runs, &metric.name);
     let values: Vec<f64> = runs.iter().map(|run| run.value).collect();
     if values.is_empty() {
         return None;
     }
-    let independent: Vec<f64> = (independent_values(all, &metric.name).iter())
+    let independent: Vec<f64> = (independent_values(series_runs, &metric.name).iter())
         .map(|run| run.value)
         .collect();
     let mut summary = CaseSummary {
@@ -71,11 +71,11 @@ fn summarize_series(
         runs: runs.into(),
     };
     let reported = |run: &&&Run| run.samples.iter().any(|s| *s.metric == *metric.name);
-    let lost = all.iter().filter(reported).count() - summary.runs.len();
-    summary.notes = summary_notes(&summary, lost, order);
+    let valueless_runs = series_runs.iter().filter(reported).count() - summary.runs.len();
+    summary.notes = summary_notes(&summary, valueless_runs, order);
     add_distinct(
         &mut summary.notes,
-        all.iter().flat_map(|run| run.notes.iter().cloned()),
+        series_runs.iter().flat_map(|run| run.notes.iter().cloned()),
     );
     Some(summary)
 }
@@ -98,13 +98,13 @@ pub fn finite_or_none(value: f64) -> Option<f64> {
 }
 
 /// Notes on one series, based on its computed figures.
-fn summary_notes(summary: &CaseSummary, lost: usize, order: RunOrder) -> Vec<String> {
+fn summary_notes(summary: &CaseSummary, valueless_runs: usize, order: RunOrder) -> Vec<String> {
     let mut notes = Vec::new();
     let runs = summary.runs.len();
-    if lost > 0 {
+    if valueless_runs > 0 {
         notes.push(format!(
             "{} gave no finite value.",
-            format_count(lost, "run", "runs")
+            format_count(valueless_runs, "run", "runs")
         ));
     }
     if runs > 1
@@ -117,17 +117,19 @@ fn summary_notes(summary: &CaseSummary, lost: usize, order: RunOrder) -> Vec<Str
         return notes;
     }
     if !summary.outliers.is_empty() {
-        let far = format_count(summary.outliers.len(), "value lies", "values lie");
-        notes.push(format!("{far} far from the median; nothing was dropped."));
+        let outliers = format_count(summary.outliers.len(), "value lies", "values lie");
+        notes.push(format!(
+            "{outliers} far from the median; nothing was dropped."
+        ));
     }
     match summary.autocorrelation {
-        Some(known) if exceeds_chance(known, runs) => {
+        Some(correlation) if exceeds_chance(correlation, runs) => {
             let effect = match order {
                 RunOrder::Blocks => "comparisons are protected by the randomised blocks",
                 _ => "the interval may be too narrow",
             };
             notes.push(format!(
-                "Runs depend on each other (lag-1 correlation {known:.2}); {effect}."
+                "Runs depend on each other (lag-1 correlation {correlation:.2}); {effect}."
             ));
         }
         _ => {}

@@ -126,11 +126,11 @@ fn warn_machine(environment: &Environment, name: &str) -> Vec<String> {
     warnings
 }
 
-fn warn_failures(failures: &[StepFailure], done: usize, name: &str) -> Option<String> {
+fn warn_failures(failures: &[StepFailure], succeeded: usize, name: &str) -> Option<String> {
     let is_lost_run =
         |failure: &&StepFailure| failure.step == SessionStep::Run && !failure.cause.is_skip();
     let failed = failures.iter().filter(is_lost_run).count();
-    let total = done + failed;
+    let total = succeeded + failed;
     if failed == 0 || (failed as f64) < MAX_FAILED_RUNS * total as f64 {
         return None;
     }

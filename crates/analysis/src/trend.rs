@@ -105,21 +105,22 @@ pub struct SearchedTrend {
     pub new_work: Vec<usize>,
 }
 
-/// Searches a series for changes. Points may come in any order; `known` holds the numbered changes.
+/// Searches a series for changes. Points may come in any order; `recorded_changes` holds the
+/// numbered changes.
 /// With `same_work`, a change of the benchmark itself does not start a new trend.
 pub fn search_trend(
     points: Vec<TrendPoint>,
-    known: &[RecordedChange],
+    recorded_changes: &[RecordedChange],
     same_work: bool,
 ) -> SearchedTrend {
-    resume_trend(points, known, same_work, &mut Vec::new())
+    resume_trend(points, recorded_changes, same_work, &mut Vec::new())
 }
 
 /// Like [`search_trend`], but resumes the search of each work from the detector states in `states`
 /// and updates them. States that belong to other points are ignored.
 pub fn resume_trend(
     mut points: Vec<TrendPoint>,
-    known: &[RecordedChange],
+    recorded_changes: &[RecordedChange],
     same_work: bool,
     states: &mut Vec<Vec<u8>>,
 ) -> SearchedTrend {
@@ -143,7 +144,7 @@ pub fn resume_trend(
     }
     *states = new_states;
     found_changes.sort_by_key(|change| trend.revision_position(&change.after));
-    trend.changes = merge_known_changes(&trend, found_changes, known);
+    trend.changes = merge_known_changes(&trend, found_changes, recorded_changes);
     trend
 }
 
@@ -471,9 +472,9 @@ fn median_level(values: &[f64]) -> IntervalEstimate {
 fn merge_known_changes(
     trend: &SearchedTrend,
     current: Vec<RecordedChange>,
-    known: &[RecordedChange],
+    recorded_changes: &[RecordedChange],
 ) -> Vec<RecordedChange> {
-    let mut unmatched: Vec<&RecordedChange> = known.iter().collect();
+    let mut unmatched: Vec<&RecordedChange> = recorded_changes.iter().collect();
     let mut merged: Vec<RecordedChange> = Vec::new();
     for change in current {
         let position = trend.revision_position(&change.after);
@@ -590,11 +591,11 @@ pub(crate) mod tests {
         (0..).zip(values).map(point).collect()
     }
 
-    /// Forty values that grow by 10 % at `at`.
-    fn step_points(at: u32) -> Vec<TrendPoint> {
+    /// Forty values that grow by 10 % at `step_position`.
+    fn step_points(step_position: u32) -> Vec<TrendPoint> {
         points_from((0..40).map(|place: u32| {
             let noise = f64::from(place * 7 % 11) * 0.001;
-            (1.0 + noise) * if place < at { 1.0 } else { 1.1 }
+            (1.0 + noise) * if place < step_position { 1.0 } else { 1.1 }
         }))
     }
 
@@ -602,20 +603,20 @@ pub(crate) mod tests {
     fn a_change_keeps_its_number_while_its_border_moves_a_little() {
         let first = search_trend(step_points(20), &[], false);
         assert_eq!(first.changes.len(), 1);
-        let known = RecordedChange {
+        let recorded = RecordedChange {
             number: 7,
             after: "r18".into(),
             judgement: ChangeTriage::Accepted,
             ..first.changes[0].clone()
         };
-        let again = search_trend(step_points(20), std::slice::from_ref(&known), false);
-        assert_eq!((again.changes[0].number, again.changes.len()), (7, 1));
-        assert_eq!(again.changes[0].judgement, ChangeTriage::Accepted);
-        assert_eq!(again.changes[0].after, "r20");
+        let repeated = search_trend(step_points(20), std::slice::from_ref(&recorded), false);
+        assert_eq!((repeated.changes[0].number, repeated.changes.len()), (7, 1));
+        assert_eq!(repeated.changes[0].judgement, ChangeTriage::Accepted);
+        assert_eq!(repeated.changes[0].after, "r20");
 
         let elsewhere = RecordedChange {
             after: "r10".into(),
-            ..known
+            ..recorded
         };
         let apart = search_trend(step_points(20), &[elsewhere], false);
         let states: Vec<_> = (apart.changes.iter())
@@ -629,9 +630,9 @@ pub(crate) mod tests {
 
     #[test]
     fn a_change_that_nobody_judged_goes_with_its_evidence() {
-        let known = search_trend(step_points(20), &[], false).changes;
+        let recorded = search_trend(step_points(20), &[], false).changes;
         assert!(
-            search_trend(step_points(40), &known, false)
+            search_trend(step_points(40), &recorded, false)
                 .changes
                 .is_empty()
         );
@@ -644,15 +645,15 @@ pub(crate) mod tests {
             low: 1.01,
             high: 1.03,
         };
-        let known = RecordedChange {
+        let recorded = RecordedChange {
             number: 1,
             state: ChangeState::Confirmed,
             ratio,
             ..search_trend(step_points(20), &[], false).changes[0].clone()
         };
-        let again = search_trend(step_points(20), &[known], false);
-        assert_eq!(again.changes[0].state, ChangeState::Confirmed);
-        assert_eq!(again.changes[0].ratio, ratio);
+        let repeated = search_trend(step_points(20), &[recorded], false);
+        assert_eq!(repeated.changes[0].state, ChangeState::Confirmed);
+        assert_eq!(repeated.changes[0].ratio, ratio);
     }
 
     #[test]
@@ -747,14 +748,14 @@ pub(crate) mod tests {
             low,
             high,
         };
-        let of = |low, high, threshold| {
+        let verdict = |low, high, threshold| {
             verdict_of_change(&ratio(low, high), MetricDirection::Lower, threshold)
         };
-        assert_eq!(of(1.03, 1.05, 0.02), Verdict::Worse);
-        assert_eq!(of(1.01, 1.05, 0.02), Verdict::Unclear);
-        assert_eq!(of(1.01, 1.05, 0.0), Verdict::Worse);
-        assert_eq!(of(0.995, 1.01, 0.02), Verdict::Same);
-        assert_eq!(of(0.9, 0.95, 0.02), Verdict::Better);
+        assert_eq!(verdict(1.03, 1.05, 0.02), Verdict::Worse);
+        assert_eq!(verdict(1.01, 1.05, 0.02), Verdict::Unclear);
+        assert_eq!(verdict(1.01, 1.05, 0.0), Verdict::Worse);
+        assert_eq!(verdict(0.995, 1.01, 0.02), Verdict::Same);
+        assert_eq!(verdict(0.9, 0.95, 0.02), Verdict::Better);
         assert_eq!(
             verdict_of_change(&ratio(0.9, 0.95), MetricDirection::Higher, 0.02),
             Verdict::Worse

@@ -64,7 +64,7 @@ pub(super) fn warn_plan(design: &SessionDesign, settings: &AnalysisSettings) -> 
     let StoppingDesign::Sequential { alpha, delta, .. } = &design.stopping else {
         return None;
     };
-    let differs = |chosen: f64, planned: f64| (chosen - planned).abs() > 1e-9;
+    let differs = |requested: f64, planned: f64| (requested - planned).abs() > 1e-9;
     let confidence = settings
         .confidence
         .is_some_and(|requested| differs(1.0 - requested, *alpha));
@@ -129,6 +129,6 @@ pub(super) fn to_percent(share: f64) -> f64 {
 }
 
 /// Formats a number with the singular or plural noun.
-pub(super) fn format_count(number: usize, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
+pub(super) fn format_count(number: usize, singular: &str, plural: &str) -> String {
+    format!("{number} {}", if number == 1 { singular } else { plural })
 }

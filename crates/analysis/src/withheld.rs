@@ -59,8 +59,10 @@ impl<'s> MeasuredVariant<'s> {
 
     /// Digests of the benchmark's source on this side: of its own part, and of the whole file.
     fn source_digests(self, benchmark: &str) -> [Option<&'s String>; 2] {
-        let own = self.known_variant().and_then(|own| own.work.get(benchmark));
-        [own, self.session.design.work.get(benchmark)]
+        let own_digest = self
+            .known_variant()
+            .and_then(|variant| variant.work.get(benchmark));
+        [own_digest, self.session.design.work.get(benchmark)]
     }
 }
 
@@ -168,11 +170,11 @@ mod tests {
         assert_eq!(found[0], changed);
         assert_ne!(found[1].0, Verdict::Unclear);
         assert_eq!(found[1].1, None);
-        let both = AnalysisSettings {
+        let settings = AnalysisSettings {
             with_own_benchmarks: true,
             ..AnalysisSettings::default()
         };
-        let found = answers(&session, &both);
+        let found = answers(&session, &settings);
         assert_eq!(found[0], found[1]);
         let same = answers(&story(["one", "one"]), &AnalysisSettings::default());
         assert_eq!(same[0], same[1]);
@@ -242,13 +244,13 @@ mod tests {
         for variant in &mut session.variants {
             variant.strays = vec!["lib/k.js".to_owned()];
         }
-        let said = |session: &Session| -> Vec<String> {
+        let reasons = |session: &Session| -> Vec<String> {
             let found = answers(session, &AnalysisSettings::default());
-            let withheld = found.iter().flat_map(|(_, own)| own);
+            let withheld = found.iter().flat_map(|(_, reason)| reason);
             withheld.map(WithheldReason::to_string).collect()
         };
         assert_eq!(
-            said(&session),
+            reasons(&session),
             ["both sides load lib/k.js of the checkout"; 2]
         );
         // Only one side, in one of its runs of one benchmark.
@@ -258,7 +260,7 @@ mod tests {
         let run = runs.rfind(|run| run.case.benchmark == "g/b" && &*run.variant == "new");
         run.unwrap().notes.push(Run::stray_note(&strays));
         assert_eq!(
-            said(&session),
+            reasons(&session),
             ["one side loads lib/a.js, lib/b.js of the checkout"]
         );
     }

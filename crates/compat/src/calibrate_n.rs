@@ -421,9 +421,9 @@ mod tests {
             ),
             (30, 6, 10, 10)
         );
-        let given = parse(&["a.js", "--runs=3", "--cv-threshold=.02", "--start-n=7"]).unwrap();
+        let options = parse(&["a.js", "--runs=3", "--cv-threshold=.02", "--start-n=7"]).unwrap();
         assert_eq!(
-            (given.runs, given.steps.start, given.required.mean),
+            (options.runs, options.steps.start, options.required.mean),
             (3, 7, 0.02)
         );
     }

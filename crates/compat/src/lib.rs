@@ -58,10 +58,10 @@ pub fn run_tool(tool: &str, arguments: &[String], console: &mut DropInConsole<'_
     let result = match TOOLS.iter().find(|(name, _)| *name == tool) {
         Some((_, run)) => run(arguments, console),
         None => {
-            let known: Vec<&str> = tool_names().collect();
+            let names: Vec<&str> = tool_names().collect();
             Err(anyhow::anyhow!(
                 "unknown tool; known tools are {}",
-                known.join(", ")
+                names.join(", ")
             ))
         }
     };

@@ -247,7 +247,7 @@ fn format_aggregated(pooled: &[AggregatedParameter]) -> String {
 
 fn summary_table(study: &ScatterStudy) -> String {
     let points = study.points();
-    let cells = |of: fn(&ScatterPoint) -> String| points.iter().map(of).collect::<Vec<_>>();
+    let cells = |format: fn(&ScatterPoint) -> String| points.iter().map(format).collect::<Vec<_>>();
     let mut columns = study.place_columns();
     columns.push(FrameColumn::new(
         "samples",
@@ -291,16 +291,17 @@ fn summary_table(study: &ScatterStudy) -> String {
 }
 
 fn changes_table(study: &ScatterStudy, steps: &[ScatterStep<'_>]) -> String {
-    let cells = |of: &dyn Fn(&ScatterStep<'_>) -> String| steps.iter().map(of).collect::<Vec<_>>();
+    let cells =
+        |format: &dyn Fn(&ScatterStep<'_>) -> String| steps.iter().map(format).collect::<Vec<_>>();
     let mut columns = Vec::new();
     if let Some(category) = study.category() {
         let name = cells(&|step| study.category_text(step.from).to_owned());
         columns.push(FrameColumn::new(category, name));
     }
-    let between = |step: &ScatterStep<'_>| {
+    let interval_text = |step: &ScatterStep<'_>| {
         format!("{} -> {}", study.x_text(step.from), study.x_text(step.to))
     };
-    columns.push(FrameColumn::new(study.x_axis(), cells(&between)));
+    columns.push(FrameColumn::new(study.x_axis(), cells(&interval_text)));
     columns.push(FrameColumn::new(
         "ratio",
         cells(&|step| format!("{:.3}", step.ratio)),

@@ -246,10 +246,10 @@ pub struct ScatterPoint {
 
 /// The file lacks a column.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("unknown column '{wanted}'; the file has {}", present.join(", "))]
+#[error("unknown column '{name}'; the file has {}", present.join(", "))]
 pub struct NoSuchColumn {
     /// Requested name.
-    pub wanted: String,
+    pub name: String,
     /// Existing names.
     pub present: Vec<String>,
 }
@@ -301,7 +301,7 @@ fn find_column<'a>(
     name: &str,
 ) -> Result<&'a frame::TextColumn, NoSuchColumn> {
     frame.find_column(name).ok_or_else(|| NoSuchColumn {
-        wanted: name.to_owned(),
+        name: name.to_owned(),
         present: frame
             .columns
             .iter()

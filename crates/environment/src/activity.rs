@@ -267,19 +267,19 @@ impl ProcessWatch {
 
     /// Returns the activity since the last snapshot.
     pub fn take_snapshot(&mut self) -> ActivitySnapshot {
-        let now = read_counters(&self.tree, self.pid);
+        let current = read_counters(&self.tree, self.pid);
         let last = &self.last;
-        let seconds = now.taken_at.duration_since(last.taken_at).as_secs_f64();
+        let seconds = current.taken_at.duration_since(last.taken_at).as_secs_f64();
         let per_s = |count: u64| (seconds > 0.0).then(|| count as f64 / seconds);
         let switches_since_last = |count_of: fn(&SwitchCounts) -> u64| -> u64 {
-            let increases = now.switches.iter().map(|(thread, now)| {
+            let increases = current.switches.iter().map(|(thread, counts)| {
                 let count_before = last.switches.get(thread).map_or(0, count_of);
-                count_of(now).saturating_sub(count_before)
+                count_of(counts).saturating_sub(count_before)
             });
             increases.sum()
         };
-        let cpu = last.cpu_ns.zip(now.cpu_ns);
-        let stolen = last.stolen.zip(now.stolen);
+        let cpu = last.cpu_ns.zip(current.cpu_ns);
+        let stolen = last.stolen.zip(current.stolen);
         let snapshot = ActivitySnapshot {
             cpus: cpu.and_then(|(from, to)| Some(per_s(to.saturating_sub(from))? / 1e9)),
             rss_bytes: rss_bytes(&self.tree, self.pid),
@@ -289,7 +289,7 @@ impl ProcessWatch {
             pressure: pressure_percent(&self.tree, PressureResource::Cpu)
                 .map(|percent| percent / 100.0),
         };
-        self.last = now;
+        self.last = current;
         snapshot
     }
 }
@@ -380,7 +380,7 @@ mod tests {
         );
     }
 
-    fn under(cpu: &str, memory: &str) -> Option<String> {
+    fn describe_pressure(cpu: &str, memory: &str) -> Option<String> {
         let line = |percent: &str| format!("some avg10={percent} avg60=0.00 avg300=0.00 total=1\n");
         let machine = machine(&[
             ("/proc/pressure/cpu", &line(cpu)),
@@ -391,7 +391,7 @@ mod tests {
 
     #[test]
     fn processors_in_use_are_as_bad_as_waiting_for_them() {
-        let under = |load: &str, cpus: f64| {
+        let describe_load = |load: &str, cpus: f64| {
             let machine = machine(&[
                 ("/proc/loadavg", load),
                 ("/sys/devices/system/cpu/online", "0-1"),
@@ -402,25 +402,33 @@ mod tests {
             };
             describe_activity(&machine, || vec![loops])
         };
-        assert_eq!(under("1.2 0.0 0.0 1/9 9", 1.9), None, "the load is low");
-        assert_eq!(under("1.8 0.0 0.0 1/9 9", 1.2), None, "it was our own load");
-        let said = under("1.8 0.0 0.0 1/9 9", 1.6).unwrap();
+        assert_eq!(
+            describe_load("1.2 0.0 0.0 1/9 9", 1.9),
+            None,
+            "the load is low"
+        );
+        assert_eq!(
+            describe_load("1.8 0.0 0.0 1/9 9", 1.2),
+            None,
+            "it was our own load"
+        );
+        let message = describe_load("1.8 0.0 0.0 1/9 9", 1.6).unwrap();
         assert!(
-            said.contains("(another process uses 1.6 of 2 processors: 'loop')"),
-            "{said}"
+            message.contains("(another process uses 1.6 of 2 processors: 'loop')"),
+            "{message}"
         );
     }
 
     #[test]
     fn a_busy_machine_is_one_line_and_a_quiet_one_none() {
-        assert_eq!(under("24.90", "0.00"), None);
+        assert_eq!(describe_pressure("24.90", "0.00"), None);
         assert_eq!(describe_activity(&machine(&[]), Vec::new), None);
-        let said = under("99.12", "10.50").unwrap();
+        let message = describe_pressure("99.12", "10.50").unwrap();
         assert!(
-            said.contains("(cpu pressure 99 %; memory pressure 10 %)"),
-            "{said}"
+            message.contains("(cpu pressure 99 %; memory pressure 10 %)"),
+            "{message}"
         );
-        assert_eq!(said.lines().count(), 1);
+        assert_eq!(message.lines().count(), 1);
     }
 
     #[test]
@@ -471,17 +479,19 @@ mod tests {
             std::thread::sleep(Duration::from_millis(5));
         }
         let (least_ns, shortest_s) = (used() - inside_ns, since.elapsed().as_secs_f64());
-        let seen = watch.take_snapshot();
+        let snapshot = watch.take_snapshot();
         let (most_ns, longest_s) = (used() - before_ns, begin.elapsed().as_secs_f64());
-        let least = least_ns as f64 / 1e9 / longest_s;
-        let most = most_ns as f64 / 1e9 / shortest_s;
+        let min_cpus = least_ns as f64 / 1e9 / longest_s;
+        let max_cpus = most_ns as f64 / 1e9 / shortest_s;
         assert!(
-            seen.cpus.is_some_and(|cpus| (least..=most).contains(&cpus)),
-            "{seen:?}, but {least} to {most}"
+            snapshot
+                .cpus
+                .is_some_and(|cpus| (min_cpus..=max_cpus).contains(&cpus)),
+            "{snapshot:?}, but {min_cpus} to {max_cpus}"
         );
         assert!(
-            seen.rss_bytes.is_some_and(|bytes| bytes > 100_000),
-            "{seen:?}"
+            snapshot.rss_bytes.is_some_and(|bytes| bytes > 100_000),
+            "{snapshot:?}"
         );
 
         let lazy = child("while :; do sleep 0.01; done");

@@ -46,7 +46,7 @@ fn capture_from(tree: &FileTree) -> Environment {
 }
 
 fn environment_facts(tree: &FileTree) -> BTreeMap<String, String> {
-    let on_off = |on: bool| if on { "on" } else { "off" }.to_owned();
+    let on_off = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
     let settings = [
         ("os", system::distribution_name(tree)),
         (
@@ -64,7 +64,7 @@ fn environment_facts(tree: &FileTree) -> BTreeMap<String, String> {
         ),
         (
             "turbo",
-            processors::turbo_state(tree).map(|turbo| on_off(turbo.on)),
+            processors::turbo_state(tree).map(|turbo| on_off(turbo.is_enabled)),
         ),
         ("smt", processors::smt_active(tree).map(on_off)),
         ("microcode", microcode_version(tree)),
@@ -80,7 +80,7 @@ fn environment_facts(tree: &FileTree) -> BTreeMap<String, String> {
             "transparent_huge_pages",
             system::transparent_huge_pages(tree),
         ),
-        ("tuned", tune::list_set_knobs(tree)),
+        ("tuned", tune::list_changed_knobs(tree)),
         (
             "huge_pages",
             system::reserved_huge_pages(tree).map(|count| count.to_string()),
@@ -221,9 +221,9 @@ mod tests {
         // The fastest of several attempts, because a busy machine slows any of them down.
         let mut took = Duration::MAX;
         for _ in 0..10 {
-            let begun = Instant::now();
+            let start = Instant::now();
             let found = capture_environment(&[("old".into(), "sh".into(), None)]);
-            took = took.min(begun.elapsed());
+            took = took.min(start.elapsed());
             assert!(found.cpus.is_some_and(|count| count >= 1));
             assert!(found.memory_bytes.is_some_and(|bytes| bytes > 1 << 20));
             assert!(found.programs[0].size_bytes.is_some_and(|bytes| bytes > 0));

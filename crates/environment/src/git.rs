@@ -199,10 +199,10 @@ impl GitRepository {
         self.try_git_output(&["merge-base", "--end-of-options", first, second])
     }
 
-    /// Returns the commits reachable from any of `tips`, but not from `known`, along all parents;
-    /// `None` if `known` does not exist here. Ignores tips that do not exist here.
-    pub fn commits_after(&self, known: &str, tips: &[&str]) -> Option<HashSet<String>> {
-        let exclusion = format!("^{}", self.commit_id(known)?);
+    /// Returns the commits reachable from any of `tips`, but not from `excluded`, along all
+    /// parents; `None` if `excluded` does not exist here. Ignores tips that do not exist here.
+    pub fn commits_after(&self, excluded: &str, tips: &[&str]) -> Option<HashSet<String>> {
+        let exclusion = format!("^{}", self.commit_id(excluded)?);
         let mut commits = HashSet::new();
         for tips in tips.chunks(MAX_IDS_PER_COMMAND) {
             let options = [
@@ -246,9 +246,9 @@ impl GitRepository {
     }
 
     /// Returns the first-parent line of commits up to `tip`, oldest first; without the ancestors of
-    /// `known`.
-    pub fn first_parent_line(&self, tip: &str, known: Option<&str>) -> Option<Vec<Revision>> {
-        let exclusion = known.map(|known| format!("^{known}"));
+    /// `excluded`.
+    pub fn first_parent_line(&self, tip: &str, excluded: Option<&str>) -> Option<Vec<Revision>> {
+        let exclusion = excluded.map(|excluded| format!("^{excluded}"));
         let mut arguments = vec!["--first-parent", "--reverse", "--end-of-options", tip];
         arguments.extend(exclusion.as_deref());
         self.log_commits(&arguments)

@@ -107,14 +107,14 @@ mod tests {
     fn git(folder: &TempDir, words: &[&str]) -> String {
         let identity = ["-c", "user.name=N", "-c", "user.email=n@example.org"];
         let mut command = Command::new("git");
-        let done = command
+        let output = command
             .current_dir(folder)
             .args(identity)
             .args(words)
             .output()
             .unwrap();
-        assert!(done.status.success(), "{words:?}: {done:?}");
-        String::from_utf8(done.stdout).unwrap().trim().to_owned()
+        assert!(output.status.success(), "{words:?}: {output:?}");
+        String::from_utf8(output.stdout).unwrap().trim().to_owned()
     }
 
     fn commit(folder: &TempDir, subject: &str) -> String {
@@ -125,7 +125,7 @@ mod tests {
     fn subjects(folder: &TempDir, good: &str, bad: &str, all: bool) -> Option<Vec<String>> {
         let git = GitRepository::for_folder(folder.path(), Duration::from_secs(60));
         let line = revision_line(&git, good, bad, all).unwrap()?;
-        Some(line.into_iter().map(|own| own.subject).collect())
+        Some(line.into_iter().map(|revision| revision.subject).collect())
     }
 
     #[test]
@@ -140,14 +140,14 @@ mod tests {
         commit(&folder, "second");
         git(&folder, &["merge", "-q", "--no-ff", "-m", "merge", "side"]);
         let last = commit(&folder, "last");
-        let of = |good: &str, bad: &str, all| subjects(&folder, good, bad, all);
+        let subjects_of = |good: &str, bad: &str, all| subjects(&folder, good, bad, all);
         let expected = ["first", "second", "merge", "last"].map(str::to_owned);
-        assert_eq!(of(&first, &last, false).unwrap(), expected);
+        assert_eq!(subjects_of(&first, &last, false).unwrap(), expected);
         let expected = ["first", "side one", "side two", "merge", "last"].map(str::to_owned);
-        assert_eq!(of(&first, &last, true).unwrap(), expected);
+        assert_eq!(subjects_of(&first, &last, true).unwrap(), expected);
         // It was merged in, and is not a revision of the line itself.
-        assert_eq!(of(&inner, &last, false), None);
-        assert_eq!(of(&inner, &last, true).unwrap().len(), 3);
-        assert_eq!(of(&last, &first, true), None);
+        assert_eq!(subjects_of(&inner, &last, false), None);
+        assert_eq!(subjects_of(&inner, &last, true).unwrap().len(), 3);
+        assert_eq!(subjects_of(&last, &first, true), None);
     }
 }

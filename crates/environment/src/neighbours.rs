@@ -88,9 +88,9 @@ mod tests {
             describe_processes(&two, 2).unwrap(),
             "2 other processes use 1.6 of 2 processors: 'a' (process 1), 'b' (process 2)"
         );
-        let many = ["a", "b", "c", "d"].map(|name| neighbour(name, 0.25));
+        let four = ["a", "b", "c", "d"].map(|name| neighbour(name, 0.25));
         assert_eq!(
-            describe_processes(&many, 1).unwrap(),
+            describe_processes(&four, 1).unwrap(),
             "4 other processes use 1.0 of 1 processor: a, b, c, ..."
         );
     }
@@ -101,12 +101,12 @@ mod tests {
             .args(["-c", "while :; do :; done"])
             .spawn();
         let mut child = child.unwrap();
-        let own = format!("(process {})", child.id());
+        let child_mark = format!("(process {})", child.id());
         let found = find_busiest();
         child.kill().unwrap();
         child.wait().unwrap();
         assert!(
-            found.iter().all(|one| !one.name.ends_with(&own)),
+            found.iter().all(|one| !one.name.ends_with(&child_mark)),
             "{found:?}"
         );
     }

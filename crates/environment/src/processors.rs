@@ -95,7 +95,7 @@ pub(super) fn is_processor(name: &str) -> bool {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TurboState {
     /// Whether turbo is enabled.
-    pub on: bool,
+    pub is_enabled: bool,
     /// Command that disables it.
     pub off_command: String,
 }
@@ -106,14 +106,16 @@ pub(super) fn turbo_state(tree: &FileTree) -> Option<TurboState> {
         ("intel_pstate/no_turbo", "0", "echo 1"),
         ("cpufreq/boost", "1", "echo 0"),
     ];
-    drivers.iter().find_map(|(file, on, off)| {
-        let path = format!("{CPU}/{file}");
-        let state = tree.read_text(&path)?;
-        Some(TurboState {
-            on: state == *on,
-            off_command: format!("{off} | sudo tee {path}"),
+    drivers
+        .iter()
+        .find_map(|(file, enabled_value, disabling_echo)| {
+            let path = format!("{CPU}/{file}");
+            let state = tree.read_text(&path)?;
+            Some(TurboState {
+                is_enabled: state == *enabled_value,
+                off_command: format!("{disabling_echo} | sudo tee {path}"),
+            })
         })
-    })
 }
 
 /// Whether SMT is active; `None` if the kernel does not report it.
@@ -188,14 +190,14 @@ mod tests {
             counted,
             [("performance".into(), 1), ("powersave".into(), 2)].into()
         );
-        assert!(turbo_state(&machine).unwrap().on);
+        assert!(turbo_state(&machine).unwrap().is_enabled);
     }
 
     #[test]
     fn intels_switch_is_the_other_way_round() {
         let file = "/sys/devices/system/cpu/intel_pstate/no_turbo";
-        assert!(turbo_state(&machine(&[(file, "0")])).unwrap().on);
-        assert!(!turbo_state(&machine(&[(file, "1")])).unwrap().on);
+        assert!(turbo_state(&machine(&[(file, "0")])).unwrap().is_enabled);
+        assert!(!turbo_state(&machine(&[(file, "1")])).unwrap().is_enabled);
         assert_eq!(turbo_state(&machine(&[])), None);
     }
 

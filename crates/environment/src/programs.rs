@@ -270,7 +270,7 @@ mod tests {
         (folder, path)
     }
 
-    fn says(name: &str, script: &str) -> Option<String> {
+    fn version_of(name: &str, script: &str) -> Option<String> {
         let (_folder, path) = fake_program(name, script);
         // With a clock that never advances, so that a slow machine does not matter.
         version_with_clock(WaitClock::movable(), &path).text
@@ -280,22 +280,22 @@ mod tests {
     fn out_of_time(path: &Path, until: impl Fn() -> bool) -> ProgramVersion {
         let clock = WaitClock::movable();
         thread::scope(|scope| {
-            let asked = scope.spawn(|| version_with_clock(clock, path));
+            let query = scope.spawn(|| version_with_clock(clock, path));
             wait_until(until);
             // The program may be ahead of the process that started it, which may not have read the
             // clock yet.
-            while !asked.is_finished() {
+            while !query.is_finished() {
                 clock.advance(VERSION_TIMEOUT);
                 thread::sleep(Duration::from_millis(2));
             }
-            asked.join().unwrap()
+            query.join().unwrap()
         })
     }
 
-    fn wait_until(done: impl Fn() -> bool) {
+    fn wait_until(is_done: impl Fn() -> bool) {
         let tries = (0..30_000).find(|_| {
             thread::sleep(Duration::from_millis(2));
-            done()
+            is_done()
         });
         assert!(tries.is_some(), "it never came");
     }
@@ -303,16 +303,16 @@ mod tests {
     #[test]
     fn the_first_line_counts_unless_another_names_the_program() {
         assert_eq!(
-            says("tool", "echo; echo 'Tool 1.2'; echo more").as_deref(),
+            version_of("tool", "echo; echo 'Tool 1.2'; echo more").as_deref(),
             Some("Tool 1.2")
         );
         let elixir = "echo 'Erlang/OTP 25'; echo; echo 'Elixir 1.14.0 (compiled with 25)'";
         assert_eq!(
-            says("elixir", elixir).as_deref(),
+            version_of("elixir", elixir).as_deref(),
             Some("Elixir 1.14.0 (compiled with 25)")
         );
         assert_eq!(
-            says("java", "echo 'openjdk 17' >&2").as_deref(),
+            version_of("java", "echo 'openjdk 17' >&2").as_deref(),
             Some("openjdk 17")
         );
     }
@@ -321,13 +321,13 @@ mod tests {
     fn each_program_is_asked_in_its_own_words() {
         let go = r#"[ "$*" = version ] && echo "go version go1.22 linux/amd64""#;
         assert_eq!(
-            says("go", go).as_deref(),
+            version_of("go", go).as_deref(),
             Some("go version go1.22 linux/amd64")
         );
         let wrk = r#"[ "$*" = -v ] && echo "wrk 4.1.0 [epoll]"; exit 1"#;
-        assert_eq!(says("wrk", wrk).as_deref(), Some("wrk 4.1.0 [epoll]"));
+        assert_eq!(version_of("wrk", wrk).as_deref(), Some("wrk 4.1.0 [epoll]"));
         assert_eq!(
-            says("tool", "echo 'unknown option --version'; exit 2"),
+            version_of("tool", "echo 'unknown option --version'; exit 2"),
             None
         );
     }
@@ -345,13 +345,15 @@ mod tests {
 
     #[test]
     fn bun_and_deno_are_not_the_node_that_they_stand_in_for() {
-        let table = |own: &str| format!("echo '{{\"node\":\"26.3.0\",\"{own}\":\"1.4.5\"}}'");
-        let asked =
-            |words: &str, own: &str| format!("[ \"$1 $2\" = '{words}' ] || exit 1; {}", table(own));
-        let bun = asked("-p JSON.stringify(process.versions)", "bun");
-        assert_eq!(says("bun", &bun).as_deref(), Some("Bun 1.4.5"));
-        let deno = asked("eval -p", "deno");
-        assert_eq!(says("deno", &deno).as_deref(), Some("Deno 1.4.5"));
+        let table =
+            |product: &str| format!("echo '{{\"node\":\"26.3.0\",\"{product}\":\"1.4.5\"}}'");
+        let script_for = |words: &str, product: &str| {
+            format!("[ \"$1 $2\" = '{words}' ] || exit 1; {}", table(product))
+        };
+        let bun = script_for("-p JSON.stringify(process.versions)", "bun");
+        assert_eq!(version_of("bun", &bun).as_deref(), Some("Bun 1.4.5"));
+        let deno = script_for("eval -p", "deno");
+        assert_eq!(version_of("deno", &deno).as_deref(), Some("Deno 1.4.5"));
     }
 
     #[test]
@@ -384,7 +386,7 @@ mod tests {
     #[test]
     fn a_daemon_left_behind_does_not_hold_us_up() {
         // The pipe stays open for 600 s.
-        let text = says("daemon", "echo 'daemon 3'; sleep 600 &");
+        let text = version_of("daemon", "echo 'daemon 3'; sleep 600 &");
         assert_eq!(text.as_deref(), Some("daemon 3"));
     }
 
@@ -393,15 +395,15 @@ mod tests {
         // More than a pipe holds, so that there is something to read until the very end.
         let long = "head -c 100000 /dev/zero | tr '\\0' ' ' >&2; echo; echo 'Tool 1.2'; head -c 60000 /dev/zero >&2";
         for _ in 0..5 {
-            assert_eq!(says("tool", long).as_deref(), Some("Tool 1.2"));
+            assert_eq!(version_of("tool", long).as_deref(), Some("Tool 1.2"));
         }
     }
 
     #[test]
     fn endless_words_are_cut_off() {
         let (_folder, path) = fake_program("chatty", "touch \"$0.here\"; yes chatty 1.0");
-        let here = path.with_file_name("chatty.here");
-        assert_eq!(out_of_time(&path, || here.exists()).text, None);
+        let started_file = path.with_file_name("chatty.here");
+        assert_eq!(out_of_time(&path, || started_file.exists()).text, None);
     }
 
     #[test]

@@ -182,7 +182,7 @@ mod tests {
         sensors.frequency = open(&frequency);
         sensors.throttled = [open(&throttle("core")), open(&throttle("package"))];
         sensors.temperature = open("/sys/class/thermal/thermal_zone0/temp");
-        let begun = sensors.read_start();
+        let start = sensors.read_start();
         write(
             &tree,
             "/proc/stat",
@@ -196,7 +196,7 @@ mod tests {
         write(&tree, &frequency, "2400000\n");
         write(&tree, &throttle("package"), "9\n");
         assert_eq!(
-            sensors.read_end(&begun),
+            sensors.read_end(&start),
             KernelStats {
                 steal: Some(0.1),
                 pressure: Some(1.0),

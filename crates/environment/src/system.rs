@@ -59,12 +59,12 @@ pub(super) const CLOCK_FOLDER: &str = "/sys/devices/system/clocksource/clocksour
 /// Returns the current and the available clock sources.
 pub(super) fn clock_source(tree: &FileTree) -> Option<(String, Vec<String>)> {
     let current = tree.read_text(format!("{CLOCK_FOLDER}/current_clocksource"))?;
-    let known = tree
+    let available = tree
         .read_text(format!("{CLOCK_FOLDER}/available_clocksource"))
         .unwrap_or_default();
     Some((
         current,
-        known.split_whitespace().map(str::to_owned).collect(),
+        available.split_whitespace().map(str::to_owned).collect(),
     ))
 }
 
@@ -97,7 +97,7 @@ pub(super) fn detect_hypervisor(tree: &FileTree) -> Option<String> {
         .find(|(word, _)| firmware.contains(word))
         .map(|(_, name)| *name);
     let clocks = clock_source(tree)
-        .map(|(_, known)| known)
+        .map(|(_, available)| available)
         .unwrap_or_default();
     let by_clock = clocks
         .iter()

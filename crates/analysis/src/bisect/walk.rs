@@ -155,16 +155,16 @@ impl BisectReplay<'_> {
     ) -> Result<(EndsComparison, RevisionPair), BisectStep> {
         let mut pair = RevisionPair::default();
         while pair.blocks < END_BLOCKS {
-            if let Some(&lost) = [low, high].iter().find(|end| self.unusable.contains(end)) {
-                return Ok((EndsComparison::Unmeasurable(lost), pair));
+            if let Some(&lost_end) = [low, high].iter().find(|end| self.unusable.contains(end)) {
+                return Ok((EndsComparison::Unmeasurable(lost_end), pair));
             }
             let outcomes = self.block_outcomes(BisectPhase::Ends, &[low, high])?;
-            let lost = pair.add_block((low, high), &outcomes);
+            let lost_end = pair.add_block((low, high), &outcomes);
             if pair.second_hangs() && pair.blocks >= HANG_BLOCKS {
                 return Ok((EndsComparison::Hangs, pair));
             }
-            if let Some(lost) = lost.filter(|_| !pair.second_hangs()) {
-                return Ok((EndsComparison::Unmeasurable(lost), pair));
+            if let Some(lost_end) = lost_end.filter(|_| !pair.second_hangs()) {
+                return Ok((EndsComparison::Unmeasurable(lost_end), pair));
             }
         }
         let Ok(test) = stratified_rank(&pair.runs) else {
@@ -305,15 +305,15 @@ impl BisectReplay<'_> {
         let mut pair = RevisionPair::default();
         loop {
             let outcomes = self.block_outcomes(BisectPhase::Confirm, &[before, after])?;
-            let lost = pair.add_block((before, after), &outcomes);
+            let lost_revision = pair.add_block((before, after), &outcomes);
             if hangs && pair.blocks >= HANG_BLOCKS && pair.second_hangs() {
                 return Ok(RemeasuredPair::Answered(ChangeConfirmation::Hangs, pair));
             }
-            if let Some(lost) = lost {
+            if let Some(lost_revision) = lost_revision {
                 if hangs && pair.second_hangs() {
                     continue;
                 }
-                return Ok(RemeasuredPair::Lost(lost));
+                return Ok(RemeasuredPair::Lost(lost_revision));
             }
             match confirm::evaluate_confirmation(&pair.runs, self.state.delta, is_more) {
                 Ok(Some(confirmation)) => {
@@ -352,11 +352,16 @@ impl BisectReplay<'_> {
             phase,
         };
         let slots = block.first_slot..block.first_slot + block.run_count();
-        let done: Vec<_> = self.state.slots.range(slots).map(|(_, own)| *own).collect();
-        if done.len() == block.run_count() as usize {
+        let outcomes: Vec<_> = self
+            .state
+            .slots
+            .range(slots)
+            .map(|(_, outcome)| *outcome)
+            .collect();
+        if outcomes.len() == block.run_count() as usize {
             self.block += 1;
             self.slot += block.run_count();
-            return Ok(done);
+            return Ok(outcomes);
         }
         let is_missing = |revision: &&usize| !self.state.built.contains(revision);
         Err(match revisions.iter().find(is_missing) {

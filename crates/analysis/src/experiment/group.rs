@@ -67,22 +67,22 @@ fn group_session(session: &Session, experiment: &Experiment, group: &BenchmarkGr
 
 /// Metrics of a group that its runs report.
 fn group_metrics(group: &BenchmarkGroup, part: &Session) -> Vec<Metric> {
-    let known = group.metrics.iter().filter_map(|metric| {
+    let reported = group.metrics.iter().filter_map(|metric| {
         let name = group.stored_name(metric);
-        let has = part.runs.iter().any(|run| run.value_of(&name).is_some());
-        part.metric(&name).filter(|_| has).cloned()
+        let is_reported = part.runs.iter().any(|run| run.value_of(&name).is_some());
+        part.metric(&name).filter(|_| is_reported).cloned()
     });
-    let mut found: Vec<Metric> = distinct_items(known);
-    if found.is_empty() {
+    let mut metrics: Vec<Metric> = distinct_items(reported);
+    if metrics.is_empty() {
         // Benchmark files declare their own metrics.
         let first = part.runs.first().and_then(|run| run.samples.first());
-        found.extend(
+        metrics.extend(
             first
                 .and_then(|sample| part.metric(&sample.metric))
                 .cloned(),
         );
     }
-    found
+    metrics
 }
 
 /// Pairs of variants to compare, the control last.

@@ -255,7 +255,7 @@ pub fn wanted_profiles(
     let cases = groups
         .filter(|group| group.kind != GroupKind::Function)
         .flat_map(|group| group.cases.iter().map(move |case| (group, case)));
-    let wanted = cases.flat_map(|(group, case)| {
+    let profiles = cases.flat_map(|(group, case)| {
         let pairs = profile.pairs.iter();
         let selected =
             pairs.filter(move |pair| is_selected(&profile.when, findings, group, case, pair));
@@ -264,17 +264,17 @@ pub fn wanted_profiles(
             pair: pair.clone(),
         })
     });
-    wanted.collect()
+    profiles.collect()
 }
 
 fn is_selected(
-    when: &ProfileCondition,
+    condition: &ProfileCondition,
     findings: &ExperimentFindings,
     group: &BenchmarkGroup,
     case: &Case,
     pair: &(String, String),
 ) -> bool {
-    match when {
+    match condition {
         ProfileCondition::Always => true,
         ProfileCondition::Never => false,
         ProfileCondition::Verdict { verdict, equal } => {

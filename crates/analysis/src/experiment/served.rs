@@ -38,7 +38,7 @@ pub struct LatencyCurve {
 impl LatencyCurve {
     /// Median time of a percentage.
     pub fn median_at(&self, percent: u32) -> Option<f64> {
-        let point = self.points.iter().find(|(known, _)| *known == percent);
+        let point = self.points.iter().find(|(listed, _)| *listed == percent);
         point.map(|(_, [middle, ..])| *middle)
     }
 }
@@ -107,8 +107,8 @@ fn times_of_percentiles(run: &Run) -> Option<PercentTimes> {
             *time = sample.value;
         }
     }
-    let known = row.iter().filter(|ns| ns.is_finite()).count();
-    (known >= MIN_CURVE_POINTS).then_some(row)
+    let finite_count = row.iter().filter(|ns| ns.is_finite()).count();
+    (finite_count >= MIN_CURVE_POINTS).then_some(row)
 }
 
 /// Requested number of requests in flight. Runs of other tools store it only as a parameter.

@@ -67,30 +67,31 @@ pub fn judge_conditions<'a>(
     conditions: &'a [LoadCondition],
     loads: &'a [LoadFindings<'a>],
 ) -> Vec<JudgedCondition<'a>> {
-    let each = |load: &'a LoadFindings<'a>| {
+    let judge_load = |load: &'a LoadFindings<'a>| {
         conditions
             .iter()
             .map(move |condition| judge_one(condition, load))
     };
-    loads.iter().flat_map(each).collect()
+    loads.iter().flat_map(judge_load).collect()
 }
 
 /// Combines the results into a gate; `None` without any. A refused or unknown figure is an
 /// obstacle, since it cannot be shown to be good.
 pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
     let several = judged.iter().any(|row| row.load != judged[0].load);
-    let named = |row: &JudgedCondition<'_>| {
-        let of = if several {
+    let describe = |row: &JudgedCondition<'_>| {
+        let load_suffix = if several {
             format!(" of {}", row.load)
         } else {
             String::new()
         };
-        format!("'{}'{of}", row.condition)
+        format!("'{}'{load_suffix}", row.condition)
     };
-    let is =
-        |wanted: fn(&ConditionAnswer) -> bool| judged.iter().filter(move |row| wanted(&row.answer));
-    let failed = is(|answer| *answer == ConditionAnswer::Failed);
-    let unknown = is(|answer| matches!(answer, ConditionAnswer::Unknown(_)));
+    let rows_with = |has_answer: fn(&ConditionAnswer) -> bool| {
+        judged.iter().filter(move |row| has_answer(&row.answer))
+    };
+    let failed = rows_with(|answer| *answer == ConditionAnswer::Failed);
+    let unknown = rows_with(|answer| matches!(answer, ConditionAnswer::Unknown(_)));
     let conditions = if judged.len() == 1 {
         "condition"
     } else {
@@ -98,9 +99,11 @@ pub fn gate_outcome(judged: &[JudgedCondition<'_>]) -> Option<GateOutcome> {
     };
     (!judged.is_empty()).then(|| GateOutcome {
         judged: format!("{} {conditions}", judged.len()),
-        failing: failed.map(|row| format!("{} holds", named(row))).collect(),
+        failing: failed
+            .map(|row| format!("{} holds", describe(row)))
+            .collect(),
         obstacles: unknown
-            .map(|row| format!("{} cannot be judged", named(row)))
+            .map(|row| format!("{} cannot be judged", describe(row)))
             .collect(),
         remarks: Vec::new(),
     })
@@ -130,39 +133,39 @@ impl From<f64> for FigureValue {
 }
 
 fn judge_one<'a>(condition: &'a LoadCondition, load: &'a LoadFindings<'a>) -> JudgedCondition<'a> {
-    let (quantity, known) = figure_of(condition.figure, load);
+    let (quantity, result) = figure_of(condition.figure, load);
     let is_lost = load.run.parts.iter().any(|part| part.lost.is_some());
     let attempts = load.run.measured.totals.outcomes.attempts();
-    let known = match known {
+    let result = match result {
         _ if is_lost => Err(UnknownReason::MachineLost),
         Ok(_) if attempts < condition.fewest_requests() => Err(UnknownReason::TooFewRequests),
-        known => known,
+        result => result,
     };
-    let answer = match known {
-        Err(why) => ConditionAnswer::Unknown(why),
-        Ok(found) => answer_condition(condition, found),
+    let answer = match result {
+        Err(reason) => ConditionAnswer::Unknown(reason),
+        Ok(figure) => answer_condition(condition, figure),
     };
     JudgedCondition {
         condition,
         load: &load.run.label,
         quantity,
-        value: known.ok().map(|found| found.value),
-        low: known.ok().and_then(|found| found.low),
-        is_lower_bound: known.is_ok_and(|found| found.is_lower_bound),
+        value: result.ok().map(|figure| figure.value),
+        low: result.ok().and_then(|figure| figure.low),
+        is_lower_bound: result.is_ok_and(|figure| figure.is_lower_bound),
         answer,
     }
 }
 
 /// Judges a figure. A range is decided if both ends agree, a lower bound if every larger figure
 /// agrees.
-fn answer_condition(condition: &LoadCondition, found: FigureValue) -> ConditionAnswer {
+fn answer_condition(condition: &LoadCondition, figure: FigureValue) -> ConditionAnswer {
     let holds = |value: f64| condition.operator.holds(value, condition.limit);
-    let is_bad = holds(found.value);
+    let is_bad = holds(figure.value);
     match is_bad {
-        _ if found.is_lower_bound && holds(f64::INFINITY) != is_bad => {
+        _ if figure.is_lower_bound && holds(f64::INFINITY) != is_bad => {
             ConditionAnswer::Unknown(UnknownReason::LowerBound)
         }
-        _ if found.low.is_some_and(|low| holds(low) != is_bad) => {
+        _ if figure.low.is_some_and(|low| holds(low) != is_bad) => {
             ConditionAnswer::Unknown(UnknownReason::Range)
         }
         true => ConditionAnswer::Failed,
@@ -174,9 +177,9 @@ fn figure_of(figure: LoadFigure, load: &LoadFindings<'_>) -> (Option<TimedQuanti
     let counts = &load.run.measured.totals.outcomes;
     let of_attempts = |count: u64| match counts.attempts() {
         0 => Err(UnknownReason::NoRequests),
-        all => Ok(FigureValue::from(count as f64 / all as f64)),
+        attempts => Ok(FigureValue::from(count as f64 / attempts as f64)),
     };
-    let known = match figure {
+    let result = match figure {
         LoadFigure::Throughput => load
             .throughput_per_s
             .map(FigureValue::from)
@@ -193,7 +196,7 @@ fn figure_of(figure: LoadFigure, load: &LoadFindings<'_>) -> (Option<TimedQuanti
             );
         }
     };
-    (None, known)
+    (None, result)
 }
 
 /// Quantity that a condition refers to, and the group of requests. The default is the load's
@@ -358,15 +361,22 @@ impl FromStr for LoadCondition {
 pub struct ConditionError {
     text: String,
     /// Position of the error in characters, from 0.
-    at: usize,
-    what: String,
+    position: usize,
+    message: String,
 }
 
 impl fmt::Display for ConditionError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ConditionError { text, at, what } = self;
-        write!(out, "cannot parse condition '{text}': {what}\n  {text}\n  ")?;
-        write!(out, "{}^", " ".repeat(*at))
+        let ConditionError {
+            text,
+            position,
+            message,
+        } = self;
+        write!(
+            out,
+            "cannot parse condition '{text}': {message}\n  {text}\n  "
+        )?;
+        write!(out, "{}^", " ".repeat(*position))
     }
 }
 
@@ -384,27 +394,28 @@ const FIGURE_NAMES: &str = "throughput, errors, ok, mean, max, p50 ... p99.99";
 
 /// Parses a condition.
 pub(super) fn parse_condition(text: &str) -> Result<LoadCondition, ConditionError> {
-    let wrong = |at: usize, what: String| ConditionError {
+    let condition_error = |position: usize, message: String| ConditionError {
         text: text.to_owned(),
-        at: text[..at].chars().count(),
-        what,
+        position: text[..position].chars().count(),
+        message,
     };
-    let Some(at) = text.find(['<', '>', '=']) else {
-        let what = "expected <, <=, > or >=".to_owned();
-        return Err(wrong(text.len(), what));
+    let Some(position) = text.find(['<', '>', '=']) else {
+        let message = "expected <, <=, > or >=".to_owned();
+        return Err(condition_error(text.len(), message));
     };
-    let found = OPERATORS
+    let entry = OPERATORS
         .iter()
-        .find(|(sign, _)| text[at..].starts_with(sign));
-    let Some((sign, operator)) = found else {
-        let what = "unsupported operator '='; use <=, >=, < or >".to_owned();
-        return Err(wrong(at, what));
+        .find(|(sign, _)| text[position..].starts_with(sign));
+    let Some((sign, operator)) = entry else {
+        let message = "unsupported operator '='; use <=, >=, < or >".to_owned();
+        return Err(condition_error(position, message));
     };
-    let (name, limit) = (&text[..at], &text[at + sign.len()..]);
+    let (name, limit) = (&text[..position], &text[position + sign.len()..]);
     let limit_at = text.len() - limit.trim_start().len();
     let limit = limit.trim();
-    let figure = parse_figure(name, limit.ends_with('%')).map_err(|(at, what)| wrong(at, what))?;
-    let limit = parse_limit(figure, limit).map_err(|what| wrong(limit_at, what))?;
+    let figure = parse_figure(name, limit.ends_with('%'))
+        .map_err(|(position, message)| condition_error(position, message))?;
+    let limit = parse_limit(figure, limit).map_err(|message| condition_error(limit_at, message))?;
     Ok(LoadCondition {
         figure,
         operator: *operator,
@@ -417,7 +428,7 @@ pub(super) fn parse_condition(text: &str) -> Result<LoadCondition, ConditionErro
 fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String)> {
     let start = name.len() - name.trim_start().len();
     let name = name.trim();
-    let known = match (name, is_share) {
+    let figure = match (name, is_share) {
         ("", _) => {
             return Err((start, format!("missing figure (known: {FIGURE_NAMES})")));
         }
@@ -428,19 +439,19 @@ fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String
         ("ok", false) => Some(LoadFigure::OkCount),
         _ => None,
     };
-    if let Some(figure) = known {
+    if let Some(figure) = figure {
         return Ok(figure);
     }
     let is_of = |quantity: &TimedQuantity| {
-        let rest = name.strip_prefix(quantity.name());
-        rest.is_some_and(|rest| rest.starts_with(['-', ' ']))
+        let suffix = name.strip_prefix(quantity.name());
+        suffix.is_some_and(|suffix| suffix.starts_with(['-', ' ']))
     };
     let quantity = TimedQuantity::ALL.into_iter().find(is_of);
     let skipped = quantity.map_or(0, |quantity| quantity.name().len() + 1);
     let word = name[skipped..].trim_start();
-    let at = start + name.len() - word.len();
+    let position = start + name.len() - word.len();
     let statistic = parse_statistic(word).ok_or_else(|| {
-        let what = match quantity {
+        let message = match quantity {
             Some(_) => format!("unknown statistic '{word}' (known: mean, max, p50 ... p99.99)"),
             None => format!(
                 "unknown figure '{word}' (known: {FIGURE_NAMES}; for other quantities {}-p99 and \
@@ -448,7 +459,7 @@ fn parse_figure(name: &str, is_share: bool) -> Result<LoadFigure, (usize, String
                 quantity_names().join("-p99, ")
             ),
         };
-        (at, what)
+        (position, message)
     })?;
     Ok(LoadFigure::Time(quantity, statistic))
 }

@@ -142,14 +142,14 @@ impl LoadFindings<'_> {
         group: RequestGroup,
         ppm: u32,
     ) -> Option<ReportedTime> {
-        let known =
+        let is_requested =
             |served: &&QuantityPercentiles| (served.quantity, served.group) == (quantity, group);
-        let served = self.served.iter().find(known)?;
+        let served = self.served.iter().find(is_requested)?;
         match times::PERCENTILES_PPM
             .iter()
             .position(|listed| *listed == ppm)
         {
-            Some(at) => served.percentiles.get(at).copied(),
+            Some(index) => served.percentiles.get(index).copied(),
             None => times::quantile_of_group(self.run, &self.trust, (quantity, group), ppm),
         }
     }
@@ -240,13 +240,13 @@ fn generator_stats(run: &LoadRun) -> GeneratorStats {
 /// Fewest and most requests on one connection. A thread whose connections were all cut off by the
 /// end of the load has no minimum.
 fn requests_per_connection(threads: &[ThreadReport]) -> Option<(u64, u64)> {
-    let most = threads.iter().map(|thread| thread.most_requests).max()?;
-    let has_minimum = |thread: &&ThreadReport| (1..=most).contains(&thread.fewest_requests);
+    let max_requests = threads.iter().map(|thread| thread.most_requests).max()?;
+    let has_minimum = |thread: &&ThreadReport| (1..=max_requests).contains(&thread.fewest_requests);
     let fewest = threads
         .iter()
         .filter(has_minimum)
         .map(|thread| thread.fewest_requests);
-    (most > 0).then(|| (fewest.min().unwrap_or(most), most))
+    (max_requests > 0).then(|| (fewest.min().unwrap_or(max_requests), max_requests))
 }
 
 /// Quantity to compare between the halves of a load.
@@ -346,8 +346,8 @@ fn remarks_on_requests(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
             cancelled,
         });
     }
-    let other = counts.codes().total() - counts.codes().class_count(2);
-    let accepted = other.saturating_sub(counts.errors(ErrorClass::Status));
+    let other_statuses = counts.codes().total() - counts.codes().class_count(2);
+    let accepted = other_statuses.saturating_sub(counts.errors(ErrorClass::Status));
     if accepted > 0 && counts.errors(ErrorClass::Assertion) == 0 {
         remarks.push(LoadRemark::Accepted { count: accepted });
     }
@@ -401,10 +401,10 @@ fn remarks_on_responses(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
             greatest: replies.greatest_body_bytes,
         });
     }
-    let closed = replies.count - replies.reusable.min(replies.count);
-    if findings.run.requested.keeps_alive && closed > 0 {
+    let not_reusable = replies.count - replies.reusable.min(replies.count);
+    if findings.run.requested.keeps_alive && not_reusable > 0 {
         remarks.push(LoadRemark::NotReusable {
-            count: closed,
+            count: not_reusable,
             total: replies.count,
         });
     }
@@ -419,7 +419,7 @@ fn remarks_on_responses(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
         (counts.retries(), |count| LoadRemark::Retried { count }),
         (interim, |count| LoadRemark::Interim { count }),
     ];
-    let seen = counted.into_iter().filter(|(count, _)| *count > 0);
-    remarks.extend(seen.map(|(count, remark)| remark(count)));
+    let nonzero = counted.into_iter().filter(|(count, _)| *count > 0);
+    remarks.extend(nonzero.map(|(count, remark)| remark(count)));
     remarks
 }

@@ -264,9 +264,9 @@ pub(super) fn compare_halves(
 /// Complete intervals after the warm-up.
 pub(super) fn complete_ticks(measured: &LoadMeasurement) -> &[TimelineTick] {
     let timeline = &measured.timeline;
-    let whole = measured.elapsed_ns.checked_div(timeline.interval_ns);
+    let complete_intervals = measured.elapsed_ns.checked_div(timeline.interval_ns);
     let ticks = timeline.ticks.get(timeline.warmup..).unwrap_or_default();
-    &ticks[..ticks.len().min(whole.unwrap_or(0) as usize)]
+    &ticks[..ticks.len().min(complete_intervals.unwrap_or(0) as usize)]
 }
 
 /// Mean and its standard error.

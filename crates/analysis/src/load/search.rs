@@ -370,13 +370,13 @@ fn level_visits(concurrency: u32, loads: &[&LoadFindings<'_>]) -> LevelVisits {
     let of_level =
         |load: &&&LoadFindings<'_>| load.run.requested.concurrency() == Some(concurrency);
     let loads: Vec<&LoadFindings<'_>> = loads.iter().filter(of_level).copied().collect();
-    let mean = |of: &dyn Fn(&LoadFindings<'_>) -> Option<f64>| {
-        let values: Vec<f64> = loads.iter().filter_map(|load| of(load)).collect();
+    let mean = |value_of: &dyn Fn(&LoadFindings<'_>) -> Option<f64>| {
+        let values: Vec<f64> = loads.iter().filter_map(|load| value_of(load)).collect();
         (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
     };
     let counts = loads.iter().map(|load| &load.run.measured.totals.outcomes);
-    let failed = counts.fold((0, 0), |(failed, all), counts| {
-        (failed + counts.all_errors(), all + counts.attempts())
+    let failed = counts.fold((0, 0), |(failed, attempts), counts| {
+        (failed + counts.all_errors(), attempts + counts.attempts())
     });
     let busiest = loads.iter().map(|load| load.generator.busiest);
     let bound = |load: &&&LoadFindings<'_>| load.generator.bottlenecks > 0;

@@ -194,7 +194,7 @@ fn visit_times(run: &LoadRun, mut see: impl FnMut(QuantityTimes)) {
         });
     };
     match &run.measured.totals.latency {
-        LoadLatency::Closed(latency) => visit_sent(&latency.requests, |all| all, &mut see),
+        LoadLatency::Closed(latency) => visit_sent(&latency.requests, |times| times, &mut see),
         LoadLatency::Open(latency) => {
             let (all, ok) = (latency.requests.merge_all(), latency.requests.ok());
             let mut see_response = |group, times: &OpenTimes| {
@@ -343,16 +343,16 @@ const TAIL_PPM: u32 = 990_000;
 pub(super) struct GeneratorTrust {
     verdict: Option<OpenVerdict>,
     /// Times of all requests of an open load.
-    all: Option<OpenTimes>,
+    all_times: Option<OpenTimes>,
 }
 
 impl GeneratorTrust {
     pub fn new(run: &LoadRun, verdict: Option<OpenVerdict>) -> GeneratorTrust {
-        let all = match &run.measured.totals.latency {
+        let all_times = match &run.measured.totals.latency {
             LoadLatency::Open(latency) => Some(latency.requests.merge_all()),
             LoadLatency::Closed(_) => None,
         };
-        GeneratorTrust { verdict, all }
+        GeneratorTrust { verdict, all_times }
     }
 
     /// Quantiles for shares in millionths, in ascending order; empty without values.
@@ -382,13 +382,13 @@ impl GeneratorTrust {
     /// its requests at the wrong times, so service times are refused along with the response times
     /// that contain them.
     fn quantile_refusals(&self, quantity: TimedQuantity, ppm: &[u32]) -> Vec<Option<TimeRefusal>> {
-        let (Some(verdict), Some(all)) = (self.verdict, &self.all) else {
+        let (Some(verdict), Some(all_times)) = (self.verdict, &self.all_times) else {
             return vec![None; ppm.len()];
         };
         if is_exempt(quantity) {
             return vec![None; ppm.len()];
         }
-        let too_wide = all
+        let too_wide = all_times
             .are_too_wide(ppm)
             .unwrap_or_else(|| vec![verdict.is_generator_limited(); ppm.len()]);
         let refusal = |(ppm, is_wide): (&u32, bool)| {
@@ -403,8 +403,8 @@ impl GeneratorTrust {
 
     /// Why the mean of a quantity is not reported.
     pub fn mean_refusal(&self, quantity: TimedQuantity) -> Option<TimeRefusal> {
-        let (verdict, all) = (self.verdict?, self.all.as_ref()?);
-        let is_wide = all.is_mean_too_wide();
+        let (verdict, all_times) = (self.verdict?, self.all_times.as_ref()?);
+        let is_wide = all_times.is_mean_too_wide();
         let is_refused = is_wide.unwrap_or_else(|| verdict.is_generator_limited());
         (is_refused && !is_exempt(quantity)).then_some(TimeRefusal::GeneratorLimited)
     }

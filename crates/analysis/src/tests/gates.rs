@@ -203,7 +203,7 @@ fn six_runs_a_side_decide_one_case_and_not_forty() {
 #[test]
 fn repetitions_of_one_process_must_differ_by_more_than_among_themselves() {
     // Within a side, values differ by 0.8 %.
-    let with = |factor| {
+    let answer_with = |factor| {
         let mut session = imported_session(8, &[factor]);
         for run in &mut session.runs {
             run.notes.push(speedwell_model::REPETITION.to_owned());
@@ -218,19 +218,19 @@ fn repetitions_of_one_process_must_differ_by_more_than_among_themselves() {
         .to_answer(),
         GateAnswer::Failed
     );
-    assert_eq!(with(1.012), GateAnswer::Passed);
-    assert_eq!(with(1.05), GateAnswer::Failed);
+    assert_eq!(answer_with(1.012), GateAnswer::Passed);
+    assert_eq!(answer_with(1.05), GateAnswer::Failed);
 }
 
 #[test]
 fn sides_of_unlike_length_are_judged_by_what_both_can_show() {
     let mut session = imported_session(12, &[2.0]);
-    let mut left = 7;
+    let mut remaining_runs = 7;
     session.runs.retain(|run| {
         if &*run.variant == "new" {
-            left -= i32::from(left >= 0);
+            remaining_runs -= i32::from(remaining_runs >= 0);
         }
-        &*run.variant == "old" || left >= 0
+        &*run.variant == "old" || remaining_runs >= 0
     });
     assert_eq!(
         judge_gate(&find_all_metrics(&session), FailOn::Worse).to_answer(),
@@ -291,7 +291,7 @@ fn a_failure_cannot_be_judged_and_a_skip_can() {
 
 #[test]
 fn figures_that_must_not_be_used_cannot_be_judged_and_doubtful_ones_can() {
-    let with = |level| {
+    let answer_with = |level| {
         let mut findings = find_all_metrics(&imported_session(8, &[1.0]));
         let finding = ValidityFinding {
             check: ValidityCheck::Impossible,
@@ -307,13 +307,16 @@ fn figures_that_must_not_be_used_cannot_be_judged_and_doubtful_ones_can() {
         findings.validity = vec![finding];
         judge_gate(&findings, FailOn::Worse)
     };
-    let red = with(FindingSeverity::Red);
+    let red = answer_with(FindingSeverity::Red);
     assert_eq!(red.to_answer(), GateAnswer::CannotJudge);
     assert_eq!(
         red.obstacles,
         ["do not use these figures (impossible-figures)"]
     );
-    assert_eq!(with(FindingSeverity::Amber).to_answer(), GateAnswer::Passed);
+    assert_eq!(
+        answer_with(FindingSeverity::Amber).to_answer(),
+        GateAnswer::Passed
+    );
 }
 
 #[test]
@@ -377,13 +380,13 @@ fn a_metric_without_direction_has_no_verdict_until_the_user_says_one() {
 #[test]
 fn a_metric_that_differs_and_is_not_in_the_gate_is_named() {
     let gated = find_all_metrics(&imported_session(8, &[1.0]));
-    let mut all = find_all_metrics(&imported_session(8, &[1.0]));
+    let mut all_findings = find_all_metrics(&imported_session(8, &[1.0]));
     let mut other = find_all_metrics(&imported_session(8, &[2.0]))
         .comparisons
         .remove(0);
     other.metric.name = "allocs_per_op".to_owned();
-    all.comparisons.push(other);
-    let outcome = gate::judge_findings(&gated, FailOn::Worse, Some(&all)).unwrap();
+    all_findings.comparisons.push(other);
+    let outcome = gate::judge_findings(&gated, FailOn::Worse, Some(&all_findings)).unwrap();
     assert_eq!(
         outcome.to_line(),
         "gate passed: 1 case by throughput; allocs_per_op differs but is not in the gate"

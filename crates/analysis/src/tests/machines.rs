@@ -246,20 +246,22 @@ fn simulate_sessions(
     for _ in 0..trials {
         let (mut effects, mut observations) = (Vec::new(), Vec::new());
         for machine in 0..machines {
-            let own = change + spread * gauss();
-            let (effect, runs) = simulated_machine(machine * blocks, blocks, own, &mut gauss);
+            let machine_change = change + spread * gauss();
+            let (effect, runs) =
+                simulated_machine(machine * blocks, blocks, machine_change, &mut gauss);
             effects.push(effect);
             observations.extend(runs);
         }
         let test = stratified_rank(&observations).unwrap();
-        let known = conclude_across(effects, Verdict::Unclear, &policy);
+        let conclusion = conclude_across(effects, Verdict::Unclear, &policy);
         let covers = |population: &crate::MachinePopulation| {
             let IntervalEstimate { low, high, .. } = population.change;
             low.ln_1p() <= change && change <= high.ln_1p()
         };
         rates.found += share * f64::from(u8::from(test.p <= 0.05));
-        rates.differs += share * f64::from(u8::from(known.p_equal.is_some_and(|p| p < 0.05)));
-        rates.covers += share * f64::from(u8::from(known.populations.first().is_some_and(covers)));
+        rates.differs += share * f64::from(u8::from(conclusion.p_equal.is_some_and(|p| p < 0.05)));
+        rates.covers +=
+            share * f64::from(u8::from(conclusion.populations.first().is_some_and(covers)));
     }
     rates
 }

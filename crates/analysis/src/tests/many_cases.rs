@@ -97,8 +97,8 @@ fn a_verdict_that_does_not_survive_the_correction_is_withdrawn_with_a_reason() {
 fn a_case_is_judged_alike_alone_and_among_others() {
     let changes: Vec<f64> = (0..100).map(|i| f64::from(i % 7) * 0.005).collect();
     let session = session(&changes);
-    let all = compare_corrected(&session, TestingCorrection::None);
-    let ids: Vec<String> = all.rows.iter().map(|row| row.case.id()).collect();
+    let comparison = compare_corrected(&session, TestingCorrection::None);
+    let ids: Vec<String> = comparison.rows.iter().map(|row| row.case.id()).collect();
     assert_eq!(ids, (0..100).map(|i| format!("c{i}")).collect::<Vec<_>>());
     for index in [0, 42, 99] {
         let mut alone = session.clone();
@@ -106,7 +106,7 @@ fn a_case_is_judged_alike_alone_and_among_others() {
             .runs
             .retain(|run| run.case.benchmark == format!("c{index}"));
         let alone = &compare_corrected(&alone, TestingCorrection::None).rows[0];
-        let among = &all.rows[index];
+        let among = &comparison.rows[index];
         assert_eq!(
             (alone.p, alone.change, alone.verdict),
             (among.p, among.change, among.verdict)
@@ -224,7 +224,7 @@ fn points_made_case_by_case_are_those_of_the_whole_session() {
         assert!(!part.runs.is_empty());
         points.add_part(&part);
     }
-    let whole = crate::session_points(&session);
-    assert_eq!(points.into_points(&session), whole);
-    assert_eq!(whole.points.len(), 6);
+    let session_points = crate::session_points(&session);
+    assert_eq!(points.into_points(&session), session_points);
+    assert_eq!(session_points.points.len(), 6);
 }

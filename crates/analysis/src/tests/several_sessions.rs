@@ -98,10 +98,10 @@ fn variants_of_one_session_keep_their_blocks() {
 #[test]
 fn variants_of_one_session_share_its_blocks_however_often_it_was_read() {
     let both = session(&["old", "new"], 0.1);
-    let again = both.clone();
+    let second_copy = both.clone();
     let findings = compare_labeled(&[
         ("x[old]", &both, Some("old")),
-        ("x[new]", &again, Some("new")),
+        ("x[new]", &second_copy, Some("new")),
     ]);
     let within = crate::analyze_session(&both, &AnalysisSettings::default());
     let (across, within) = (&findings.comparisons[0], &within.comparisons[0]);
@@ -123,13 +123,13 @@ fn parts_of_one_session_are_compared_within_its_blocks() {
             factor * noise(number) * 1000.0 / (1.0 + f64::from(number / 2))
         });
     }
-    let mut whole = story.build();
-    whole.runs.sort_by_key(|run| run.block);
-    for (slot, run) in (0..).zip(&mut whole.runs) {
+    let mut session = story.build();
+    session.runs.sort_by_key(|run| run.block);
+    for (slot, run) in (0..).zip(&mut session.runs) {
         run.slot = slot;
     }
     let part = |id: &str| {
-        let mut part = whole.clone();
+        let mut part = session.clone();
         part.runs.retain(|run| run.case.id() == id);
         for run in &mut part.runs {
             run.case = Arc::new(speedwell_model::Case::parse("[a|b]").unwrap());
@@ -176,8 +176,8 @@ fn an_unnamed_variant_is_the_baseline_and_the_choice_is_told() {
     assert!((findings.comparisons[0].rows[0].change.unwrap().value - 0.1).abs() < 0.02);
     let named = compare_labeled(&[("one", &one, None), ("both", &both, Some("new"))]);
     assert!((named.comparisons[0].rows[0].change.unwrap().value - 0.2).abs() < 0.02);
-    let wrong = compare_labeled(&[("one", &one, None), ("both", &both, Some("newest"))]);
-    assert!(warns(&wrong, "'both' has no variant 'newest'"));
+    let unknown_variant = compare_labeled(&[("one", &one, None), ("both", &both, Some("newest"))]);
+    assert!(warns(&unknown_variant, "'both' has no variant 'newest'"));
 }
 
 #[test]

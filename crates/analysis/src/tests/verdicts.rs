@@ -88,10 +88,10 @@ fn loud_noise_leaves_the_question_open_and_says_what_it_would_take() {
         "{:?}",
         row.detectable
     );
-    let more = row.more_runs.unwrap();
+    let more_runs = row.more_runs.unwrap();
     assert!(
-        (100..2000).contains(&more) && more.is_multiple_of(2),
-        "{more}"
+        (100..2000).contains(&more_runs) && more_runs.is_multiple_of(2),
+        "{more_runs}"
     );
 }
 
@@ -116,19 +116,19 @@ fn with_a_threshold_the_whole_interval_must_lie_beyond_it() {
 fn a_rejection_within_the_threshold_does_not_stop_the_measuring() {
     let session = faster_by(0.06, 0.02);
     let any = only_row(&session, &AnalysisSettings::default());
-    let beyond = only_row(&session, &with_threshold(0.04));
+    let with_margin = only_row(&session, &with_threshold(0.04));
     assert_eq!(
-        (any.verdict, beyond.verdict),
+        (any.verdict, with_margin.verdict),
         (Verdict::Better, Verdict::Better)
     );
     assert!(
-        any.decided_at < beyond.decided_at,
+        any.decided_at < with_margin.decided_at,
         "{:?} {:?}",
         any.decided_at,
-        beyond.decided_at
+        with_margin.decided_at
     );
-    assert!(any.change.unwrap().low < 0.04 && beyond.change.unwrap().low > 0.04);
-    assert!(beyond.p.unwrap() <= 0.05, "p is that of the question");
+    assert!(any.change.unwrap().low < 0.04 && with_margin.change.unwrap().low > 0.04);
+    assert!(with_margin.p.unwrap() <= 0.05, "p is that of the question");
 }
 
 #[test]

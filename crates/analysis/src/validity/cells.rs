@@ -79,7 +79,7 @@ pub(super) struct CheckedCells<'s> {
 
 impl<'s> CheckedCells<'s> {
     /// Cells of one session, its baseline first.
-    pub fn of_session(session: &'s Session, known: &KnownFacts<'_>) -> CheckedCells<'s> {
+    pub fn of_session(session: &'s Session, facts: &KnownFacts<'_>) -> CheckedCells<'s> {
         let grid = RunGrid::new(session);
         let mut order: Vec<usize> = (0..grid.variants.len()).collect();
         order.sort_by_key(|&index| *grid.variants[index] != *session.design.baseline);
@@ -92,7 +92,7 @@ impl<'s> CheckedCells<'s> {
             for &index in &order {
                 let runs = case.by_variant[index].clone();
                 let name = grid.variants[index].clone();
-                cells.add_cell(session, &case.case, name, runs, known);
+                cells.add_cell(session, &case.case, name, runs, facts);
             }
         }
         cells.name_cases();
@@ -175,7 +175,7 @@ impl<'s> CheckedCells<'s> {
         case: &Arc<Case>,
         variant: Arc<str>,
         runs: Vec<&'s Run>,
-        known: &KnownFacts<'_>,
+        facts: &KnownFacts<'_>,
     ) {
         if runs.is_empty() {
             return;
@@ -186,8 +186,8 @@ impl<'s> CheckedCells<'s> {
             _ => session.environment.facts.get("generator").cloned(),
         };
         self.cells.push(CheckedCell {
-            has_fixed_size: !known.sizes_may_differ.contains(&id),
-            requested: known
+            has_fixed_size: !facts.sizes_may_differ.contains(&id),
+            requested: facts
                 .requested
                 .get(&id)
                 .copied()

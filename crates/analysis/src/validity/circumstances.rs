@@ -19,7 +19,7 @@ struct PercentLimit {
     check: ValidityCheck,
     metric: &'static str,
     percent: f64,
-    says: &'static str,
+    message: &'static str,
     remedy: &'static str,
 }
 
@@ -28,21 +28,21 @@ const LIMITS: [PercentLimit; 3] = [
         check: ValidityCheck::GeneratorBusy,
         metric: "generator_busy",
         percent: 90.0,
-        says: "The load generator used {} % of its core{}, so it may have been the bottleneck.",
+        message: "The load generator used {} % of its core{}, so it may have been the bottleneck.",
         remedy: "Give it more threads or processors of its own, or a lighter load.",
     },
     PercentLimit {
         check: ValidityCheck::Pressure,
         metric: "pressure",
         percent: 10.0,
-        says: "Tasks waited for a processor {} % of the time{}.",
+        message: "Tasks waited for a processor {} % of the time{}.",
         remedy: "Stop other programs, or pin server and generator to separate processors.",
     },
     PercentLimit {
         check: ValidityCheck::Steal,
         metric: "steal",
         percent: 1.0,
-        says: "The hypervisor gave {} % of the time to other guests{}.",
+        message: "The hypervisor gave {} % of the time to other guests{}.",
         remedy: "Measure on a machine that is not shared.",
     },
 ];
@@ -57,7 +57,7 @@ struct LimitExcess<'a, 's> {
     cell: &'a CheckedCell<'s>,
     /// Run numbers, from 1.
     runs: Vec<usize>,
-    most: f64,
+    max_percent: f64,
 }
 
 /// One finding per limit that some runs exceed, because other activity rarely affects only one
@@ -77,10 +77,10 @@ fn limit_finding(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<Valid
     let excesses: Vec<LimitExcess<'_, '_>> = excesses.collect();
     let worst = excesses
         .iter()
-        .max_by(|one, other| one.most.total_cmp(&other.most))?;
+        .max_by(|one, other| one.max_percent.total_cmp(&other.max_percent))?;
     let hits: usize = excesses.iter().map(|excess| excess.runs.len()).sum();
     let up_to = if hits == 1 { "" } else { "up to " };
-    let percent = format!("{up_to}{:.0}", worst.most);
+    let percent = format!("{up_to}{:.0}", worst.max_percent);
     let cases = distinct_items(excesses.iter().map(|excess| excess.cell.case.clone()));
     let (runs, location) = match &excesses[..] {
         [only] => (
@@ -101,7 +101,7 @@ fn limit_finding(cells: &CheckedCells<'_>, limit: &PercentLimit) -> Option<Valid
             )
         }
     };
-    let message = limit.says.replacen("{}", &percent, 1);
+    let message = limit.message.replacen("{}", &percent, 1);
     Some(ValidityFinding {
         cases,
         variants: distinct_items(
@@ -128,8 +128,12 @@ fn limit_excess<'a, 's>(
         (value > limit.percent).then_some((number, value))
     });
     let (runs, values): (Vec<usize>, Vec<f64>) = values.unzip();
-    let most = values.into_iter().reduce(f64::max)?;
-    Some(LimitExcess { cell, runs, most })
+    let max_percent = values.into_iter().reduce(f64::max)?;
+    Some(LimitExcess {
+        cell,
+        runs,
+        max_percent,
+    })
 }
 
 /// Cell with the highest value, given the number of cases: `, most with 'cyan' in 'http
@@ -251,5 +255,6 @@ fn too_few(cells: &CheckedCells<'_>, cell: &CheckedCell<'_>) -> Option<ValidityF
 }
 
 fn is_too_short(run: &Run, requested: f64) -> bool {
-    run.value_of("latency_mean").is_some() && requests_of(run).is_some_and(|all| all < requested)
+    run.value_of("latency_mean").is_some()
+        && requests_of(run).is_some_and(|requests| requests < requested)
 }

@@ -301,10 +301,10 @@ pub(crate) fn withdraw_latency_verdicts(
         .filter(|finding| finding.check == ValidityCheck::LatencyRanking);
     for ranking in rankings {
         let is_refused = |a: &str, b: &str| {
-            let both = |(one, other): &(String, String)| {
-                (one == a && other == b) || (one == b && other == a)
+            let is_this_pair = |(first, second): &(String, String)| {
+                (first == a && second == b) || (first == b && second == a)
             };
-            ranking.pairs.iter().any(both)
+            ranking.pairs.iter().any(is_this_pair)
         };
         for comparison in comparisons.iter_mut() {
             let is_latency = comparison.metric.name.starts_with("latency");
@@ -330,19 +330,19 @@ mod tests {
     use crate::AnalysisSettings;
     use crate::validity::{KnownFacts, check_session};
 
-    fn checked(again: f64, new: f64) -> Vec<ValidityFinding> {
+    fn checked(repeated: f64, new: f64) -> Vec<ValidityFinding> {
         let mut session = published(&["old", "old-again", "new"]);
         add_measured_runs(&mut session, "old", 1000.0, 249.0);
-        add_measured_runs(&mut session, "old-again", again, 249.0);
+        add_measured_runs(&mut session, "old-again", repeated, 249.0);
         add_measured_runs(&mut session, "new", new, 249.0);
         let compared = crate::analyze_session(&session, &AnalysisSettings::default()).comparisons;
         assert_eq!(&*compared[0].candidate, "old-again");
-        let known = KnownFacts {
+        let facts = KnownFacts {
             never_better: vec!["new".to_owned()],
             control: Some(&compared[0]),
             ..KnownFacts::default()
         };
-        check_session(&session, &known)
+        check_session(&session, &facts)
     }
 
     #[test]
@@ -363,11 +363,11 @@ mod tests {
         for (case, variant, value) in figures {
             add_run(&mut session, case, variant, &[(metric, *value)]);
         }
-        let known = KnownFacts {
+        let facts = KnownFacts {
             never_better: vec!["new".to_owned()],
             ..KnownFacts::default()
         };
-        let found = check_session(&session, &known);
+        let found = check_session(&session, &facts);
         let [better] = of_check(&found, ValidityCheck::BetterThanPossible)[..] else {
             panic!("{found:?}");
         };

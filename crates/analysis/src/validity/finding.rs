@@ -27,7 +27,7 @@ pub enum ValidityCheck {
     /// Latencies of different load generators.
     Generators,
     /// Variables that affect more than the measured program.
-    ReachOfPatch,
+    InheritedVariable,
     /// One run per figure.
     SingleRuns,
     /// A load generator without spare capacity.
@@ -57,7 +57,7 @@ impl ValidityCheck {
             ValidityCheck::FailedRequests => "failed-requests",
             ValidityCheck::LatencyIsThroughput => "latency-is-throughput",
             ValidityCheck::Generators => "generators",
-            ValidityCheck::ReachOfPatch => "reach-of-patch",
+            ValidityCheck::InheritedVariable => "reach-of-patch",
             ValidityCheck::SingleRuns => "single-runs",
             ValidityCheck::GeneratorBusy => "generator-busy",
             ValidityCheck::Pressure => "pressure",

@@ -2,7 +2,7 @@
 //! restate the throughput, and environment variables that every started process inherits.
 //!
 //! Defines how close figures must be to count as the same. Start at [`check_unnamed`],
-//! [`check_disguise`] and [`check_reach`].
+//! [`check_latency_restates_rate`] and [`check_inherited_variables`].
 
 use crate::validity::cells::{CheckedCell, CheckedCells, median_over_runs};
 use crate::validity::circumstances::MIN_CONCURRENCY_SHARE;
@@ -48,36 +48,42 @@ const MAX_SAME_RATIO: f64 = 1.05;
 /// The highest rate must be at least this multiple of the lowest: equal rates prove nothing.
 const MIN_RATE_RANGE: f64 = 1.5;
 
-const DISGUISE_REMEDY: &str = "Do not use these latencies. Measure again with a generator that times each pipelined \
+const RESTATED_LATENCY_REMEDY: &str = "Do not use these latencies. Measure again with a generator that times each pipelined \
     request by itself, as autocannon does from version 7 on.";
 
 const UNKNOWN_CONCURRENCY_REMEDY: &str = "Give the requested numbers, so that this can be \
     checked: import the file with --set connections=N --set pipelining=N.";
 
 /// Checks whether the latencies of all cells merely restate the rates.
-pub(super) fn check_disguise(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
-    let mut known: Vec<(&CheckedCell<'_>, RoundedFigure, f64)> = Vec::new();
+pub(super) fn check_latency_restates_rate(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
+    let mut cell_figures: Vec<(&CheckedCell<'_>, RoundedFigure, f64)> = Vec::new();
     for cell in &cells.cells {
         let value = median_over_runs(&cell.runs, |run| Some(cells.in_flight(run)?.value));
         let rate = median_over_runs(&cell.runs, |run| Some(cells.response_rate(run)?.value));
         let rounded = cell.runs.iter().find_map(|run| cells.in_flight(run));
         if let Some(((value, rate), rounded)) = value.zip(rate).zip(rounded) {
-            known.push((cell, RoundedFigure { value, ..rounded }, rate));
+            cell_figures.push((cell, RoundedFigure { value, ..rounded }, rate));
         }
     }
-    let values: Vec<f64> = known.iter().map(|(_, figure, _)| figure.value).collect();
-    let rates: Vec<f64> = known.iter().map(|(_, _, rate)| *rate).collect();
-    if known.len() < MIN_CELLS
+    let values: Vec<f64> = cell_figures
+        .iter()
+        .map(|(_, figure, _)| figure.value)
+        .collect();
+    let rates: Vec<f64> = cell_figures.iter().map(|(_, _, rate)| *rate).collect();
+    if cell_figures.len() < MIN_CELLS
         || max_to_min_ratio(&values) > MAX_SAME_RATIO
         || max_to_min_ratio(&rates) < MIN_RATE_RANGE
     {
         return None;
     }
-    let requested: Option<Vec<f64>> = known.iter().map(|(cell, ..)| cell.requested).collect();
+    let requested: Option<Vec<f64>> = cell_figures
+        .iter()
+        .map(|(cell, ..)| cell.requested)
+        .collect();
     let is_met = |(requested, figure): (&f64, &RoundedFigure)| {
         figure.high >= requested * MIN_CONCURRENCY_SHARE
     };
-    let mut figures = known.iter().map(|(_, figure, _)| figure);
+    let mut figures = cell_figures.iter().map(|(_, figure, _)| figure);
     let (requested_clause, remedy) = match &requested {
         Some(requested)
             if requested
@@ -88,7 +94,7 @@ pub(super) fn check_disguise(cells: &CheckedCells<'_>) -> Option<ValidityFinding
         }
         Some(requested) => (
             format!(", where {:.0} were requested", requested[0]),
-            DISGUISE_REMEDY,
+            RESTATED_LATENCY_REMEDY,
         ),
         None => (String::new(), UNKNOWN_CONCURRENCY_REMEDY),
     };
@@ -96,7 +102,7 @@ pub(super) fn check_disguise(cells: &CheckedCells<'_>) -> Option<ValidityFinding
         "Rate times mean latency is {} in all {} figures{requested_clause}: latency merely \
          restates the rate.{}",
         format_span(&values),
-        known.len(),
+        cell_figures.len(),
         describe_known_generator(cells)
     );
     Some(ValidityFinding::new(
@@ -151,7 +157,7 @@ const INHERITED_REMEDY: &str =
     "Set the variable for the measured program only, as a variant of Speedwell does.";
 
 /// Checks whether commands in an imported file set a variable that makes processes load more code.
-pub(super) fn check_reach(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
+pub(super) fn check_inherited_variables(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     if !cells.is_imported {
         return None;
     }
@@ -189,7 +195,7 @@ pub(super) fn check_reach(cells: &CheckedCells<'_>) -> Option<ValidityFinding> {
     (!cases.is_empty()).then(|| ValidityFinding {
         cases,
         ..ValidityFinding::new(
-            ValidityCheck::ReachOfPatch,
+            ValidityCheck::InheritedVariable,
             FindingSeverity::Amber,
             message,
             INHERITED_REMEDY,

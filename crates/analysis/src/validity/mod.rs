@@ -28,15 +28,15 @@ use records::{RecordDigests, RecordGroups};
 use speedwell_model::Session;
 
 /// Checks the figures of a session; returns findings, most severe first.
-pub fn check_session(session: &Session, known: &KnownFacts<'_>) -> Vec<ValidityFinding> {
-    let cells = CheckedCells::of_session(session, known);
-    let mut found = check_cells(&cells);
-    found.push(cells::check_single_runs(&cells).into_iter().collect());
-    found.push(direction::check_better_than_possible(&cells, known));
-    found.push(Vec::from_iter(
-        known.control.and_then(direction::check_control),
+pub fn check_session(session: &Session, facts: &KnownFacts<'_>) -> Vec<ValidityFinding> {
+    let cells = CheckedCells::of_session(session, facts);
+    let mut groups = check_cells(&cells);
+    groups.push(cells::check_single_runs(&cells).into_iter().collect());
+    groups.push(direction::check_better_than_possible(&cells, facts));
+    groups.push(Vec::from_iter(
+        facts.control.and_then(direction::check_control),
     ));
-    in_order(found, &cells)
+    in_order(groups, &cells)
 }
 
 /// Checks sides of a comparison that come from several sessions: label, session and name of the
@@ -47,28 +47,28 @@ pub(super) fn check_sides(sides: &[(&str, &Session, &str)]) -> Vec<ValidityFindi
 }
 
 fn in_order(
-    mut found: Vec<Vec<ValidityFinding>>,
+    mut groups: Vec<Vec<ValidityFinding>>,
     cells: &CheckedCells<'_>,
 ) -> Vec<ValidityFinding> {
     let name = |id: &str| cells.case_name(id).to_owned();
     let (mut digests, mut records) = (RecordDigests::default(), RecordGroups::default());
     digests.add_cells(cells);
     records.add_cells(cells, &digests.take_repeated());
-    found[RECORDS_INDEX] = records.group_findings(&name);
-    sort_findings(found, &name)
+    groups[RECORDS_INDEX] = records.group_findings(&name);
+    sort_findings(groups, &name)
 }
 
 /// Sorts findings by severity and adds the names of their cases.
 fn sort_findings(
-    found: Vec<Vec<ValidityFinding>>,
+    groups: Vec<Vec<ValidityFinding>>,
     name: &dyn Fn(&str) -> String,
 ) -> Vec<ValidityFinding> {
-    let mut found: Vec<ValidityFinding> = found.into_iter().flatten().collect();
-    for finding in &mut found {
+    let mut findings: Vec<ValidityFinding> = groups.into_iter().flatten().collect();
+    for finding in &mut findings {
         finding.names = finding.cases.iter().map(|id| name(id)).collect();
     }
-    found.sort_by_key(|finding| finding.level);
-    found
+    findings.sort_by_key(|finding| finding.level);
+    findings
 }
 
 /// Indexes of two checks that accumulate over the parts of a session.
@@ -77,8 +77,8 @@ const RECORDS_INDEX: usize = 8;
 
 /// Findings of each check, except for identical records, which are searched for across all cells.
 fn check_cells(cells: &CheckedCells<'_>) -> Vec<Vec<ValidityFinding>> {
-    let disguise = identical::check_disguise(cells);
-    let in_flight = match disguise {
+    let restated_latency = identical::check_latency_restates_rate(cells);
+    let in_flight = match restated_latency {
         None => circumstances::check_in_flight(cells),
         Some(_) => Vec::new(),
     };
@@ -87,13 +87,13 @@ fn check_cells(cells: &CheckedCells<'_>) -> Vec<Vec<ValidityFinding>> {
         impossible::check_impossible(cells),
         cells::check_failed_requests(cells),
         in_flight,
-        Vec::from_iter(disguise),
+        Vec::from_iter(restated_latency),
         direction::check_latencies(cells),
         Vec::from_iter(direction::check_generators(&cells.known_generators())),
         cells::check_length_failures(cells),
         Vec::new(),
         identical::check_unnamed(cells),
-        Vec::from_iter(identical::check_reach(cells)),
+        Vec::from_iter(identical::check_inherited_variables(cells)),
         circumstances::check_machine(cells),
     ]
 }

@@ -30,9 +30,9 @@ impl RecordDigests {
 
     /// Digests that several runs share.
     pub fn take_repeated(&mut self) -> HashSet<u64> {
-        let mut all = std::mem::take(&mut self.0);
-        all.sort_unstable();
-        let groups = all.chunk_by(|a, b| a == b);
+        let mut digests = std::mem::take(&mut self.0);
+        digests.sort_unstable();
+        let groups = digests.chunk_by(|a, b| a == b);
         groups
             .filter(|group| group.len() > 1)
             .map(|group| group[0])

@@ -107,11 +107,11 @@ fn topologies() -> Session {
 #[test]
 fn three_of_six_published_series_carried_less_than_was_asked_for() {
     let session = topologies();
-    let known = KnownFacts {
+    let facts = KnownFacts {
         requested: HashMap::from([("fib".to_owned(), 250.0)]),
         ..KnownFacts::default()
     };
-    let found = check_session(&session, &known);
+    let found = check_session(&session, &facts);
     let short = of_check(&found, ValidityCheck::InFlight);
     assert_eq!(variant_names(&short), ["green", "purple", "cyan"]);
     for (finding, under_way) in short.iter().zip(["186.1", "126.0", "121.5"]) {
@@ -219,11 +219,11 @@ fn sizes_that_fit_no_row_or_several_are_not_put_anywhere() {
     let found = check_session(&session, &KnownFacts::default());
     assert_eq!(of_check(&found, ValidityCheck::BytesPerResponse).len(), 2);
     assert_eq!(of_check(&found, ValidityCheck::MisalignedRows).len(), 0);
-    let known = KnownFacts {
+    let facts = KnownFacts {
         sizes_may_differ: vec!["a connections=100".to_owned()],
         ..KnownFacts::default()
     };
-    let found = check_session(&session, &known);
+    let found = check_session(&session, &facts);
     assert_eq!(
         of_check(&found, ValidityCheck::BytesPerResponse).len(),
         1,
@@ -389,7 +389,7 @@ fn variables_in_a_command_reach_the_instrument() {
     add_run(&mut session, "a", "old", &[("throughput", 1.0)]);
     session.runs[0].case = case.into();
     let found = check_session(&session, &KnownFacts::default());
-    assert_eq!(found[0].check, ValidityCheck::ReachOfPatch);
+    assert_eq!(found[0].check, ValidityCheck::InheritedVariable);
     assert!(
         found[0]
             .says

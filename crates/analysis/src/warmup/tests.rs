@@ -10,23 +10,23 @@ fn golden_rows() -> Vec<Value> {
     serde_json::from_str(include_str!("golden/classes.json")).unwrap()
 }
 
-fn parse_numbers(of: &Value) -> Vec<f64> {
-    let values = of.as_array().unwrap().iter();
+fn parse_numbers(array: &Value) -> Vec<f64> {
+    let values = array.as_array().unwrap().iter();
     values.map(|value| value.as_f64().unwrap()).collect()
 }
 
-fn parse_positions(of: &Value) -> Vec<usize> {
-    parse_numbers(of)
+fn parse_positions(array: &Value) -> Vec<usize> {
+    parse_numbers(array)
         .into_iter()
         .map(|place| place as usize)
         .collect()
 }
 
-fn assert_near(found: f64, wanted: &Value, what: &str) {
-    let wanted = wanted.as_f64().unwrap();
+fn assert_near(value: f64, expected: &Value, name: &str) {
+    let expected = expected.as_f64().unwrap();
     assert!(
-        (found / wanted - 1.0).abs() < 1e-9,
-        "{what}: {found} instead of {wanted}"
+        (value / expected - 1.0).abs() < 1e-9,
+        "{name}: {value} instead of {expected}"
     );
 }
 
@@ -140,24 +140,24 @@ fn levels_closer_than_delta_are_one_and_a_steady_part_has_its_least_length() {
 fn a_change_of_the_machine_is_no_change_of_the_program() {
     let times = step_series(&[(320, 1.0), (320, 1.3)]);
     let reference = |changes: &[(usize, f64)]| step_series(changes);
-    let of = |reference: &[f64]| {
+    let classify = |reference: &[f64]| {
         let reference = ReferenceTimes {
             times: reference,
             every: 16,
         };
         classify_series(&times, &SteadyRule::default(), Some(reference))
     };
-    let steady = of(&reference(&[(40, 2.0)]));
+    let steady = classify(&reference(&[(40, 2.0)]));
     assert_eq!(
         (steady.class, steady.machine_changes),
         (WarmupClass::SlowDown, vec![])
     );
-    let changed = of(&reference(&[(20, 2.0), (20, 2.6)]));
+    let changed = classify(&reference(&[(20, 2.0), (20, 2.6)]));
     assert_eq!(
         (changed.class, changed.machine_changes),
         (WarmupClass::Flat, vec![320])
     );
-    let elsewhere = of(&reference(&[(30, 2.0), (10, 2.6)]));
+    let elsewhere = classify(&reference(&[(30, 2.0), (10, 2.6)]));
     assert_eq!(elsewhere.class, WarmupClass::SlowDown);
 }
 

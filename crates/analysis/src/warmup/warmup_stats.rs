@@ -129,10 +129,10 @@ struct SeriesSegment {
 
 impl SeriesSegment {
     fn new(points: Range<usize>, values: &[f64]) -> SeriesSegment {
-        let own = &values[points.clone()];
-        let count = own.len() as f64;
-        let mean = own.iter().sum::<f64>() / count;
-        let squares = own.iter().map(|value| (value - mean) * (value - mean));
+        let segment = &values[points.clone()];
+        let count = segment.len() as f64;
+        let mean = segment.iter().sum::<f64>() / count;
+        let squares = segment.iter().map(|value| (value - mean) * (value - mean));
         SeriesSegment {
             points,
             mean,

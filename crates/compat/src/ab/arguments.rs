@@ -455,8 +455,8 @@ mod tests {
         assert_eq!(read_line("-h"), Ok(AbCommand::Help));
         assert_eq!(read_line("-V"), Ok(AbCommand::Version));
         for refused in ["-I http://h/", "-Z AES http://h/", "-f SSL2 http://h/"] {
-            let why = read_line(refused).unwrap_err();
-            assert!(why.contains("is not supported: "), "{why}");
+            let reason = read_line(refused).unwrap_err();
+            assert!(reason.contains("is not supported: "), "{reason}");
         }
     }
 

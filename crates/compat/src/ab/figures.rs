@@ -397,11 +397,11 @@ mod tests {
 
     #[test]
     fn what_ab_would_call_a_wrong_length_is_counted() {
-        let with = |bytes| RequestRecord {
+        let record = |bytes| RequestRecord {
             body_bytes: bytes,
             ..answered_row(1_000_000)
         };
-        let lengths = body_lengths(&[with(2), with(5), with(2), with(1)]).unwrap();
+        let lengths = body_lengths(&[record(2), record(5), record(2), record(1)]).unwrap();
         assert_eq!(
             (lengths.first, lengths.range, lengths.others),
             (2, (1, 5), 2)
@@ -412,7 +412,7 @@ mod tests {
     fn a_load_that_was_half_idle_is_short_of_concurrency() {
         // Published figures of a test with -c 250: 8000 requests of 124 ms each in 8.162 s, so
         // 121.5 were in flight; another with 1129 ms each in 36.856 s had 245.
-        let of = |ms: u64, elapsed_ms: u64| {
+        let figures_of = |ms: u64, elapsed_ms: u64| {
             let rows: Vec<RequestRecord> =
                 (0..8000).map(|_| answered_row(ms * 1_000_000)).collect();
             let request = AbRequest {
@@ -422,10 +422,10 @@ mod tests {
             let measured = LoadBuilder::of_rows(rows, elapsed_ms * 1_000_000).build_measured();
             AbFigures::from_measured(&request, &measured, 0)
         };
-        let idle = of(124, 8162);
+        let idle = figures_of(124, 8162);
         assert!((idle.effective_concurrency().unwrap() - 121.5).abs() < 0.1);
         assert!(idle.lacks_concurrency());
-        let busy = of(1129, 36_856);
+        let busy = figures_of(1129, 36_856);
         assert!((busy.effective_concurrency().unwrap() - 245.0).abs() < 0.1);
         assert!(!busy.lacks_concurrency());
     }
@@ -504,9 +504,9 @@ mod tests {
         }
         assert_eq!(times.percentile_ns(0), 1_000_000);
         // By definition: the smallest time that this share of requests did not exceed.
-        let few = of_totals_ms(&[10, 20, 30]);
-        assert_eq!(few.percentile_ns(66), 20_000_000);
-        assert_eq!(few.percentile_ns(67), 30_000_000);
+        let three_times = of_totals_ms(&[10, 20, 30]);
+        assert_eq!(three_times.percentile_ns(66), 20_000_000);
+        assert_eq!(three_times.percentile_ns(67), 30_000_000);
     }
 
     #[test]
@@ -514,10 +514,10 @@ mod tests {
         let mut failed = answered_row(5_000_000);
         failed.outcome = RequestOutcome::Failed(ErrorClass::ResetInBody);
         assert_eq!(RequestTimings::of_requests(&[failed]), None);
-        let mut wrong = answered_row(5_000_000);
-        wrong.outcome = RequestOutcome::Failed(ErrorClass::Assertion);
+        let mut failed_check = answered_row(5_000_000);
+        failed_check.outcome = RequestOutcome::Failed(ErrorClass::Assertion);
         assert_eq!(
-            RequestTimings::of_requests(&[wrong, failed])
+            RequestTimings::of_requests(&[failed_check, failed])
                 .unwrap()
                 .count(),
             1

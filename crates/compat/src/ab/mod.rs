@@ -33,7 +33,7 @@ const USAGE: &str = include_str!("../usage/ab.txt");
 /// # Errors
 /// Fails if standard output or standard error is closed.
 pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32> {
-    let done = match AbCommand::parse(arguments) {
+    let result = match AbCommand::parse(arguments) {
         Ok(AbCommand::Help) => return Ok(console.print_help(USAGE)?),
         Ok(AbCommand::Version) => {
             let lines = layout::banner_lines().join("\n");
@@ -42,7 +42,7 @@ pub fn run(arguments: &[String], console: &mut DropInConsole<'_>) -> Result<i32>
         Ok(AbCommand::Test(request)) => run_test(&request, console),
         Err(reason) => return Ok(console.reject_with_hint(TOOL, &reason, "-h")?),
     };
-    console.report_failure(TOOL, done)
+    console.report_failure(TOOL, result)
 }
 
 fn run_test(request: &AbRequest, console: &mut DropInConsole<'_>) -> Result<i32> {
@@ -140,8 +140,8 @@ impl OutputFiles {
 
 /// Rejects output files that would replace each other or an input.
 fn check_files(request: &AbRequest, directory: &Path) -> Result<()> {
-    let written = [("-e", &request.shown.csv), ("-g", &request.shown.tsv)];
-    let outputs: Vec<OutputFile> = (written.into_iter())
+    let output_options = [("-e", &request.shown.csv), ("-g", &request.shown.tsv)];
+    let outputs: Vec<OutputFile> = (output_options.into_iter())
         .filter_map(|(option, file)| {
             let file = file.as_ref()?;
             OutputFile::new(
@@ -200,16 +200,16 @@ fn write_requests(
         timings.sort_by_key(|timing| timing.total_ns());
     }
     // Thousands of requests begin in the same second.
-    let mut known = (u64::MAX, String::new());
+    let mut formatted_second = (u64::MAX, String::new());
     for timing in timings {
         let epoch_s = (began_epoch_ms + timing.begun_ns / 1_000_000) / 1000;
-        if known.0 != epoch_s {
-            known = (epoch_s, local_time(epoch_s));
+        if formatted_second.0 != epoch_s {
+            formatted_second = (epoch_s, local_time(epoch_s));
         }
         writeln!(
             out,
             "{}\t{epoch_s}\t{}\t{}\t{}\t{}",
-            known.1,
+            formatted_second.1,
             format_ms(timing.connect_ns),
             format_ms(timing.processing_ns),
             format_ms(timing.total_ns()),

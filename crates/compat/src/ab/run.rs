@@ -395,17 +395,17 @@ mod tests {
             ..RequestParts::default()
         })
         .unwrap();
-        let shown = |verbosity| {
+        let trace = |verbosity| {
             let mut out = Vec::new();
             trace_request(verbosity, &request, &mut out).unwrap();
             trace_responses(verbosity, None, &[answered_row(1)], false, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
-        assert_eq!(shown(1), "");
+        assert_eq!(trace(1), "");
         let head =
             "INFO: POST header == \n---\nPOST /a HTTP/1.1\nHost: h\nContent-Length: 6\n\n\n---\n";
-        assert_eq!(shown(2), head);
-        assert_eq!(shown(3), format!("{head}LOG: Response code = 200\n"));
+        assert_eq!(trace(2), head);
+        assert_eq!(trace(3), format!("{head}LOG: Response code = 200\n"));
     }
 
     #[test]
@@ -425,20 +425,20 @@ mod tests {
             service_ns: 1,
             is_success: true,
         };
-        let shown = |is_terminal| {
+        let trace = |is_terminal| {
             let mut out = Vec::new();
             trace_responses(2, Some(&answer), &[], is_terminal, &mut out).unwrap();
             String::from_utf8(out).unwrap()
         };
         let first = "LOG: first response: status 200\n";
         assert_eq!(
-            shown(true),
+            trace(true),
             format!(
                 "{first}Server: s\\x1b[2J\nLocation: /\\u{{202e}}x\n\none\n\ttwo\\x1b]0;title\\x07\\x00\n\n"
             )
         );
         assert_eq!(
-            shown(false),
+            trace(false),
             format!(
                 "{first}Server: s\u{1b}[2J\nLocation: /\u{202e}x\n\none\r\n\ttwo\u{1b}]0;title\u{7}\0\n\n"
             )

@@ -23,12 +23,12 @@ const AB_USER_AGENT: &str = "ApacheBench/2.3";
 /// Fails if the command line asks for something that cannot be sent; the message names it.
 pub fn build_load(request: &AbRequest, url: &AbUrl, body: Option<Vec<u8>>) -> Result<LoadConfig> {
     let kinds = RequestKinds::single(build_request(request, url, body))?;
-    let closed = ClosedPace::new(request.concurrency, ThinkTime::None)?;
+    let pace = ClosedPace::new(request.concurrency, ThinkTime::None)?;
     Ok(LoadConfig {
         target: build_target(request, url)?,
         kinds,
         http: HttpVersion::One,
-        pace: PacingModel::Closed(closed),
+        pace: PacingModel::Closed(pace),
         connections: request.concurrency,
         max_connections: request.concurrency,
         streams_per_connection: 1,
@@ -226,9 +226,12 @@ impl HostPort {
     /// # Errors
     /// Fails if the string is invalid; the error is a sentence fragment that says why.
     pub fn parse(text: &str, default_port: u16) -> Result<HostPort, String> {
-        let (name, port) = match text.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+        let (name, port) = match text
+            .strip_prefix('[')
+            .and_then(|after_bracket| after_bracket.split_once(']'))
+        {
             Some((name, "")) => (name, None),
-            Some((name, rest)) => match rest.strip_prefix(':') {
+            Some((name, after_bracket)) => match after_bracket.strip_prefix(':') {
                 Some(port) => (name, Some(port)),
                 None => return Err(format!("invalid host '{text}'")),
             },
@@ -271,20 +274,20 @@ impl AbUrl {
     /// # Errors
     /// Fails if the string is invalid; the error is a sentence fragment that says why.
     pub fn parse(text: &str) -> Result<AbUrl, String> {
-        let wrong = |why: &str| format!("invalid URL '{text}': {why}");
-        let (is_tls, rest) = match text.split_once("://") {
-            Some(("http", rest)) => (false, rest),
-            Some(("https", rest)) => (true, rest),
+        let invalid_url = |reason: &str| format!("invalid URL '{text}': {reason}");
+        let (is_tls, location) = match text.split_once("://") {
+            Some(("http", location)) => (false, location),
+            Some(("https", location)) => (true, location),
             Some((scheme, _)) if !scheme.contains(['/', '?']) => {
-                return Err(wrong("expected http:// or https://"));
+                return Err(invalid_url("expected http:// or https://"));
             }
             _ => (false, text),
         };
-        let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-        let (host, path) = rest.split_at(end);
+        let end = location.find(['/', '?', '#']).unwrap_or(location.len());
+        let (host, path) = location.split_at(end);
         let path = path.split('#').next().unwrap_or_default();
-        let host =
-            HostPort::parse(host, if is_tls { 443 } else { 80 }).map_err(|why| wrong(&why))?;
+        let host = HostPort::parse(host, if is_tls { 443 } else { 80 })
+            .map_err(|reason| invalid_url(&reason))?;
         Ok(AbUrl {
             is_tls,
             host,
@@ -380,20 +383,20 @@ mod tests {
                  Connection: close\r\n\r\n"
             )
         );
-        let kept = request_text("-k http://h/", None);
-        assert!(kept.starts_with("GET / HTTP/1.1\r\nConnection: Keep-Alive\r\nHost: h\r\n"));
+        let request = request_text("-k http://h/", None);
+        assert!(request.starts_with("GET / HTTP/1.1\r\nConnection: Keep-Alive\r\nHost: h\r\n"));
     }
 
     #[test]
     fn the_load_is_closed_and_ends_as_asked() {
-        let asked = parse_request("-n 200 -c 10 -k -s 2 --verify hello http://127.0.0.1:81/a");
-        let url = AbUrl::parse(&asked.url).unwrap();
-        let made = build_load(&asked, &url, None).unwrap();
-        assert!(made.is_closed() && made.keeps_rows);
-        assert_eq!(made.stop.after_requests, Some(200));
-        assert_eq!(made.stop.after_ns, None);
-        assert_eq!(made.rules.timeouts.total_ns, Some(2_000_000_000));
-        assert!(made.success.accepts_status(404));
+        let request = parse_request("-n 200 -c 10 -k -s 2 --verify hello http://127.0.0.1:81/a");
+        let url = AbUrl::parse(&request.url).unwrap();
+        let load = build_load(&request, &url, None).unwrap();
+        assert!(load.is_closed() && load.keeps_rows);
+        assert_eq!(load.stop.after_requests, Some(200));
+        assert_eq!(load.stop.after_ns, None);
+        assert_eq!(load.rules.timeouts.total_ns, Some(2_000_000_000));
+        assert!(load.success.accepts_status(404));
         let timed = build_load(&parse_request("-t 5 http://127.0.0.1/"), &url, None).unwrap();
         assert_eq!(timed.stop.after_requests, None);
         assert_eq!(timed.stop.after_ns, Some(5_000_000_000));
@@ -432,17 +435,17 @@ mod tests {
             let read = (url.is_tls, &*url.host.name, url.host.port, &*url.path);
             assert_eq!(read, (is_tls, name, port, path), "{text}");
         }
-        for wrong in [
+        for invalid_url in [
             "ftp://a/",
             "http:///x",
             "http://a:b/",
             "http://a:0/",
             "http://u@h/",
         ] {
-            let why = AbUrl::parse(wrong).unwrap_err();
+            let reason = AbUrl::parse(invalid_url).unwrap_err();
             assert!(
-                why.starts_with(&format!("invalid URL '{wrong}': ")),
-                "{why}"
+                reason.starts_with(&format!("invalid URL '{invalid_url}': ")),
+                "{reason}"
             );
         }
     }

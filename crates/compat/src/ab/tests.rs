@@ -150,13 +150,13 @@ fn percentages_have_the_form_of_the_original() {
 
 #[test]
 fn requests_have_the_form_of_the_original_and_its_order_if_wished() {
-    let of = |sort| {
+    let written_rows = |sort| {
         let mut out = Vec::new();
         let times = RequestTimings::of_requests(&sample_rows());
         write_requests(times.as_ref(), 1_795_288_693_000, sort, &mut out).unwrap();
         String::from_utf8(out).unwrap()
     };
-    let by_start = of(TsvOrder::Start);
+    let by_start = written_rows(TsvOrder::Start);
     let theirs = read_golden("ab_requests.tsv");
     assert_eq!(by_start.lines().next(), theirs.lines().next());
     assert_eq!(by_start.lines().count(), theirs.lines().count());
@@ -173,6 +173,6 @@ fn requests_have_the_form_of_the_original_and_its_order_if_wished() {
             .collect()
     };
     assert_eq!(totals(&by_start)[..3], [80, 79, 78]);
-    let sorted = totals(&of(TsvOrder::Total));
+    let sorted = totals(&written_rows(TsvOrder::Total));
     assert!(sorted.is_sorted() && sorted[0] == 71);
 }

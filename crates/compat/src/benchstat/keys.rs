@@ -459,9 +459,9 @@ mod tests {
 
     #[test]
     fn filters_keep_results_or_some_of_their_figures() {
-        let kept = |text: &str| {
-            let kept = filter_record(&parse_filter(text).unwrap(), sample_record());
-            kept.map(|kept| kept.figures.len())
+        let count_figures = |text: &str| {
+            let record = filter_record(&parse_filter(text).unwrap(), sample_record());
+            record.map(|record| record.figures.len())
         };
         for (text, count) in [
             ("*", Some(2)),
@@ -474,27 +474,27 @@ mod tests {
             (".file:/^o/ OR goos:plan9", Some(2)),
             (".unit:B/op goos:plan9", None),
         ] {
-            assert_eq!(kept(text), count, "{text}");
+            assert_eq!(count_figures(text), count, "{text}");
         }
         assert!(check_filter(&parse_filter("a:1 .config:2").unwrap()).is_err());
     }
 
     #[test]
     fn what_one_projection_takes_the_others_leave_out() {
-        let mut taken = UsedKeys::default();
-        let mut column = taken
+        let mut used_keys = UsedKeys::default();
+        let mut column = used_keys
             .add_projection(parse_projection("/size goos").unwrap(), false)
             .unwrap();
-        let mut row = taken
+        let mut row = used_keys
             .add_projection(parse_projection(".fullname").unwrap(), false)
             .unwrap();
-        let mut rest = taken.remaining_projection();
+        let mut remaining = used_keys.remaining_projection();
         let record = sample_record();
-        assert_eq!(column.key(&record, None, &taken), ["4k", "linux"]);
-        assert_eq!(row.key(&record, None, &taken), ["A/x=1-8"]);
-        assert_eq!(rest.key(&record, None, &taken), KeyValues::new());
+        assert_eq!(column.key(&record, None, &used_keys), ["4k", "linux"]);
+        assert_eq!(row.key(&record, None, &used_keys), ["A/x=1-8"]);
+        assert_eq!(remaining.key(&record, None, &used_keys), KeyValues::new());
         assert!(
-            taken
+            used_keys
                 .add_projection(parse_projection(".unit").unwrap(), false)
                 .is_err()
         );

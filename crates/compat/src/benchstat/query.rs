@@ -269,12 +269,12 @@ fn parse_term(start: QueryLexer<'_>) -> Result<(BenchstatFilter, QueryLexer<'_>)
         }
         QueryToken::Sign('*') => Ok((BenchstatFilter::And(Vec::new()), remaining)),
         QueryToken::Word(key) => {
-            let (QueryToken::Sign(':'), remaining) = remaining.next_token(false)? else {
+            let (QueryToken::Sign(':'), value_start) = remaining.next_token(false)? else {
                 return start.fail("expected key:value");
             };
-            match remaining.next_token(true)? {
+            match value_start.next_token(true)? {
                 (QueryToken::Sign('('), remaining) => parse_value_list(&key, remaining),
-                (value, remaining) => match parse_value(&value, remaining)? {
+                (value, remaining) => match parse_value(&value, value_start)? {
                     Some(pattern) => Ok((BenchstatFilter::Match(key, pattern), remaining)),
                     None => start.fail("expected key:value"),
                 },
@@ -387,15 +387,18 @@ mod tests {
 
     #[test]
     fn filters_bind_as_in_the_original() {
-        let shown = |text: &str| format!("{:?}", parse_filter(text).unwrap());
-        assert_eq!(shown("*"), "And([])");
-        assert_eq!(shown("a:1 b:2 OR c:3"), shown("(a:1 AND b:2) OR c:3"));
-        assert_eq!(shown("a:(1 OR 2)"), shown("a:1 OR a:2"));
+        let parsed_text = |text: &str| format!("{:?}", parse_filter(text).unwrap());
+        assert_eq!(parsed_text("*"), "And([])");
         assert_eq!(
-            shown(r#"-"a b":"c d""#),
+            parsed_text("a:1 b:2 OR c:3"),
+            parsed_text("(a:1 AND b:2) OR c:3")
+        );
+        assert_eq!(parsed_text("a:(1 OR 2)"), parsed_text("a:1 OR a:2"));
+        assert_eq!(
+            parsed_text(r#"-"a b":"c d""#),
             r#"Not(Match("a b", Text("c d")))"#
         );
-        assert!(shown("/align:/^[/0]$/ .unit:sec/op").contains("^[/0]$"));
+        assert!(parsed_text("/align:/^[/0]$/ .unit:sec/op").contains("^[/0]$"));
     }
 
     #[test]
@@ -428,5 +431,7 @@ mod tests {
         }
         let error = parse_filter("a:1 :").unwrap_err();
         assert!(error.ends_with("\n\ta:1 :\n\t    ^"), "{error}");
+        let error = parse_filter("a:1 b:/[/").unwrap_err();
+        assert!(error.ends_with("\n\ta:1 b:/[/\n\t      ^"), "{error}");
     }
 }

@@ -276,9 +276,9 @@ mod tests {
         let text = "BenchmarkA \nBenchmarkA x\nBenchmarkA 1\nBenchmarkA 1 x ns/op\nBenchmarkA 1 5\nBenchmarkA 1 1e999 B\n\
                     BenchmarkA 99999999999999999999 1 B\nUnit\nUnit B a\nUnit B a=1\nUnit B a=2\n";
         records.read_file("f", "f", text);
-        let whole: Vec<&str> = records.complaints.iter().map(String::as_str).collect();
+        let complaints: Vec<&str> = records.complaints.iter().map(String::as_str).collect();
         assert_eq!(
-            whole,
+            complaints,
             [
                 "f:1: missing iteration count",
                 "f:2: parsing iteration count: invalid syntax",

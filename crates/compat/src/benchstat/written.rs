@@ -54,7 +54,7 @@ impl NumberedRemarks {
     fn remark_marks(&mut self, remark_lists: &[&Vec<String>]) -> String {
         let mut marks = Vec::new();
         for remark in remark_lists.iter().copied().flatten() {
-            let known_index = self.0.iter().position(|known| known == remark);
+            let known_index = self.0.iter().position(|numbered| numbered == remark);
             let index = known_index.unwrap_or_else(|| {
                 self.0.push(remark.clone());
                 self.0.len() - 1

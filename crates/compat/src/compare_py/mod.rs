@@ -131,9 +131,9 @@ impl<'q> ComparePyRun<'q> {
         self.print_remarks(&figures, &sides, sources, console)?;
         if let Some(path) = &self.request.dump {
             let path = console.directory.join(path);
-            let written = File::create(&path)
+            let result = File::create(&path)
                 .and_then(|file| table::write_json(&figures, &mut BufWriter::new(file)));
-            written.with_context(|| format!("cannot write '{}'", path.display()))?;
+            result.with_context(|| format!("cannot write '{}'", path.display()))?;
         }
         if row_count > 0 || self.request.strict {
             return Ok(0);

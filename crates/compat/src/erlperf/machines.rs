@@ -501,18 +501,18 @@ mod tests {
             ("verbose_state2", "r(I, S) -> timer:sleep(I), S + 1."),
         ] {
             let recorded = std::fs::read_to_string(format!("{golden}/{name}.out")).unwrap();
-            let own = framed_source(snippet);
-            assert_eq!(own.lines().next(), recorded.lines().next());
+            let framed = framed_source(snippet);
+            assert_eq!(framed.lines().next(), recorded.lines().next());
             let end = recorded.lines().find(|line| line.starts_with('<'));
-            assert_eq!(own.lines().last(), end);
+            assert_eq!(framed.lines().last(), end);
         }
     }
 
     #[test]
     fn wide_letters_are_not_cut_in_half() {
-        let own = framed_source(&"日".repeat(40));
+        let framed = framed_source(&"日".repeat(40));
         assert_eq!(
-            display_width(own.lines().next().unwrap()),
+            display_width(framed.lines().next().unwrap()),
             16 + TITLE_WIDTH + 1
         );
     }

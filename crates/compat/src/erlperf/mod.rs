@@ -138,12 +138,12 @@ impl ErlperfResults {
     fn from_squeeze(machines: &ErlangMachines, squeezed: SqueezeOutcome) -> ErlperfResults {
         let best = squeezed
             .best
-            .map(|index| squeezed.passes[index].taken.clone());
-        let mut taken = vec![SnippetSamples::default(); machines.jobs.len()];
-        taken[0] = best.unwrap_or_default();
+            .map(|index| squeezed.passes[index].samples.clone());
+        let mut by_snippet = vec![SnippetSamples::default(); machines.jobs.len()];
+        by_snippet[0] = best.unwrap_or_default();
         ErlperfResults {
             sampled: SampledSnippets {
-                taken,
+                by_snippet,
                 is_steady: true,
             },
             passes: squeezed.passes,
@@ -161,25 +161,25 @@ impl ErlperfResults {
         system: &SystemDescription,
         console: &mut DropInConsole<'_>,
     ) -> Result<()> {
-        let measured = machines.jobs.iter().zip(&self.sampled.taken);
-        let lines = measured.map(|(job, taken)| SnippetLine {
+        let measured = machines.jobs.iter().zip(&self.sampled.by_snippet);
+        let lines = measured.map(|(job, samples)| SnippetLine {
             label: job.parsed.label.clone(),
             workers: job
                 .workers
-                .max(taken.workers * u32::from(!self.passes.is_empty())),
+                .max(samples.workers * u32::from(!self.passes.is_empty())),
             // A snippet that failed midway has no figures for its whole task.
-            figures: taken
+            figures: samples
                 .net_figures(request, job.empty_ns)
                 .filter(|_| job.is_measurable()),
         });
         let mut lines: Vec<SnippetLine> = lines.collect();
         if let (Some(line), false) = (lines.first_mut(), self.passes.is_empty()) {
-            line.workers = self.sampled.taken[0].workers;
+            line.workers = self.sampled.by_snippet[0].workers;
             // Results that a search found before an error stay valid.
-            let taken = &self.sampled.taken[0];
-            line.figures = taken.net_figures(request, machines.jobs[0].empty_ns);
+            let samples = &self.sampled.by_snippet[0];
+            line.figures = samples.net_figures(request, machines.jobs[0].empty_ns);
         }
-        let table = SnippetTable::sort_lines(sampling::sample_unit(request), lines);
+        let table = SnippetTable::from_unsorted(sampling::sample_unit(request), lines);
         let mut messages = remarks::sample_warnings(&machines.jobs, &self.sampled, request);
         messages.extend(self.hindrance.clone());
         messages.extend(remarks::table_warnings(&table, request));
@@ -240,7 +240,7 @@ fn pass_line(pass: &SqueezePass, request: &ErlperfRequest) -> Option<SnippetLine
     Some(SnippetLine {
         label: format!("{} workers", pass.workers),
         workers: pass.workers,
-        figures: Some(pass.taken.net_figures(request, None)?),
+        figures: Some(pass.samples.net_figures(request, None)?),
     })
 }
 

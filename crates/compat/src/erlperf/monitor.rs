@@ -159,22 +159,22 @@ mod tests {
         monitor
             .handle_event(0, &gauge_message(1_000_000_000, 1376), &mut out)
             .unwrap();
-        let own = String::from_utf8(out).unwrap();
+        let output = String::from_utf8(out).unwrap();
         let golden = concat!(
             env!("CARGO_MANIFEST_DIR"),
             "/../speedwell/tests/golden/erlperf/verbose.out"
         );
         let recorded = std::fs::read_to_string(golden).unwrap();
-        let own: Vec<&str> = own.lines().collect();
+        let lines: Vec<&str> = output.lines().collect();
         let at = recorded
             .lines()
             .position(|line| line.starts_with("YYYY"))
             .unwrap();
         let recorded: Vec<&str> = recorded.lines().skip(at).collect();
-        assert_eq!(own[0], "");
-        assert_eq!(own[1].replace("      #1", "<0.81.0>"), recorded[0]);
-        assert_eq!(own[2][25..], recorded[1][25..]);
-        assert_eq!(own[2][..25].len(), "2026-11-21T18:48:33+00:00".len());
+        assert_eq!(lines[0], "");
+        assert_eq!(lines[1].replace("      #1", "<0.81.0>"), recorded[0]);
+        assert_eq!(lines[2][25..], recorded[1][25..]);
+        assert_eq!(lines[2][..25].len(), "2026-11-21T18:48:33+00:00".len());
     }
 
     #[test]

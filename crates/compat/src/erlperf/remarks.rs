@@ -20,7 +20,7 @@ const TIMER_WARNING: &str = "Timer accuracy problem detected, results may be ina
 
 /// Returns the original's warning if a sample of any snippet was late.
 pub fn timer_warning(sampled: &SampledSnippets, request: &ErlperfRequest) -> Option<String> {
-    let mut samples = sampled.taken.iter();
+    let mut samples = sampled.by_snippet.iter();
     let is_late = samples.any(|samples| lateness(samples, request).is_some());
     is_late.then(|| TIMER_WARNING.to_owned())
 }
@@ -32,7 +32,7 @@ pub fn sample_warnings(
     request: &ErlperfRequest,
 ) -> Vec<String> {
     let mut warnings = Vec::new();
-    for (job, samples) in jobs.iter().zip(&sampled.taken) {
+    for (job, samples) in jobs.iter().zip(&sampled.by_snippet) {
         warnings.extend(
             remarks_on(job, samples, request)
                 .map(|warning| format!("{}: {warning}", job.parsed.label)),
@@ -208,11 +208,11 @@ mod tests {
             sentence.starts_with("Only 1 of 3 samples were taken"),
             "{sentence}"
         );
-        let whole = ErlperfRequest {
+        let changed_request = ErlperfRequest {
             samples: 1,
             ..request()
         };
-        assert_eq!(missing_samples_warning(&taken(1), &whole), None);
+        assert_eq!(missing_samples_warning(&taken(1), &changed_request), None);
     }
 
     #[test]
@@ -222,9 +222,9 @@ mod tests {
             late_ns,
             ..taken(1)
         };
-        let warning = |taken: &SnippetSamples| {
+        let warning = |samples: &SnippetSamples| {
             let sampled = SampledSnippets {
-                taken: vec![SnippetSamples::default(), taken.clone()],
+                by_snippet: vec![SnippetSamples::default(), samples.clone()],
                 is_steady: true,
             };
             timer_warning(&sampled, &request())

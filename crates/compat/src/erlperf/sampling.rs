@@ -32,7 +32,7 @@ pub struct SnippetSamples {
 /// Samples of all snippets, and whether they are as steady as requested.
 pub struct SampledSnippets {
     /// Measurements by snippet.
-    pub taken: Vec<SnippetSamples>,
+    pub by_snippet: Vec<SnippetSamples>,
     /// False if waiting for steady samples was given up.
     pub is_steady: bool,
 }
@@ -47,7 +47,7 @@ pub fn take_samples(
     request: &ErlperfRequest,
     out: &mut dyn Write,
 ) -> io::Result<SampledSnippets> {
-    let mut taken = vec![SnippetSamples::default(); machines.jobs.len()];
+    let mut by_snippet = vec![SnippetSamples::default(); machines.jobs.len()];
     let begin = Instant::now();
     let is_parallel = jobs.len() < 2 || request.order == SampleOrder::Parallel;
     let mut round = 0;
@@ -58,13 +58,13 @@ pub fn take_samples(
             request.samples,
             true,
             request,
-            &mut taken,
+            &mut by_snippet,
             out,
         )?;
         round = request.samples;
     }
     loop {
-        let is_steady = round >= request.samples && is_steady(machines, &taken, request);
+        let is_steady = round >= request.samples && is_steady(machines, &by_snippet, request);
         let until = request.until;
         let is_late = until.is_some_and(|until| {
             round >= until.max_samples
@@ -75,7 +75,10 @@ pub fn take_samples(
         let none_left = !jobs.iter().any(|job| machines.jobs[*job].is_measurable());
         if is_steady || is_interrupt_requested() || none_left || round >= request.samples && is_late
         {
-            return Ok(SampledSnippets { taken, is_steady });
+            return Ok(SampledSnippets {
+                by_snippet,
+                is_steady,
+            });
         }
         let mut job_order = jobs.to_vec();
         // Slow changes between the first and the last visit then affect all snippets equally.
@@ -89,7 +92,15 @@ pub fn take_samples(
         };
         for jobs in visited_jobs {
             if !is_interrupt_requested() {
-                measure_together(machines, &jobs, 1, round == 0, request, &mut taken, out)?;
+                measure_together(
+                    machines,
+                    &jobs,
+                    1,
+                    round == 0,
+                    request,
+                    &mut by_snippet,
+                    out,
+                )?;
             }
         }
         round += 1;
@@ -103,12 +114,12 @@ fn measure_together(
     count: u32,
     is_first: bool,
     request: &ErlperfRequest,
-    taken: &mut [SnippetSamples],
+    by_snippet: &mut [SnippetSamples],
     out: &mut dyn Write,
 ) -> io::Result<()> {
     let samples = sample_settings(request, count, is_first);
     for visit in machines.run_jobs(jobs, &samples, out)? {
-        let samples_of_job = &mut taken[visit.job];
+        let samples_of_job = &mut by_snippet[visit.job];
         samples_of_job.workers = visit.timing.workers;
         samples_of_job.windows.extend(&visit.timing.windows);
         samples_of_job.late_ns = samples_of_job.late_ns.max(visit.late_ns);
@@ -136,13 +147,13 @@ fn sample_settings(request: &ErlperfRequest, count: u32, is_first: bool) -> Samp
 /// Whether the last samples of every snippet vary by no more than requested.
 fn is_steady(
     machines: &ErlangMachines,
-    taken: &[SnippetSamples],
+    by_snippet: &[SnippetSamples],
     request: &ErlperfRequest,
 ) -> bool {
     let Some(until) = request.until else {
         return true;
     };
-    let mut measurable = (taken.iter())
+    let mut measurable = (by_snippet.iter())
         .zip(&machines.jobs)
         .filter(|(_, job)| job.is_measurable());
     measurable.all(|(samples, _)| {
@@ -210,7 +221,7 @@ const MAX_PASSES: u32 = 3;
 #[derive(Debug, Clone)]
 pub struct SqueezePass {
     pub workers: u32,
-    pub taken: SnippetSamples,
+    pub samples: SnippetSamples,
 }
 
 /// Results of a search.
@@ -240,12 +251,12 @@ pub fn search_workers(
     while let NextLevel::Visit(workers) = scaling::next_level(&levels, &rules) {
         machines.set_workers(0, workers, out)?;
         let mut sampled = take_samples(machines, &[0], request, out)?;
-        let taken = std::mem::take(&mut sampled.taken[0]);
+        let samples = std::mem::take(&mut sampled.by_snippet[0]);
         let is_complete = machines.jobs[0].is_measurable() && !is_interrupt_requested();
-        if taken.windows.is_empty() || !is_complete {
+        if samples.windows.is_empty() || !is_complete {
             break;
         }
-        let rates = taken
+        let rates = samples
             .last_windows(request.samples)
             .iter()
             .map(|window| window.per_s);
@@ -257,7 +268,7 @@ pub fn search_workers(
                 is_spoilt: false,
             }),
         }
-        let pass = SqueezePass { workers, taken };
+        let pass = SqueezePass { workers, samples };
         report(&pass)?;
         passes.push(pass);
     }
@@ -294,11 +305,16 @@ fn scaling_rules(search: SqueezeOptions, samples: u32) -> SaturationRules {
 mod tests {
     use super::*;
 
-    fn squeeze_options(least: u32, step: u32, most: u32, threshold: u32) -> SqueezeOptions {
+    fn squeeze_options(
+        min_workers: u32,
+        step: u32,
+        max_workers: u32,
+        threshold: u32,
+    ) -> SqueezeOptions {
         SqueezeOptions {
-            min_workers: least,
+            min_workers,
             step,
-            max_workers: most,
+            max_workers,
             threshold,
         }
     }

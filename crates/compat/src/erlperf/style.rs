@@ -30,7 +30,7 @@ pub fn write_session(session: &Session, style: Style, out: &mut dyn Write) -> io
                 iteration_ns,
             }),
         });
-    let table = SnippetTable::sort_lines(SampleUnit::Iterations, lines.collect());
+    let table = SnippetTable::from_unsorted(SampleUnit::Iterations, lines.collect());
     let program = session.environment.programs.first();
     let system = SystemDescription {
         processor: session.environment.cpu.clone(),

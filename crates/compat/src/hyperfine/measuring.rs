@@ -484,17 +484,18 @@ mod tests {
 
     #[test]
     fn every_command_has_its_runs_and_its_share_of_every_block() {
-        let left = [9, 30, 301];
-        let blocks = block_members(&left, &mut BlockShuffle::new(7));
+        let remaining_runs = [9, 30, 301];
+        let blocks = block_members(&remaining_runs, &mut BlockShuffle::new(7));
         assert_eq!(blocks.len(), 4);
-        for (number, all) in left.iter().enumerate() {
-            let of = |block: &Vec<usize>| block.iter().filter(|one| **one == number).count() as u64;
-            assert_eq!(blocks.iter().map(of).sum::<u64>(), *all);
-            let share = all / 4;
+        for (number, total) in remaining_runs.iter().enumerate() {
+            let runs_in =
+                |block: &Vec<usize>| block.iter().filter(|one| **one == number).count() as u64;
+            assert_eq!(blocks.iter().map(runs_in).sum::<u64>(), *total);
+            let share = total / 4;
             assert!(
                 blocks
                     .iter()
-                    .all(|block| (share..=share + 1).contains(&of(block)))
+                    .all(|block| (share..=share + 1).contains(&runs_in(block)))
             );
         }
         assert!(blocks[0] != blocks[1], "each block has an order of its own");

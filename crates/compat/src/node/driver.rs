@@ -208,15 +208,15 @@ impl ScriptNames {
     }
 
     fn script_of_step<'a>(&'a self, slot: Option<u32>, benchmark: &'a str) -> &'a str {
-        let begun = slot.and_then(|slot| self.script_by_slot.get(&slot).copied());
-        let script = begun.or_else(|| self.find_script(benchmark));
+        let started_script = slot.and_then(|slot| self.script_by_slot.get(&slot).copied());
+        let script = started_script.or_else(|| self.find_script(benchmark));
         script.map_or(benchmark, |script| &self.names[script])
     }
 
     fn find_script(&self, label: &str) -> Option<usize> {
         self.names.iter().position(|name| {
-            label.strip_prefix(name.as_str()).is_some_and(|rest| {
-                rest.is_empty() || rest.starts_with(' ') || rest.starts_with('/')
+            label.strip_prefix(name.as_str()).is_some_and(|suffix| {
+                suffix.is_empty() || suffix.starts_with(' ') || suffix.starts_with('/')
             })
         })
     }

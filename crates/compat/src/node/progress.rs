@@ -258,11 +258,11 @@ mod tests {
         line.update(|progress| progress.start_case("url/b.js"));
         line.update(NodeProgress::mark_finished);
         drop(line);
-        let shown = String::from_utf8(terminal.0.lock().unwrap().clone()).unwrap();
-        assert_eq!(shown.matches(CLEAR_LINE).count(), 2);
+        let output = String::from_utf8(terminal.0.lock().unwrap().clone()).unwrap();
+        assert_eq!(output.matches(CLEAR_LINE).count(), 2);
         assert!(
-            shown.contains("]: url/b.js ") && shown.ends_with("]: Done\n "),
-            "{shown:?}"
+            output.contains("]: url/b.js ") && output.ends_with("]: Done\n "),
+            "{output:?}"
         );
     }
 }

@@ -156,21 +156,21 @@ mod tests {
 
     #[test]
     fn the_locale_is_found_as_the_c_library_finds_it() {
-        let with = |set: &'static [(&str, &str)]| {
+        let collation_for = |set: &'static [(&str, &str)]| {
             TextCollation::from_environment(|name| {
                 set.iter()
                     .find(|(known, _)| *known == name)
                     .map(|(_, value)| (*value).to_owned())
             })
         };
-        assert_eq!(with(&[]), TextCollation::Root);
-        assert_eq!(with(&[("LANG", "C.UTF-8")]), TextCollation::Root);
+        assert_eq!(collation_for(&[]), TextCollation::Root);
+        assert_eq!(collation_for(&[("LANG", "C.UTF-8")]), TextCollation::Root);
         assert_eq!(
-            with(&[("LANG", "de_DE.UTF-8"), ("LC_ALL", "C")]),
+            collation_for(&[("LANG", "de_DE.UTF-8"), ("LC_ALL", "C")]),
             TextCollation::CodePoints
         );
         assert_eq!(
-            with(&[("LC_ALL", ""), ("LC_COLLATE", "POSIX")]),
+            collation_for(&[("LC_ALL", ""), ("LC_COLLATE", "POSIX")]),
             TextCollation::CodePoints
         );
     }

@@ -35,8 +35,8 @@ impl RScript {
         console: &mut DropInConsole<'_>,
         perform: impl FnOnce(&ParsedArguments<'_>, &mut DropInConsole<'_>) -> Result<i32>,
     ) -> Result<i32> {
-        let known = [&["help", "plot"], self.options].concat();
-        let options = match arguments::parse_r(arguments, &known) {
+        let known_options = [&["help", "plot"], self.options].concat();
+        let options = match arguments::parse_r(arguments, &known_options) {
             Ok(options) => options,
             Err(word) => return Ok(self.reject(&format!("unknown option '{word}'"), console)?),
         };

@@ -174,13 +174,13 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         for (name, beginning) in [("a.svg", &b"<svg"[..]), ("b.PNG", b"\x89PNG")] {
             let path = folder.path().join(name);
-            let said = ChartFile::from_path(path.to_str().unwrap())
+            let message = ChartFile::from_path(path.to_str().unwrap())
                 .unwrap()
                 .save_chart(&chart())
                 .unwrap();
             assert!(
-                said.starts_with("Saving ") && said.ends_with(" in image"),
-                "{said}"
+                message.starts_with("Saving ") && message.ends_with(" in image"),
+                "{message}"
             );
             assert!(
                 std::fs::read(&path).unwrap().starts_with(beginning),

@@ -218,11 +218,11 @@ fn check_clock_cost(cost_ns: f64, resolution_ns: Option<u64>) -> CheckResult {
 fn read_cost_ns() -> f64 {
     const READINGS: u32 = 2_000;
     let batch = || {
-        let begun = Instant::now();
+        let start = Instant::now();
         for _ in 0..READINGS {
             black_box(Instant::now());
         }
-        begun.elapsed().as_nanos() as f64 / f64::from(READINGS)
+        start.elapsed().as_nanos() as f64 / f64::from(READINGS)
     };
     (0..20).map(|_| batch()).fold(f64::INFINITY, f64::min)
 }
@@ -237,9 +237,9 @@ fn resolution_ns() -> Option<u64> {
 fn measure_lateness_ns() -> Vec<f64> {
     const SLEEP: Duration = Duration::from_millis(1);
     let lateness_ns = |_| {
-        let begun = Instant::now();
+        let start = Instant::now();
         thread::sleep(SLEEP);
-        begun.elapsed().saturating_sub(SLEEP).as_nanos() as f64
+        start.elapsed().saturating_sub(SLEEP).as_nanos() as f64
     };
     (0..50).map(lateness_ns).collect()
 }

@@ -234,10 +234,10 @@ mod tests {
             check_address_layout(&machine(&[("/proc/sys/kernel/randomize_va_space", level)]))
         };
         assert_eq!(check_of("2").state, CheckState::Good);
-        let off = check_of("0");
+        let disabled = check_of("0");
         let command = "echo 2 | sudo tee /proc/sys/kernel/randomize_va_space";
         assert_eq!(
-            (off.state, off.remedy.as_deref()),
+            (disabled.state, disabled.remedy.as_deref()),
             (CheckState::Warning, Some(command))
         );
         assert!(check_of("1").found.contains("partial"));
@@ -313,9 +313,9 @@ mod tests {
             judge_free_disk(folder, 500 << 20).state,
             CheckState::Warning
         );
-        let enough = judge_free_disk(folder, 3 << 29);
+        let result = judge_free_disk(folder, 3 << 29);
         assert_eq!(
-            (enough.state, enough.found.as_str()),
+            (result.state, result.found.as_str()),
             (CheckState::Good, "1.5 GiB at '/data'")
         );
     }

@@ -126,9 +126,9 @@ pub(super) fn check_noise() -> CheckResult {
 /// variation comes from the machine: frequency, interrupts, other processes.
 fn measure_ns() -> Vec<f64> {
     let time = |rounds: u64| {
-        let begun = Instant::now();
+        let start = Instant::now();
         black_box(spin_rounds(black_box(rounds)));
-        begun.elapsed().as_nanos() as f64
+        start.elapsed().as_nanos() as f64
     };
     // Use the fastest of a few attempts, the least disturbed one.
     const TRIAL: u64 = 100_000;

@@ -49,7 +49,7 @@ fn check_turbo(tree: &FileTree) -> CheckResult {
     const NAME: &str = "turbo";
     match processors::turbo_state(tree) {
         None => CheckResult::not_reported(NAME),
-        Some(turbo) if turbo.on => CheckResult::new(
+        Some(turbo) if turbo.is_enabled => CheckResult::new(
             NAME,
             CheckState::Warning,
             "on: the frequency follows temperature and load",

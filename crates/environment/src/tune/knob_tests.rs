@@ -118,7 +118,10 @@ fn knobs_of_files() -> impl Iterator<Item = &'static str> {
 }
 
 /// [`MACHINE`] with the files of a knob changed by `change`, which returns `None` to remove a file.
-fn with(knob: &str, change: impl Fn(&KnobSetting) -> Option<String>) -> fake::FakeMachine {
+fn changed_machine(
+    knob: &str,
+    change: impl Fn(&KnobSetting) -> Option<String>,
+) -> fake::FakeMachine {
     let folder = fake::machine(MACHINE);
     for setting in settings(knob) {
         let path = folder.resolve(&setting.path);
@@ -231,7 +234,7 @@ fn a_setting_with_another_value_is_changed_and_put_back() {
 #[test]
 fn a_setting_that_is_as_wished_is_not_touched() {
     for knob in knobs_of_files() {
-        let folder = with(knob, |setting| Some(setting.after.clone()));
+        let folder = changed_machine(knob, |setting| Some(setting.after.clone()));
         let state = turn(&folder, knob);
         match (knob, state.outcome) {
             // There is nothing left to switch off.
@@ -249,8 +252,8 @@ fn a_setting_that_is_as_wished_is_not_touched() {
 fn a_setting_that_is_not_there_is_said_to_be_missing_or_the_hosts() {
     for knob in knobs_of_files() {
         let folder = match knob {
-            "smt" => with("turbo", |setting| Some(setting.before.clone().unwrap())),
-            _ => with(knob, |_| None),
+            "smt" => changed_machine("turbo", |setting| Some(setting.before.clone().unwrap())),
+            _ => changed_machine(knob, |_| None),
         };
         if knob == "smt" {
             fs::remove_file(folder.resolve("/sys/devices/system/cpu/smt/control")).unwrap();
@@ -279,19 +282,23 @@ fn what_may_not_be_written_is_seen_without_writing() {
             let folder = answering(knob, says);
             let before = files(&folder);
             let request = request(knob);
-            let seen = |folder: &fake::FakeMachine| {
+            let planned_state = |folder: &fake::FakeMachine| {
                 let plan = plan(&machine(folder), &request).unwrap();
                 let state = state(&plan, knob);
                 (state.outcome, state.note.clone())
             };
             assert_eq!(
-                seen(&folder),
+                planned_state(&folder),
                 (KnobOutcome::Cannot, words.to_owned()),
                 "{knob}"
             );
             fs::write(folder.resolve("/.dockerenv"), "").unwrap();
-            let inside = "read-only here: ask the host".to_owned();
-            assert_eq!(seen(&folder), (KnobOutcome::Cannot, inside), "{knob}");
+            let note = "read-only here: ask the host".to_owned();
+            assert_eq!(
+                planned_state(&folder),
+                (KnobOutcome::Cannot, note),
+                "{knob}"
+            );
             turn(&folder, knob);
             reset(&folder);
             assert_eq!(files(&folder), before, "{knob}");
@@ -335,10 +342,10 @@ fn one_interrupt_that_cannot_be_moved_does_not_hinder_the_others() {
     let state = turn(&folder, "irq");
     assert_eq!(state.outcome, KnobOutcome::Set);
     assert_eq!(state.note, "1 of 3: the device cannot do it");
-    let held = |path| machine(&folder).current_value(path).unwrap();
-    assert_eq!(held("/proc/irq/24/smp_affinity_list"), "0-3");
-    assert_eq!(held("/proc/irq/25/smp_affinity_list"), "0-1");
-    assert_eq!(held("/proc/irq/default_smp_affinity"), "3");
+    let value_of = |path| machine(&folder).current_value(path).unwrap();
+    assert_eq!(value_of("/proc/irq/24/smp_affinity_list"), "0-3");
+    assert_eq!(value_of("/proc/irq/25/smp_affinity_list"), "0-1");
+    assert_eq!(value_of("/proc/irq/default_smp_affinity"), "3");
 }
 
 #[test]
@@ -350,9 +357,9 @@ fn what_somebody_changed_meanwhile_is_left_alone() {
         for setting in &state.settings {
             fs::write(folder.resolve(&setting.path), theirs(&setting.path)).unwrap();
         }
-        let left = reset(&folder);
-        assert_eq!(left.len(), state.settings.len(), "{knob}");
-        for one in left {
+        let changed_settings = reset(&folder);
+        assert_eq!(changed_settings.len(), state.settings.len(), "{knob}");
+        for one in changed_settings {
             let value = theirs(&one.path).to_owned();
             assert_eq!(
                 machine(&folder).current_value(&one.path).as_ref(),
@@ -386,10 +393,10 @@ fn processors_that_are_offline_are_passed_over_and_those_that_go_take_their_sett
             "{paths:?}"
         );
         fs::remove_dir_all(folder.resolve("/sys/devices/system/cpu/cpufreq/policy0")).unwrap();
-        let gone = reset(&folder);
+        let results = reset(&folder);
         assert!(
-            matches!(&gone[..], [one] if one.outcome == RestoreOutcome::Gone),
-            "{gone:?}"
+            matches!(&results[..], [one] if one.outcome == RestoreOutcome::Gone),
+            "{results:?}"
         );
     }
     let folder = fake::machine(MACHINE);
@@ -485,10 +492,13 @@ fn threads_of_a_core_are_switched_off_only_where_processors_are_left() {
         (sibling, String::new()),
         "never processor 0"
     );
-    let few = [("/sys/devices/system/cpu/online", "0,2")];
-    assert_eq!(smt(&few, None).1, "fewer than two processors would be left");
-    let off = [("/sys/devices/system/cpu/smt/control", "notsupported")];
-    assert_eq!(smt(&off, None).1, "not on this machine");
+    let two_online = [("/sys/devices/system/cpu/online", "0,2")];
+    assert_eq!(
+        smt(&two_online, None).1,
+        "fewer than two processors would be left"
+    );
+    let unsupported = [("/sys/devices/system/cpu/smt/control", "notsupported")];
+    assert_eq!(smt(&unsupported, None).1, "not on this machine");
 }
 
 #[test]
@@ -498,19 +508,22 @@ fn a_command_gets_a_control_group_that_goes_with_it() {
     let plan = apply(&TuneLock::acquire(&machine).unwrap(), &request("own-cpus"));
     let state = state(&plan, "own-cpus");
     assert_eq!((state.outcome, state.note.as_str()), (KnobOutcome::Set, ""));
-    let held = |name: &str| machine.current_value(&format!("{TUNE_CGROUP}/{name}"));
-    assert_eq!(held("cpuset.cpus").as_deref(), Some("2-3"));
-    assert_eq!(held("cpuset.cpus.partition").as_deref(), Some("isolated"));
+    let group_value = |name: &str| machine.current_value(&format!("{TUNE_CGROUP}/{name}"));
+    assert_eq!(group_value("cpuset.cpus").as_deref(), Some("2-3"));
+    assert_eq!(
+        group_value("cpuset.cpus.partition").as_deref(),
+        Some("isolated")
+    );
     plan.enter_own_cpus(&machine).unwrap();
     assert_eq!(
-        held("cgroup.procs").as_deref(),
+        group_value("cgroup.procs").as_deref(),
         Some("0"),
         "the writer itself"
     );
     // A process that remains in the group moves back to the root group.
     fs::write(folder.resolve(format!("{TUNE_CGROUP}/cgroup.procs")), "7\n").unwrap();
     assert_eq!(reset(&folder), []);
-    assert_eq!(held("cpuset.cpus"), None);
+    assert_eq!(group_value("cpuset.cpus"), None);
     assert_eq!(
         machine
             .current_value("/sys/fs/cgroup/cgroup.procs")
@@ -534,12 +547,12 @@ fn with_partition(answers: &str) -> fake::FakeMachine {
 #[test]
 fn a_partition_that_the_kernel_calls_invalid_is_a_failure() {
     let partition = format!("{TUNE_CGROUP}/{PARTITION_FILE}");
-    let why = "isolated invalid (Cpu list in cpuset.cpus not exclusive)";
-    let folder = with_partition(&format!("{partition} holds {why}"));
+    let value = "isolated invalid (Cpu list in cpuset.cpus not exclusive)";
+    let folder = with_partition(&format!("{partition} holds {value}"));
     let state = turn(&folder, "own-cpus");
     assert_eq!(
         state.note,
-        format!("1 of 4: its value is '{why}' instead of 'isolated'")
+        format!("1 of 4: its value is '{value}' instead of 'isolated'")
     );
     assert_eq!(reset(&folder), []);
 }
@@ -549,8 +562,8 @@ fn processors_that_cannot_be_isolated_are_at_least_their_own() {
     let folder = with_partition(&format!("{TUNE_CGROUP}/{PARTITION_FILE} refuses isolated"));
     let state = turn(&folder, "own-cpus");
     assert_eq!((state.outcome, state.note.as_str()), (KnobOutcome::Set, ""));
-    let held = machine(&folder).current_value(&format!("{TUNE_CGROUP}/{PARTITION_FILE}"));
-    assert_eq!(held.as_deref(), Some("root"));
+    let partition = machine(&folder).current_value(&format!("{TUNE_CGROUP}/{PARTITION_FILE}"));
+    assert_eq!(partition.as_deref(), Some("root"));
     assert_eq!(reset(&folder), []);
 }
 
@@ -608,13 +621,13 @@ fn what_works_against_the_settings_is_said() {
 
 #[test]
 fn nobody_is_moved_to_a_group_that_was_not_asked_for() {
-    let left = [("/sys/fs/cgroup/speedwell/cgroup.procs", "")];
-    let folder = fake::machine(&[MACHINE, GROUPS, &left].concat());
+    let empty_group = [("/sys/fs/cgroup/speedwell/cgroup.procs", "")];
+    let folder = fake::machine(&[MACHINE, GROUPS, &empty_group].concat());
     let machine = machine(&folder);
     let plan = apply(&TuneLock::acquire(&machine).unwrap(), &request("swap"));
     plan.enter_own_cpus(&machine).unwrap();
-    let held = machine.current_value("/sys/fs/cgroup/speedwell/cgroup.procs");
-    assert_eq!(held.as_deref(), Some(""));
+    let processes = machine.current_value("/sys/fs/cgroup/speedwell/cgroup.procs");
+    assert_eq!(processes.as_deref(), Some(""));
 }
 
 #[test]
@@ -631,10 +644,10 @@ fn a_journal_from_before_the_machine_was_started_is_removed() {
     let folder = fake::machine(MACHINE);
     turn(&folder, "swap");
     let machine = machine(&folder);
-    assert_eq!(list_set_knobs(&machine.tree).as_deref(), Some("swap"));
+    assert_eq!(list_changed_knobs(&machine.tree).as_deref(), Some("swap"));
     fs::write(folder.resolve("/proc/sys/kernel/random/boot_id"), "second").unwrap();
     assert_eq!(
-        list_set_knobs(&machine.tree),
+        list_changed_knobs(&machine.tree),
         None,
         "sessions do not note it"
     );

@@ -279,7 +279,7 @@ fn turbo_setting(
 
 /// Whether turbo is enabled.
 pub(super) fn has_turbo(machine: &TunableMachine) -> bool {
-    processors::turbo_state(&machine.tree).is_some_and(|turbo| turbo.on)
+    processors::turbo_state(&machine.tree).is_some_and(|turbo| turbo.is_enabled)
 }
 
 pub(super) const WITH_TURBO: &str = "only with turbo off";

@@ -281,10 +281,12 @@ fn to_input_form(path: &str, kernel_value: &str) -> String {
             if is_on { "+cpuset" } else { "-cpuset" }.to_owned()
         }
         _ => {
-            let chosen = kernel_value
+            let selection = kernel_value
                 .split_once('[')
-                .and_then(|(_, rest)| rest.split_once(']'));
-            chosen.map_or(kernel_value, |(chosen, _)| chosen).to_owned()
+                .and_then(|(_, after_bracket)| after_bracket.split_once(']'));
+            selection
+                .map_or(kernel_value, |(choice, _)| choice)
+                .to_owned()
         }
     }
 }

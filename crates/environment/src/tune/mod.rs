@@ -408,7 +408,7 @@ pub fn current_changes(machine: &TunableMachine) -> Result<Option<TuneJournal>> 
 }
 
 /// Returns the names of the knobs set on a machine, comma-separated; `None` if nothing is changed.
-pub(super) fn list_set_knobs(tree: &FileTree) -> Option<String> {
+pub(super) fn list_changed_knobs(tree: &FileTree) -> Option<String> {
     let journal = TuneJournal::read(tree).ok()??;
     Some(journal.knobs.join(", "))
 }

@@ -170,12 +170,12 @@ fn what_contradicts_each_other_is_told_with_the_names_of_options() {
         ("--cv 0.1", "cv"),
         ("-q", "squeeze"),
     ] {
-        let own: Vec<&str> = ["ok.", "-l", "10"]
+        let arguments: Vec<&str> = ["ok.", "-l", "10"]
             .into_iter()
             .chain(words.split(' '))
             .collect();
         let reason = format!("timed benchmarking is not compatible with --{name} option");
-        assert!(refusal_of(&own).starts_with(&reason), "{words}");
+        assert!(refusal_of(&arguments).starts_with(&reason), "{words}");
     }
     let reason = "concurrency estimation is not compatible with --concurrency option";
     assert_eq!(refusal_of(&["ok.", "-q", "-c", "2"]), reason);
@@ -251,17 +251,17 @@ fn waiting_for_steady_samples_has_an_end() {
 
 #[test]
 fn squeezing_has_its_options_which_mean_nothing_without_it() {
-    let usual = parse_request(&["ok.", "-q"]).squeeze.unwrap();
+    let defaults = parse_request(&["ok.", "-q"]).squeeze.unwrap();
     assert_eq!(
         (
-            usual.min_workers,
-            usual.step,
-            usual.max_workers,
-            usual.threshold
+            defaults.min_workers,
+            defaults.step,
+            defaults.max_workers,
+            defaults.threshold
         ),
         (1, 1, 261_144, 3)
     );
-    let own = [
+    let arguments = [
         "ok.",
         "--squeeze",
         "--min",
@@ -273,9 +273,14 @@ fn squeezing_has_its_options_which_mean_nothing_without_it() {
         "--step",
         "5",
     ];
-    let own = parse_request(&own).squeeze.unwrap();
+    let squeeze = parse_request(&arguments).squeeze.unwrap();
     assert_eq!(
-        (own.min_workers, own.step, own.max_workers, own.threshold),
+        (
+            squeeze.min_workers,
+            squeeze.step,
+            squeeze.max_workers,
+            squeeze.threshold
+        ),
         (2, 5, 4, 2)
     );
     assert_eq!(parse_request(&["ok.", "--min", "5"]).squeeze, None);

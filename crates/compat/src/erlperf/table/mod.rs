@@ -57,7 +57,7 @@ pub struct LineFigures {
 pub struct SnippetTable {
     /// Unit of samples.
     pub unit: SampleUnit,
-    /// Snippets, the best first: see [`SnippetTable::sort_lines`].
+    /// Snippets, the best first: see [`SnippetTable::from_unsorted`].
     pub lines: Vec<SnippetLine>,
 }
 
@@ -77,8 +77,8 @@ const EXTENDED_HEADERS: [&str; 7] = [
 const EXTENDED_REL: &str = "   Rel";
 
 impl SnippetTable {
-    /// Sorts snippets like erlperf: the fastest first. Failed ones come last.
-    pub fn sort_lines(unit: SampleUnit, mut lines: Vec<SnippetLine>) -> SnippetTable {
+    /// Creates a table of snippets, in the order of erlperf: the fastest first, failed ones last.
+    pub fn from_unsorted(unit: SampleUnit, mut lines: Vec<SnippetLine>) -> SnippetTable {
         lines.sort_by(|a, b| {
             let key = |line: &SnippetLine| line.average().map(|average| unit.goodness(average));
             match (key(a), key(b)) {
@@ -324,8 +324,8 @@ fn document_cells(rows: &SnippetTable, line: &SnippetLine) -> Vec<ReportCell> {
         deviation,
         value_cell(statistics.median),
         value_cell(statistics.p99),
-        value_cell(statistics.least),
-        value_cell(statistics.greatest),
+        value_cell(statistics.min),
+        value_cell(statistics.max),
         ReportCell::figure(Some(figures.iteration_ns))
             .with_text(format_duration(figures.iteration_ns)),
     ]);
@@ -342,8 +342,8 @@ pub struct SampleStatistics {
     pub average: f64,
     /// Sample standard deviation (n - 1); `None` for a single sample.
     pub deviation: Option<f64>,
-    pub least: f64,
-    pub greatest: f64,
+    pub min: f64,
+    pub max: f64,
     /// Median; of two middle values the lower one.
     pub median: f64,
     /// 99th percentile.
@@ -355,7 +355,7 @@ pub fn compute_statistics(samples: &[f64]) -> Option<SampleStatistics> {
     let mut sorted = samples.to_vec();
     sorted.sort_by(f64::total_cmp);
     let count = sorted.len();
-    let (least, greatest) = (*sorted.first()?, *sorted.last()?);
+    let (min, max) = (*sorted.first()?, *sorted.last()?);
     let average = sorted.iter().sum::<f64>() / count as f64;
     let squares: f64 = sorted.iter().map(|sample| (sample - average).powi(2)).sum();
     let quantile = |share: f64| {
@@ -366,8 +366,8 @@ pub fn compute_statistics(samples: &[f64]) -> Option<SampleStatistics> {
         count,
         average,
         deviation: (count > 1).then(|| (squares / (count - 1) as f64).sqrt()),
-        least,
-        greatest,
+        min,
+        max,
         median: quantile(0.5),
         p99: quantile(0.99),
     })

@@ -20,7 +20,7 @@ fn print_table(
     viewport: usize,
 ) -> String {
     let mut out = Vec::new();
-    let table = SnippetTable::sort_lines(unit, lines);
+    let table = SnippetTable::from_unsorted(unit, lines);
     table.write(detail, viewport, &mut out).unwrap();
     String::from_utf8(out).unwrap()
 }
@@ -65,11 +65,11 @@ fn basic_tables_are_those_of_the_original_byte_for_byte() {
 fn extended_tables_are_those_of_the_original_byte_for_byte() {
     // Three samples with the recorded average, deviation, median and maximum.
     let long = "timer:sleep(1), timer:sleep(1), timer:sleep(1), timer:sleep(1), timer:sleep(1), timer:sleep(1).";
-    let own = print_counts(
+    let output = print_counts(
         vec![table_line(long, &[4.0, 3.0, 3.0], 15_200e3)],
         ReportDetail::Extended,
     );
-    let (header, row) = own.split_once('\n').unwrap();
+    let (header, row) = output.split_once('\n').unwrap();
     let recorded = read_golden("long_code");
     let (recorded_header, recorded_row) = recorded.split_once('\n').unwrap();
     assert_eq!(header, recorded_header);
@@ -88,13 +88,13 @@ fn samples_of_a_fixed_number_of_iterations_are_durations() {
         table_line("timer:sleep(2).", &[74_631e3, 68_245e3, 82_397e3], 3_755e3),
         table_line("timer:sleep(1).", &[53_973e3, 50_919e3, 61_440e3], 2_772e3),
     ];
-    let own = print_table(SampleUnit::Nanoseconds, lines, ReportDetail::Extended, 80);
+    let output = print_table(SampleUnit::Nanoseconds, lines, ReportDetail::Extended, 80);
     // Labels keep their ends here.
-    let own = own.replace("tim…(1).", "timer:sl");
-    let own = own.replace("tim…(2).", "timer:sl");
+    let output = output.replace("tim…(1).", "timer:sl");
+    let output = output.replace("tim…(2).", "timer:sl");
     // The deviation of three samples that have the recorded median and maximum, and nearly the
     // recorded mean.
-    assert_eq!(own.replace("9.78%", "9.76%"), read_golden("timed_ext"));
+    assert_eq!(output.replace("9.78%", "9.76%"), read_golden("timed_ext"));
 }
 
 #[test]
@@ -107,14 +107,14 @@ fn nothing_completed_is_a_row_of_its_own_kind() {
         print_counts(lines.clone(), ReportDetail::Basic),
         read_golden("zero")
     );
-    let own = print_counts(lines, ReportDetail::Extended).replace("tim…00).", "timer:sl");
-    let own = own
+    let output = print_counts(lines, ReportDetail::Extended).replace("tim…00).", "timer:sl");
+    let output = output
         .replace("ti…0).#1", "timer:sl")
         .replace("ti…0).#2", "timer:sl");
-    let own = own
+    let output = output
         .replace("tim…).#1", "timer:sl")
         .replace("tim…).#2", "timer:sl");
-    assert_eq!(own, read_golden("zero_ext"));
+    assert_eq!(output, read_golden("zero_ext"));
 }
 
 #[test]
@@ -144,24 +144,24 @@ fn a_code_that_failed_is_the_last_row_and_the_others_are_told() {
 
 #[test]
 fn one_sample_has_a_dash_for_its_deviation() {
-    let own = print_counts(
+    let output = print_counts(
         vec![table_line("ok.", &[7.0], 10.0)],
         ReportDetail::Extended,
     );
-    let row = own.lines().nth(1).unwrap();
+    let row = output.lines().nth(1).unwrap();
     let cells: Vec<&str> = row.split_whitespace().collect();
     assert_eq!(cells, ["ok.", "1", "1", "7", "-", "7", "7", "10", "ns"]);
 }
 
 #[test]
 fn a_terminal_that_is_too_narrow_leaves_room_for_the_beginning_of_a_code() {
-    let own = print_table(
+    let output = print_table(
         SampleUnit::Iterations,
         vec![table_line("timer:sleep(1).", &[38.0], 2_609e3)],
         ReportDetail::Extended,
         40,
     );
-    for row in own.lines() {
+    for row in output.lines() {
         assert_eq!(display_width(row), 5 + 65, "{row}");
     }
 }
@@ -172,9 +172,9 @@ fn letters_of_any_script_keep_the_columns_in_line() {
         table_line("лямбда", &[38.0], 2_609e3),
         table_line("日本", &[30.0], 3_000e3),
     ];
-    let own = print_counts(lines, ReportDetail::Basic);
-    let widths: Vec<usize> = own.lines().map(display_width).collect();
-    assert_eq!(widths, [45, 45, 45], "{own}");
+    let output = print_counts(lines, ReportDetail::Basic);
+    let widths: Vec<usize> = output.lines().map(display_width).collect();
+    assert_eq!(widths, [45, 45, 45], "{output}");
 }
 
 /// Computed by hand: variance 10/4 for 1..5, and positions 0.5 n and 0.99 n rounded half away from
@@ -183,7 +183,7 @@ fn letters_of_any_script_keep_the_columns_in_line() {
 fn elements_of_the_sorted_samples_are_told() {
     let five = compute_statistics(&[5.0, 1.0, 4.0, 2.0, 3.0]).unwrap();
     assert_eq!((five.average, five.median, five.p99), (3.0, 3.0, 5.0));
-    assert_eq!((five.least, five.greatest), (1.0, 5.0));
+    assert_eq!((five.min, five.max), (1.0, 5.0));
     assert!((five.deviation.unwrap() - 2.5_f64.sqrt()).abs() < 1e-12);
     let four = compute_statistics(&[1.0, 2.0, 3.0, 4.0]).unwrap();
     assert_eq!(four.median, 2.0, "the lower of the two in the middle");

@@ -56,8 +56,8 @@ fn line_shapes(text: &str) -> Vec<String> {
         let words: Vec<String> = line.split_whitespace().map(mask_number).collect();
         words.join(" ")
     });
-    let begun = lines.skip_while(|line| !line.starts_with("Server Software"));
-    let mut lines: Vec<String> = begun.collect();
+    let from_software = lines.skip_while(|line| !line.starts_with("Server Software"));
+    let mut lines: Vec<String> = from_software.collect();
     while lines.last().is_some_and(String::is_empty) {
         lines.pop();
     }
@@ -96,14 +96,14 @@ fn assert_same_lines(name: &str, ours: &str, only_theirs: &[&str]) {
             .all(|line| ADDED.iter().any(|known| line.starts_with(known))),
         "{added:#?}"
     );
-    let mut kept = theirs.clone();
+    let mut expected = theirs.clone();
     if !only_theirs.is_empty() {
         let mut runs = theirs.windows(only_theirs.len());
         let at = runs.position(|lines| lines == only_theirs);
         let at = at.unwrap_or_else(|| panic!("{name} has no lines {only_theirs:?}"));
-        kept.drain(at..at + only_theirs.len());
+        expected.drain(at..at + only_theirs.len());
     }
-    assert_eq!(ours, kept, "{name}");
+    assert_eq!(ours, expected, "{name}");
 }
 
 #[test]
@@ -296,12 +296,12 @@ fn the_formulas_give_what_the_original_printed() {
         let report = read_golden(&format!("ab_{name}.out"));
         let complete = find_figure(&report, "Complete requests", 0);
         let rate = find_figure(&report, "Requests per second", 0);
-        let taken = find_figure(&report, "Time taken for tests", 0);
+        let printed_time = find_figure(&report, "Time taken for tests", 0);
         // The time is printed with three decimals only; the rate has the remaining digits.
         let elapsed = complete / rate;
         assert!(
-            (elapsed - taken).abs() <= 0.000_5,
-            "{name}: {elapsed} {taken}"
+            (elapsed - printed_time).abs() <= 0.000_5,
+            "{name}: {elapsed} {printed_time}"
         );
         let measured =
             LoadBuilder::of_rows(Vec::new(), (elapsed * 1e9).round() as u64).build_measured();
@@ -313,7 +313,7 @@ fn the_formulas_give_what_the_original_printed() {
             complete: complete as u64,
             ..AbFigures::from_measured(&request, &measured, 0)
         };
-        let within = |ours: f64, theirs: f64, unit: f64| {
+        let assert_within = |ours: f64, theirs: f64, unit: f64| {
             // Half a unit of the figure's last digit, plus the effect of half a unit of the rate.
             let slack = unit / 2.0 + theirs * 0.005 / rate;
             assert!(
@@ -321,13 +321,21 @@ fn the_formulas_give_what_the_original_printed() {
                 "{name}: {ours} {theirs}"
             );
         };
-        let (one, across) = figures.time_per_request_ms().unwrap();
-        within(figures.requests_per_second().unwrap(), rate, 0.01);
-        within(one, find_figure(&report, "Time per request", 0), 0.001);
-        within(across, find_figure(&report, "Time per request", 1), 0.001);
+        let (per_client, across_clients) = figures.time_per_request_ms().unwrap();
+        assert_within(figures.requests_per_second().unwrap(), rate, 0.01);
+        assert_within(
+            per_client,
+            find_figure(&report, "Time per request", 0),
+            0.001,
+        );
+        assert_within(
+            across_clients,
+            find_figure(&report, "Time per request", 1),
+            0.001,
+        );
         let bytes = find_figure(&report, "Total transferred", 0) as u64;
         let transfer = figures.kib_per_second(bytes).unwrap();
-        within(transfer, find_figure(&report, "Transfer rate", 0), 0.01);
+        assert_within(transfer, find_figure(&report, "Transfer rate", 0), 0.01);
     }
 }
 
