@@ -441,7 +441,7 @@ fn older_names_are_understood_and_one_with_another_meaning_is_refused_before_mea
     assert_eq!(load(&found), load(&read_experiment(SMALL).unwrap()));
     assert_eq!(
         found.renamed_message().unwrap().unwrap(),
-        "The file has older names, which still work: 'rps' is now 'throughput', 'latency.p99' is now \
+        "The file uses old names, which still work: 'rps' is now 'throughput', 'latency.p99' is now \
          'latency_p99', 'connections' is now 'concurrency'."
     );
     let bytes = read_experiment(&older.replace("\"rps\"", "\"throughput\"")).unwrap();
