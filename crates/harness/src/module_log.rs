@@ -1,8 +1,8 @@
 //! Records the files of the user's checkout from which Python and Node.js processes load modules.
 //!
-//! Decides how a process records them: two scripts, which environment variables make the
-//! interpreters execute first. Any process can be observed, whatever its purpose; measured
-//! runs are not. Start at [`ModuleLog::new`].
+//! Decides how a process records them: environment variables make the interpreters execute one of
+//! two scripts first. Any process can be observed, whatever its purpose; measured runs are not.
+//! Start at [`ModuleLog::new`].
 
 use crate::sources::MODULES;
 use anyhow::Result;
