@@ -1,4 +1,4 @@
-//! Conditions without which the figures of a run are invalid: responses of a server
+//! Conditions without which the results of a run are invalid: responses of a server
 //! (`[group.verify]`), and the proof that a variant took effect (`assert`).
 
 use crate::part::FilePart;

@@ -1,4 +1,4 @@
-//! Evaluates expressions for given names and figures.
+//! Evaluates expressions for given parameters (`names`) and measured values (`figures`).
 
 use super::{BinaryOperator, ClaimExpression, MetricTerm};
 

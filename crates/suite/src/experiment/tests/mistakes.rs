@@ -3,7 +3,7 @@
 use super::{assignment_of, case_ids, message_of, read_experiment, service_of};
 use std::time::Duration;
 
-/// A valid file, one line of which each of the following mistakes replaces.
+/// A valid file; each of the following mistakes replaces one of its lines.
 const SMALL: &str = r##"schema = 2
 name = "small"
 [params]
