@@ -87,8 +87,8 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// The files that a program has loaded from a checkout with two modules, of which it is to load
-    /// `k`.
+    /// Returns the files that `program` loads from a checkout when it executes `script`, which
+    /// loads the module `k`.
     fn loaded(
         program: &str,
         files: &[(&str, &str)],
@@ -145,8 +145,8 @@ mod tests {
         if is_missing("python3") {
             return;
         }
-        // A child process, which loads what was compiled by then; a `sitecustomize` of the user,
-        // which is executed as ever.
+        // The script loads `k` late, starts a child process, which finds the module compiled, and
+        // checks that the user's own `sitecustomize` is still executed.
         let script = "import sys, subprocess, sitecustomize\n\
             assert sitecustomize.NAME == 'mine', sitecustomize\n\
             def late():\n    import importlib\n    return importlib.import_module('k' + '')\n\

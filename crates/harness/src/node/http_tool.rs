@@ -38,7 +38,7 @@ const PREFERRED_TOOLS: [&str; 2] = ["wrk", "autocannon"];
 pub(super) enum ToolChoice {
     /// The script sends no HTTP load.
     NotNeeded,
-    /// This tool; `argument` if it must be passed to the script.
+    /// This tool; `argument` is true if its name must be passed to the script.
     Tool { name: String, argument: bool },
     /// No tool is installed.
     Missing { reason: String },
