@@ -1,5 +1,5 @@
-//! Content-addressed file sets: a sorted list of all files that a machine needs, with their
-//! digests. Equal content gives an equal ID, wherever and whenever it was gathered, and is sent
+//! Gathers bundles: sorted lists of all files that a machine needs, with the digests of their
+//! contents. Equal content gives an equal ID, wherever and whenever it was gathered, and is sent
 //! once.
 //!
 //! Decides which lists are valid: no entry may escape the folder that the bundle is laid out in.
@@ -40,7 +40,7 @@ pub struct BundleEntry {
 /// Something to put into a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BundleSource {
-    /// A folder: the files that git tracks or does not ignore, or all files outside a repository.
+    /// A folder: the files that git tracks or does not ignore or, outside a repository, all files.
     Folder {
         /// Path on this machine.
         from: PathBuf,

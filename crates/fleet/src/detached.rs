@@ -108,7 +108,7 @@ fn parse_worker_name(name: &str) -> Option<ProcessIdentity> {
         boot: Some(boot.to_owned()),
         pid,
         started_ticks: Some(ticks.parse().ok()?),
-        // The same machine: if the boot ID differs, the process has ended.
+        // The worker ran on this machine: if its boot ID differs, it has ended.
         ..ProcessIdentity::current_process()
     })
 }

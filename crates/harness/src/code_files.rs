@@ -89,8 +89,8 @@ pub fn code_files(job: &BenchmarkJob, variant: &Variant, program: &Path) -> Vec<
     search.found.into_iter().collect()
 }
 
-/// Whether the source is compiled once per session, so that `program` is a compiler that runs do
-/// not execute.
+/// Whether the source is compiled once per session, so that `program` is a compiler, which is not
+/// executed during runs.
 fn is_built_once(source: &BenchmarkSource) -> bool {
     match source.kind {
         SourceKind::Cpp => true,
@@ -156,7 +156,7 @@ impl ModuleSearch {
         }
     }
 
-    /// Adds scripts that the commands of a definition file name.
+    /// Adds the scripts named in the commands of a definition file.
     fn add_definition(&mut self, text: &str, file: &Path) {
         let folder = file.parent().unwrap_or(Path::new("."));
         for word in text.split(|c: char| c.is_whitespace() || "\"'`,[]=".contains(c)) {

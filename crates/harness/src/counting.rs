@@ -1,5 +1,5 @@
-//! Counts instructions of a case with valgrind's callgrind: the same number whenever the same work
-//! is done at the same addresses. Ignores waiting, the kernel, caches and branches.
+//! Counts instructions of a case with valgrind's callgrind. The number is the same whenever the
+//! same work is done at the same addresses. Ignores waiting, the kernel, caches and branches.
 //!
 //! Harnesses in C, C++ and Rust mark the counted section with client requests
 //! (`harness/c/requests.h`). Decides the environment of the process, so that nothing in it differs
@@ -90,7 +90,7 @@ pub(super) fn perform_counted(
     let (result, fault) = observe(&events);
     let read_counts =
         |name: &str| EventCounts::parse(&fs::read_to_string(folder.folder().join(name)).ok()?);
-    // The first part belongs to an empty section.
+    // The first counts belong to an empty section, whose cost is subtracted.
     let counts = read_counts("counts.2").zip(read_counts("counts.1"));
     let mut attempt = RunOutcome::from_process(
         inputs.plain,

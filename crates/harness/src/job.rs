@@ -1,4 +1,5 @@
-//! What to describe or perform: plain data that a plan can store and a later session can resume.
+//! Defines what to describe or perform, as plain data that a plan can store and a later session can
+//! resume.
 
 use crate::experiment::SharedServicePool;
 use crate::layout::RunLayout;
@@ -225,7 +226,7 @@ pub enum DefaultLoadTool {
     /// The built-in generator.
     #[default]
     Speedwell,
-    /// The tool that Node.js core would use: drop-in replacements measure as their originals do.
+    /// The tool that Node.js core would use, for our drop-in replacements of its scripts.
     AsNodeCore,
 }
 
@@ -436,8 +437,8 @@ pub struct RunContext<'a> {
     pub kept: Option<(&'a SharedServicePool, (usize, u32))>,
     /// How to count instructions; `None` to measure time.
     pub counting: Option<&'a InstructionCounting>,
-    /// The clock that is compared. A harness whose processor-time clock is slow to set up sets it
-    /// up only if it is this one.
+    /// The clock whose times are compared. A harness whose processor-time clock is slow to set up
+    /// does so only if that clock is compared.
     pub clock: ComparedClock,
 }
 

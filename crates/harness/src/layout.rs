@@ -25,7 +25,8 @@ const MAX_TOTAL_BYTES: u64 = 2 << 30;
 /// in a container are not visible from outside.
 const MAX_ORPHAN_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// Maximum size of the variable, and of the path, added above a process's stack.
+/// Maximum number of bytes that the additional variable, and the longer path, each add above a
+/// process's stack.
 const MAX_PAD_BYTES: u64 = 4096;
 const MAX_PATH_BYTES: u64 = 255;
 

@@ -1,8 +1,8 @@
 //! Records the files of the user's checkout from which Python and Node.js processes load modules.
 //!
-//! Decides how a process records them: two scripts, which environment variables make the
-//! interpreters execute first. Any process can be observed, whatever its purpose; measured
-//! runs are not. Start at [`ModuleLog::new`].
+//! Decides how a process records them: environment variables make the interpreters execute one of
+//! two scripts first. Any process can be observed, whatever its purpose; measured runs are not.
+//! Start at [`ModuleLog::new`].
 
 use crate::sources::MODULES;
 use anyhow::Result;
@@ -87,7 +87,8 @@ mod tests {
     use std::path::Path;
     use std::process::Command;
 
-    /// The files that a program has loaded. `files` are a checkout and a worktree with a script.
+    /// Returns the files that `program` loads from a checkout when it executes `script`, which
+    /// loads the module `k`.
     fn loaded_files(
         program: &str,
         files: &[(&str, &str)],
@@ -144,8 +145,8 @@ mod tests {
         if is_missing("python3") {
             return;
         }
-        // The script starts a child process, which loads modules that are compiled by then. The user's
-        // own `sitecustomize` is still executed.
+        // The script loads `k` late, starts a child process, which finds the module compiled, and
+        // checks that the user's own `sitecustomize` is still executed.
         let script = "import sys, subprocess, sitecustomize\n\
             assert sitecustomize.NAME == 'mine', sitecustomize\n\
             def late():\n    import importlib\n    return importlib.import_module('k' + '')\n\

@@ -1,4 +1,4 @@
-//! What will be executed, in which order: decided before the first run, from a stored seed.
+//! Decides what will be executed and in which order, before the first run and from a stored seed.
 //!
 //! [`SessionPlan`] holds cases, variants and design; [`PlanSlot`]s are derived from it and its seed
 //! alone, so a session can be resumed and its order explained years later.
@@ -203,7 +203,8 @@ impl SessionPlan {
             .collect()
     }
 
-    /// Maps every case of the whole plan to its index in this one, if it has slots of that stratum.
+    /// Maps every case of the whole plan to its index in this plan; `None` if it has no slots of
+    /// that stratum here.
     fn jobs_in_stratum(&self, stratum: u32) -> Vec<Option<usize>> {
         match &self.part {
             None => (0..self.jobs.len()).map(Some).collect(),

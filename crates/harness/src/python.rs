@@ -59,8 +59,8 @@ impl LanguageHarness for PythonHarness {
     }
 }
 
-/// Builds the process of the harness, and the command by which a user starts the file, which finds
-/// the package through a variable.
+/// Builds the process of the harness, and the command with which a user would start the file. That
+/// command finds our package through `PYTHONPATH`.
 fn build_commands(
     source: &BenchmarkSource,
     program: &Path,

@@ -1,7 +1,7 @@
 //! Converts a reported rate to a [`RunResult`], and detects faults in it.
 //!
-//! The original tools accept all of these faults: no value, NaN, zero, infinity, a number as text,
-//! a count instead of a rate, and a load with failed requests.
+//! The tools of Node.js core accept all of these faults: no value, NaN, zero, infinity, a number as
+//! text, a count instead of a rate, and a load with failed requests.
 
 use super::RunResult;
 use crate::attempt::invalid_cause;

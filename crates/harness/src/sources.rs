@@ -1,5 +1,5 @@
-//! Harnesses in other languages, embedded in the program and unpacked on first use; and the path of
-//! this program itself, which is the harness of shell snippets and experiments.
+//! Embeds the harnesses in other languages in the program, and unpacks them on first use. Also
+//! finds the path of this program itself, which is the harness of shell snippets and experiments.
 //!
 //! Only files that a harness needs at run time are embedded, not its tests or build outputs.
 //! Node.js takes time for every file it opens, so files that each sample needs are also unpacked as

@@ -21,7 +21,7 @@ use std::collections::{BTreeSet, BinaryHeap};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Timeout for git to list a line.
+/// Timeout for git to list the revisions of a line.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Options for filling a line of revisions with points.
@@ -105,7 +105,7 @@ pub fn backfill_line(
     install_handlers()?;
     let begin = Instant::now();
     let line = list_line(&request.range)?;
-    let newest = line.last().context("a line has an end")?;
+    let newest = line.last().context("the line has no revisions")?;
     let plans = plan_revision(request, &newest.id, listener)
         .context("cannot measure the newest revision of the range")?;
     let mut run = BackfillRun {

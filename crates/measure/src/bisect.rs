@@ -30,7 +30,7 @@ use speedwell_runner::{self as runner, ExecuteOptions, SessionEnd, StoppingRule}
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-/// Timeout for git to list a line.
+/// Timeout for git to list the revisions of a line.
 const LIST_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Maximum number of worktrees kept at a time. When it is reached, all worktrees but those of the
@@ -398,7 +398,7 @@ impl BisectRun<'_, '_> {
         let good_worktree = good
             .worktree
             .as_ref()
-            .context("the good end is a revision")?;
+            .context("the good end is not a revision")?;
         let checkout = Checkout::find(&good_worktree.checkout)?;
         let commit = checkout.resolve_commit(&revision.id)?;
         let worktree =
@@ -429,7 +429,7 @@ impl BisectRun<'_, '_> {
         let worktree = self.plan.variants[0]
             .worktree
             .clone()
-            .context("the good end is a revision")?;
+            .context("the good end is not a revision")?;
         let folder = format!("/tmp/{}", revision.short());
         let add_worktree = format!("git worktree add --detach {folder} {}", revision.id);
         let replay = match &worktree.build {

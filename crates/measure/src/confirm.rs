@@ -251,7 +251,7 @@ fn find_job(store: &Store, series: &StoredSeries) -> Result<(BenchmarkJob, Varia
             let mut variant = same_variant
                 .or(plan.variants.first())
                 .cloned()
-                .context("a plan has variants")?;
+                .context("the plan has no variants")?;
             if variant.worktree.take().is_some() {
                 // The environment was filled in for another revision and will be filled in again.
                 variant.environment.clear();

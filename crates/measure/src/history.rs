@@ -41,7 +41,7 @@ pub struct HistoryRequest {
     pub sets: Vec<(String, String)>,
     /// Names of metrics; empty for the primary ones, `all` for all.
     pub metrics: Vec<String>,
-    /// Uses the ratio to this variant in the same session as the value.
+    /// If set, every value is divided by that of this variant in the same session.
     pub relative: Option<String>,
     /// The smallest change that matters, as a fraction.
     pub threshold: f64,
@@ -384,8 +384,9 @@ fn update_line(
     Ok(true)
 }
 
-/// Whether the repository contains one of the most recently measured revisions, or its line a
-/// revision with the same files. A shallow clone may lack them, so it is always accepted.
+/// Whether the repository contains one of the most recently measured revisions, or its line
+/// contains a revision with the same files. A shallow clone may lack them, so it is always
+/// accepted.
 fn is_measured_repository(store: &Store, git: &GitRepository, line: &[Revision]) -> Result<bool> {
     let measured = store.newest_revisions(RECENT_REVISIONS)?;
     let ids: Vec<&str> = measured.iter().map(|(id, _)| &**id).collect();

@@ -74,16 +74,16 @@ fn check_plan(plan: &SessionPlan) -> anyhow::Result<()> {
         plan.design.order == RunOrder::Blocks
             && plan.sampling.clock == ComparedClock::Wall
             && plan.sampling.precision.is_none(),
-        "instruction counts rarely need statistics: --order, --clock and --precision apply only to \
-         times"
+        "--order, --clock and --precision apply only to times: instruction counts rarely need \
+         statistics"
     );
     ensure!(
         plan.design.reject.is_empty(),
-        "other work does not disturb instruction counts: --reject applies only to times"
+        "--reject applies only to times: other work does not disturb instruction counts"
     );
     ensure!(
         !plan.shared,
-        "instructions are counted per process\nhint: leave out --shared"
+        "the snippets share one process, but instructions are counted per process\nhint: leave out --shared"
     );
     for job in &plan.jobs {
         let name = &job.label;

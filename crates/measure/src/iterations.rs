@@ -103,7 +103,7 @@ impl SearchRounds<'_, '_> {
                 .extend(case);
         }
         let has_parameter = |cases: &[Case]| {
-            // A file that does not list its cases may have it.
+            // A file that does not list its cases may have the parameter.
             cases.is_empty()
                 || cases
                     .iter()

@@ -24,14 +24,14 @@ pub fn build_looks(default_looks: &[u32], builds: u32) -> Vec<u32> {
     looks.map(|builds| builds * runs_per_build).collect()
 }
 
-/// Rounds the number of builds up, because a block holds as many builds of every variant as it has
-/// runs.
+/// Rounds the number of builds up to a multiple of the runs per block, because each run of a
+/// variant in a block executes a different build.
 pub fn round_to_blocks(layout: LayoutVariation, runs_per_block: u32) -> LayoutVariation {
     let builds = layout.builds.next_multiple_of(runs_per_block.max(1));
     LayoutVariation { builds, ..layout }
 }
 
-/// Rejects what cannot be laid out as requested.
+/// Rejects plans whose programs cannot be laid out as requested.
 ///
 /// # Errors
 /// Fails with a message that explains the reason, and what can be varied instead.
@@ -42,7 +42,7 @@ pub fn check_layout(plan: &SessionPlan) -> anyhow::Result<()> {
     }
     ensure!(
         !plan.shared,
-        "snippets that share a process have one layout\nhint: leave out --shared and --order parallel"
+        "the snippets share one process, which has only one layout\nhint: leave out --shared and --order parallel"
     );
     ensure!(
         !plan.is_search,

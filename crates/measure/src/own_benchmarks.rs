@@ -46,7 +46,7 @@ pub fn record_benchmarks(
 }
 
 /// Finds project files that the benchmarks load from the checkout. Listing shows which files are
-/// loaded; files that JavaScript sources name count, too, as they may be loaded only while
+/// loaded; files named in JavaScript sources count, too, as they may be loaded only while
 /// measuring.
 fn find_strays(
     variant: &Variant,

@@ -55,11 +55,12 @@ pub fn resolve_revision(store: &Store, git: &GitRepository, word: &str) -> anyho
     Ok(origin.revision)
 }
 
-/// Returns the position on a line of what `word` names: a revision, or a session such as `@base`.
-/// If the revision is not on the line, returns the position where its branch forked from the line.
+/// Returns the position, on the line of the branch `line`, of what `word` names: a revision, or the
+/// revision of a session such as `@base`. If the revision is not on the line, returns the position
+/// where its branch forked from it.
 ///
 /// # Errors
-/// Fails if it names neither, or has no fork on the line.
+/// Fails if `word` names neither, or the revision's branch did not fork from the line.
 pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u32> {
     let git = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT);
     let revision = resolve_revision(store, &git, word)?;
@@ -71,7 +72,7 @@ pub fn line_position(store: &Store, line: &str, word: &str) -> anyhow::Result<u3
         Some(fork) => store.line_position(line, fork)?,
         None => None,
     };
-    position.with_context(|| format!("'{word}' is not a revision on the line of '{line}'"))
+    position.with_context(|| format!("'{word}' is not a revision in the history of '{line}'"))
 }
 
 /// Where `HEAD` forked from the branch that it will be merged into.
@@ -94,7 +95,8 @@ pub fn find_fork(git: &GitRepository, branch: Option<&str>) -> anyhow::Result<Br
     let target = git.target_branch(name).with_context(|| match name {
         Some(name) => missing_branch_message(git, name),
         None => format!(
-            "'{word}' needs the branch that this one will be merged into\nhint: name it, for example @base:main"
+            "cannot resolve '{word}': the branch that the current branch will be merged into is unknown\nhint: name \
+             it, for example @base:main"
         ),
     })?;
     let id = git.merge_base(&target, "HEAD").with_context(|| {

@@ -1,5 +1,5 @@
-//! Records series from the first iteration on: turns plans of ordinary runs into plans for `warmup`
-//! and `--steady`.
+//! Turns plans of ordinary runs into plans that record every iteration as a time series, for
+//! `warmup` and `--steady`.
 //!
 //! Decides how many iterations make a point and how many points a process gives, from one discarded
 //! run of every case. `analysis::warmup` decides when a series is steady. Start at [`plan_series`].
@@ -46,8 +46,8 @@ const SINGLE_POINT_NS: f64 = 20e3;
 /// Turns every run into a series of this length, in which `rule` finds the steady part.
 ///
 /// # Errors
-/// Fails if a case has its own loop instead of the harness's, the order does not apply, the series
-/// is too short, or the user interrupts the discarded runs.
+/// Fails if a case has its own loop instead of the harness's, series cannot be recorded in the
+/// order of the runs, the series is too short, or the user interrupts the discarded runs.
 pub fn plan_series(
     mut plans: PreparedPlan,
     length: SeriesLength,
@@ -62,7 +62,8 @@ pub fn plan_series(
             plans.plan.design.order,
             RunOrder::Blocks | RunOrder::Alternate
         ) && !plans.plan.shared,
-        "every process is recorded alone, from its first iteration\nhint: leave out --order"
+        "--order cannot be combined with recording series: every process must run alone\nhint: leave \
+         out --order"
     );
     let runs = measure_iteration_times(&plans, listener)?;
     for job in &mut plans.plan.jobs {
@@ -107,7 +108,8 @@ fn check_records_series(job: &BenchmarkJob) -> anyhow::Result<()> {
             "\nhint: speedwell warmup --code node 'CODE' measures code in Speedwell's loop"
         }
         SourceKind::Suite => {
-            "\nhint: a C++ file with speedwell.hpp uses Speedwell's loop: speedwell new suite"
+            "\nhint: a C++ file that includes speedwell.hpp uses Speedwell's loop: create one with \
+             'speedwell new suite'"
         }
         _ => "",
     };
@@ -155,7 +157,8 @@ impl speedwell_model::SessionObserver for SilentObserver {
     }
 }
 
-/// Divides a process whose iterations take this long.
+/// Decides into how many points, of how many iterations each, to divide the series of a process if
+/// one iteration takes `time_ns`.
 fn divide_series(length: SeriesLength, time_ns: f64) -> anyhow::Result<SampleDivision> {
     let iterations_lasting = |ns: f64| (ns / time_ns).ceil().max(1.0) as u64;
     let (iterations, count) = match length {

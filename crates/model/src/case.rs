@@ -1,4 +1,4 @@
-//! A case: benchmark plus one value per parameter. Its id is the key of history.
+//! A case: a benchmark plus one value per parameter. Its history is stored under its id.
 //!
 //! A value has one canonical text form everywhere. Numbers use JavaScript's shortest round-trip form, because parameters
 //! of Node.js benchmarks arrive in that form and their identity must not depend on how they were read.

@@ -51,7 +51,8 @@ pub struct RecordedChange {
     /// Ratio of the new level to the old one. Before confirmation only approximate, because selecting the largest step
     /// overestimates it.
     ///
-    /// Infinite where the old level is zero, or where too few points bound it. JSON has no such number and writes `null`.
+    /// Infinite where the old level is zero, or where there are too few points to bound the ratio. JSON has no such
+    /// number and writes `null`.
     #[serde(deserialize_with = "ratio")]
     pub ratio: IntervalEstimate,
     /// How well it is established.

@@ -37,8 +37,8 @@ pub struct Environment {
 }
 
 impl Environment {
-    /// The fact that names the environment on machines with several of them, each with different packages. Results from two
-    /// environments differ like results from two machines.
+    /// Key of the fact that holds the environment's name, on machines that have several environments with different
+    /// packages. Results from two environments differ like results from two machines.
     pub const NAME: &'static str = "environment";
 
     /// Processor pressure, in percent, above which a machine counts as busy with other work.

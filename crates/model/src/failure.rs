@@ -234,7 +234,7 @@ pub enum SessionEvent<'a> {
     },
 }
 
-/// Receives the events of a session: the store, the progress line, a row writer.
+/// Receives the events of a session. The store, the progress line and the row writer are observers.
 pub trait SessionObserver {
     /// Handles an event.
     ///

@@ -117,7 +117,8 @@ pub enum Verdict {
     Better,
     /// The test rejects and the whole interval is beyond the threshold in the opposite direction.
     Worse,
-    /// The whole interval is within the threshold, or the equivalence stop fired.
+    /// The whole interval is within the threshold, or the sequential test stopped because the sides
+    /// are equivalent.
     Same,
     /// None of the above: more runs are needed, or the question cannot be answered at this threshold.
     Unclear,

@@ -236,7 +236,8 @@ pub enum ErlangNodes {
 }
 
 impl Snippet {
-    /// Warning for a snippet so short that the compiler has probably removed it.
+    /// Warning for a snippet so short that the compiler has probably removed it. Stored runs are recognized by exactly
+    /// this text.
     pub const FOLDED: &str = "An iteration takes less than three times as long as an empty one: the code may have been \
                               folded away.";
 

@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Placeholders in the strings of an adapter. `options`, `arguments` and `parameters` are whole
-/// arguments that expand to zero or more.
+/// Placeholders in the strings of an adapter. `{options}`, `{arguments}` and `{parameters}` each
+/// take the place of a whole argument and expand to zero or more arguments.
 const PLACEHOLDERS: [&str; 21] = [
     "program",
     "file",
@@ -59,16 +59,15 @@ pub struct AdapterKeys {
     pub recognise: Option<TargetCriteria>,
     /// Program that executes targets, such as "java". Without it, the target itself is the program.
     pub program: Option<String>,
-    /// Command that builds `{output}` from the target, or "cargo"; what is built is then recognized
-    /// in turn.
+    /// Command that builds `{output}` from the target, or "cargo"; the result is then recognized as
+    /// a target in turn.
     pub build: Option<BuildStep>,
     /// Command that lists the cases.
     pub list: Vec<String>,
     /// Pattern for a line of the list, with groups `name` and, for `k=v` pairs, `params`. Without
     /// it, the list is read like results.
     pub case: Option<String>,
-    /// Command that executes one listed case briefly to find the cases in it, which it prints as
-    /// results.
+    /// Command that executes one listed case briefly and prints the cases in it as results.
     pub expand: Vec<String>,
     /// Command that executes one case.
     pub run: Vec<String>,
@@ -79,8 +78,8 @@ pub struct AdapterKeys {
     pub environment: BTreeMap<String, String>,
     /// Format of results.
     pub read: ResultFormat,
-    /// Pattern of the result file, such as `**/sample.json`, if it is not `{output}`; it lies in
-    /// `{scratch}`.
+    /// Pattern of the result file in `{scratch}`, such as `**/sample.json`, if it is not
+    /// `{output}`.
     pub output: Option<String>,
     /// With `read = "json"`: path of the results, such as `results[*]`.
     pub results: String,
@@ -97,11 +96,11 @@ pub struct AdapterKeys {
     pub better: Option<GoodDirection>,
     /// Arguments for -t, -n, -i and -w.
     pub options: OptionArguments,
-    /// Defaults for the user's options that replace the suite's own.
+    /// Defaults for the user's options; they replace the suite's own defaults.
     pub usual: DefaultOptions,
     /// Arguments for a trial (--test) that replace all options.
     pub trial: Option<Vec<String>>,
-    /// User options that would start several cases or write elsewhere.
+    /// User options to reject, because they would start several cases or write elsewhere.
     pub refuse: Vec<String>,
     /// How to determine the version of the suite.
     pub version: Option<VersionSource>,
@@ -120,11 +119,11 @@ pub struct AdapterKeys {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct TargetCriteria {
-    /// Text that the file contains, or several texts, one of which suffices.
+    /// String that the file contains, or several strings, one of which suffices.
     pub content: TextList,
     /// Pattern that matches the text of the file.
     pub pattern: Option<String>,
-    /// Pattern of the file name: `*` is any text, `{a,b}` an alternative.
+    /// Pattern of the file name: `*` matches anything, `{a,b}` one of the alternatives.
     pub glob: Option<String>,
     /// Type of the file by its first bytes.
     pub kind: Option<FileKind>,
@@ -133,7 +132,7 @@ pub struct TargetCriteria {
     pub folder: TextList,
 }
 
-/// One or several texts.
+/// One or several strings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename = "$one-or-more")]
 #[schemars(inline, with = "OneOrMany<String>")]
@@ -160,7 +159,7 @@ pub enum BuildStep {
     #[serde(rename = "a list")]
     Command(Vec<String>),
     /// Cargo, which reports every bench target that it built.
-    #[serde(rename = "a text")]
+    #[serde(rename = "a string")]
     Tool(BuildTool),
 }
 
@@ -252,7 +251,7 @@ pub enum VersionSource {
     #[serde(rename = "a list")]
     Command(Vec<String>),
     /// Pattern in the bytes of the program; its first group is the version.
-    #[serde(rename = "a text")]
+    #[serde(rename = "a string")]
     Content(String),
 }
 
@@ -283,8 +282,8 @@ impl SuiteAdapter {
         read_tables(&FilePart::top(&tree::parse_toml(text)?))
     }
 
-    /// Parses tables that were checked before, such as those bundled with this program: compiling
-    /// their patterns takes longer than most commands that name a suite.
+    /// Parses tables that were checked before, such as those bundled with this program, without
+    /// compiling their patterns: that takes longer than most commands that name a suite.
     ///
     /// # Errors
     /// Fails if the text is not TOML, or has unknown keys.

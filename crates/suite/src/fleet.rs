@@ -20,7 +20,7 @@ pub const FLEET_FILE_NAME: &str = "fleet.toml";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineKind {
-    /// OpenSSH connections to each.
+    /// An OpenSSH connection to each machine.
     Ssh,
     /// The Slurm queue.
     Slurm,
@@ -73,7 +73,7 @@ pub struct MachineEntry {
     pub folder: Option<PathBuf>,
     /// Program to use there, if the one that is sent cannot run.
     pub binary: Option<PathBuf>,
-    /// Address for other machines, if it differs from the one used here.
+    /// Address at which other machines reach it, if it differs from the one used here.
     pub address: Option<IpAddr>,
 }
 
@@ -115,8 +115,8 @@ const SLURM_KEYS: [&str; 6] = [
 ];
 
 impl FleetFile {
-    /// Finds the file in the nearest folder from `cwd` up to the root of the project, else that of
-    /// the user, in `settings`.
+    /// Finds the file in the nearest folder from `cwd` up to the root of the project, else the
+    /// user's file, in the folder `settings`.
     ///
     /// # Errors
     /// Fails if the file cannot be read, or is invalid.

@@ -1,8 +1,8 @@
 //! Selects machines of a fleet: names and labels joined by `&`, `|`, `!` and brackets.
 //!
-//! Decides what a name is and how such a selector is evaluated; the machines are known elsewhere.
-//! The grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`. Start at
-//! [`MachineSelector`].
+//! Decides which names are valid and how such a selector is evaluated; other code knows the
+//! machines. The grammar, from lowest to highest precedence: `a | b`, `a & b`, `!a`, `( ... )`.
+//! Start at [`MachineSelector`].
 
 use super::part::nearest_hint;
 use anyhow::{Result, bail, ensure};

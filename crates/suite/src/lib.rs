@@ -5,7 +5,7 @@
 //! are executed. [`read_source`] reads the text, [`experiment::Experiment::parse`] resolves it
 //! (docs/reference/experiment-file.md), including the short form `[benchmark.NAME]`
 //! (docs/guide/definition-files.md). In between, `tree.rs` finds the lines, `reader.rs` fills types
-//! that derive serde's `Deserialize`, and `placeholders.rs` fills texts.
+//! that derive serde's `Deserialize`, and `placeholders.rs` fills placeholders.
 
 pub mod adapter;
 pub mod experiment;
@@ -60,7 +60,7 @@ impl LazyDefinition {
         parsed.as_ref().map_err(|message| anyhow!("{message}"))
     }
 
-    /// Returns the experiment with other values than those it was read with.
+    /// Returns the experiment with the values in `set` instead of those it was read with.
     ///
     /// # Errors
     /// As for [`LazyDefinition::experiment`], and if a name does not exist in the file.

@@ -44,8 +44,8 @@ impl NodePath {
         keys.next().unwrap_or_default()
     }
 
-    /// Returns the heading of the table: `[group.load]`, `[[group]]`; its path if there are no
-    /// lines.
+    /// Returns the heading of the table: `[group.load]`, `[[group]]`; its path if the file has no
+    /// line numbers.
     fn heading(&self, has_lines: bool) -> String {
         if self.0.is_empty() {
             return "the file".to_owned();

@@ -84,7 +84,7 @@ impl PlaceholderMap {
         self.values.push((name.to_owned(), value.into()));
     }
 
-    /// Adds a name that stays until the run begins.
+    /// Adds a name whose placeholders stay unfilled until the run begins.
     pub fn defer_value(&mut self, name: &'static str) {
         self.deferred.push(name);
     }

@@ -3,7 +3,7 @@
 //!
 //! Decides which values a type accepts and how errors are reported. Besides serde's features, two
 //! type names have a meaning here: an enum renamed to `$by-shape` has variants named after the form
-//! of the value (`"a text"`, `"a number"`, `"a list"`, `"a table"`, `"a value"`), and a newtype
+//! of the value (`"a string"`, `"a number"`, `"a list"`, `"a table"`, `"a value"`), and a newtype
 //! renamed to `$one-or-more` accepts a single value as a list. Start at [`PartReader`];
 //! [`ReadError`] becomes a message when the position is known.
 
@@ -173,7 +173,7 @@ impl<'a> PartReader<'a> {
     /// Returns the first of the known shapes that the value has.
     fn matching_shape(&self, known: &'static [&'static str]) -> Result<&'static str, ReadError> {
         let has_shape = |shape: &str| match &self.node.content {
-            NodeContent::Text(_) => ["a text", "a value", "a number"].contains(&shape),
+            NodeContent::Text(_) => ["a string", "a value", "a number"].contains(&shape),
             NodeContent::Whole(_) | NodeContent::Number(_) => {
                 ["a number", "a value"].contains(&shape)
             }
@@ -185,7 +185,6 @@ impl<'a> PartReader<'a> {
         let found = known.iter().find(|shape| has_shape(shape));
         let wanted = known
             .join(" or ")
-            .replace("a text", "a string")
             .replace("a value", "a string, a number, a boolean");
         found.copied().ok_or_else(|| self.type_error(&wanted))
     }
@@ -377,7 +376,7 @@ mod tests {
     #[derive(Debug, PartialEq, Deserialize)]
     #[serde(rename = "$by-shape")]
     enum Warmup {
-        #[serde(rename = "a text")]
+        #[serde(rename = "a string")]
         Time(String),
         #[serde(rename = "a table")]
         End(End),

@@ -1,8 +1,8 @@
 //! Types of values in definition files: numbers, times, shares, patterns, single values and lists.
 //!
 //! Each rejects invalid values with a message that continues `the key 'x' of [y]`, and has a JSON
-//! Schema that gives editors the same rule: a number may be a string, because strings may contain
-//! placeholders and calculations. Start at [`PlainValue`] and [`checked`].
+//! Schema that lets editors check the same rule. A number may also be written as a string, because
+//! strings may contain placeholders and calculations. Start at [`PlainValue`] and [`checked`].
 
 use super::expression;
 use regex::Regex;
@@ -17,7 +17,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::time::Duration;
 
-/// A text, a number or a truth value.
+/// A string, a number or a boolean.
 #[derive(Debug, Clone, PartialEq, JsonSchema)]
 #[schemars(inline, with = "String", extend("type" = ["string", "number", "boolean"]))]
 pub struct PlainValue(pub ParameterValue);
@@ -124,13 +124,13 @@ impl<T: JsonSchema> JsonSchema for OneOrMany<T> {
 }
 
 checked! {
-    /// A number, or a calculation as text.
+    /// A number, or a string with a calculation.
     #[derive(Copy)]
     pub struct NumberValue(f64) from PlainValue as { "type": ["number", "string"] },
     |value| value.as_number().ok_or("must be a number".to_owned())
 }
 
-/// A whole number of at least `LEAST`, or a calculation of one as text.
+/// A whole number of at least `LEAST`, or a string with a calculation that yields one.
 #[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
 #[serde(try_from = "PlainValue")]
 #[schemars(inline, extend("type" = ["integer", "string"], "minimum" = LEAST))]
@@ -150,7 +150,7 @@ impl<const LEAST: u64> TryFrom<PlainValue> for WholeNumber<LEAST> {
 }
 
 checked! {
-    /// A count: a whole number above 0, or a calculation of one as text.
+    /// A count: a whole number above 0, or a string with a calculation that yields one.
     #[derive(Copy)]
     pub struct PositiveCount(u32) from WholeNumber<1> as { "type": ["integer", "string"], "minimum": 1 },
     |count| u32::try_from(count.0).map_err(|_| "must be below 2^32".to_owned())
@@ -245,14 +245,14 @@ pub fn choice_name(choice: &impl Serialize) -> String {
     name.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the JSON Schema of a type, as text.
+/// Returns the JSON Schema of a type as a string.
 pub fn schema_of<T: JsonSchema>() -> String {
     let settings = SchemaSettings::draft2020_12().with_transform(RecursiveTransform(without_null));
     let schema = settings.into_generator().into_root_schema_for::<T>();
     format!("{:#}\n", schema.to_value())
 }
 
-/// Removes `null` from optional keys, which may only be absent.
+/// Removes `null` from optional keys: they may be absent, but not null.
 fn without_null(schema: &mut Schema) {
     let is_null = |value: &serde_json::Value| value == "null" || value["type"] == "null";
     if schema

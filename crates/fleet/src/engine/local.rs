@@ -1,5 +1,5 @@
-//! The local machine as a fleet: workers are child processes. For trying out distributed sessions,
-//! and for testing everything except the transport. Even under several names there is only one
+//! The local machine as a fleet, for trying out distributed sessions and for testing everything
+//! except the transport: workers are child processes. Even under several names there is only one
 //! machine, and its lock serializes the workers.
 
 use super::{FleetMachine, JobId, JobState, SubmittedJob, TaskBatch};

@@ -55,8 +55,9 @@ impl ComparisonSide {
 /// Jobs of one side with their cases, by the ids of the cases in the comparison.
 type JobsByCase = IndexMap<String, (Case, BenchmarkJob)>;
 
-/// Finds the benchmarks that all `sides` have, in the order of the first side. Text that the part
-/// of a side matches is replaced by `word`. Warns about benchmarks that a side lacks.
+/// Finds the benchmarks that all `sides` have, in the order of the first side. In the names of a
+/// side's benchmarks, text that matches the side's part is replaced by `word`. Warns about
+/// benchmarks that a side lacks.
 ///
 /// # Errors
 /// Fails if a side cannot be described or has no matching benchmark, or the sides have none in

@@ -45,7 +45,7 @@ pub struct DiscoveredBenchmarks {
 /// (done, total).
 ///
 /// # Errors
-/// Fails if no benchmark is left after filtering, or no benchmark can take a value.
+/// Fails if no benchmark is left after filtering, or no benchmark accepts one of the user's values.
 pub fn discover_benchmarks(
     mut sources: Vec<BenchmarkSource>,
     selection: &BenchmarkSelection,

@@ -420,8 +420,8 @@ fn classify_own_kind(
     Ok(source(SourceKind::Node))
 }
 
-/// Reads a definition file. Its benchmarks are named after it alone, and its commands start in its
-/// folder.
+/// Reads a definition file. Its benchmarks are named after the file, without its folder, and its
+/// commands start in that folder.
 fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
     let definition = LazyDefinition::new(suite::read_source(file, &[])?);
     let name = definition.experiment()?.name.clone();
@@ -433,8 +433,8 @@ fn definition_source(file: &Path) -> anyhow::Result<BenchmarkSource> {
     })
 }
 
-/// Reads an experiment: its servers and commands, and the benchmark files of its other groups. Its
-/// own name is read when it is described.
+/// Reads an experiment: its servers and commands, and the benchmark files of its other groups. The
+/// name that the experiment gives itself is read when it is described.
 fn experiment_sources(
     file: &Path,
     cwd: &Path,

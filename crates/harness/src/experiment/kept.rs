@@ -25,7 +25,7 @@ const SERVICE_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 const STOP_TIMEOUT: Duration = Duration::from_secs(120);
 /// Interval for checking whether the user has interrupted.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
-/// A failure may be reported this long before the end of the service that caused it.
+/// The failure of a run may be reported this long before the end of the service that caused it.
 const REPORT_DELAY: Duration = Duration::from_millis(300);
 /// Lines of stderr kept with a failure.
 const TAIL_LINES: usize = 20;

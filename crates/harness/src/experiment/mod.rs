@@ -152,7 +152,7 @@ fn resolve_assignment(job: &BenchmarkJob, setting: &RunContext<'_>) -> anyhow::R
     if job.test {
         shorten_for_trial(&mut assignment);
     }
-    // A short-form load reports all metrics in its own order, its rate first.
+    // A load of `[benchmark.NAME]` reports all metrics in its own order, its rate first.
     let reported = match group.kind {
         GroupKind::Load => 0,
         _ => group.metrics.len(),

@@ -77,7 +77,7 @@ fn prepare_assignment(
     let service = match &mut assignment.work {
         TargetWork::Server(service) => service,
         TargetWork::Command => return Ok(None),
-        TargetWork::Load(_) => bail!("loads in the short form cannot be profiled"),
+        TargetWork::Load(_) => bail!("a load defined as [benchmark.NAME] cannot be profiled"),
     };
     let load = &mut service.load;
     // Only the built-in generator stops after a number of requests regardless of other options.
@@ -87,7 +87,7 @@ fn prepare_assignment(
         None => {
             let served = request
                 .requests
-                .context("no timed run shows how many requests it can serve")?;
+                .context("no timed run has shown how many requests the server can handle")?;
             // Fewer requests than connections would leave some connections unused.
             served.max(u64::from(load.in_flight()))
         }

@@ -1,8 +1,9 @@
-//! Unmodified Node.js core benchmark scripts with their folder's own, untouched `common.js`.
+//! Runs unmodified Node.js core benchmark scripts with their folder's own, untouched `common.js`.
 //!
 //! [`super::enumerate_cases`] enumerates the cases. Each sample is one process, started directly in
-//! the role that the original gives to its grandchildren, so that it costs one start of Node.js
-//! instead of two or three. Scripts that start their cases in their own ways are executed whole.
+//! the role that Node.js core's runner gives to its grandchildren, so that it costs one start of
+//! Node.js instead of two or three. Scripts that start their cases in their own ways are executed
+//! whole.
 
 use crate::attempt::{description_failure, invalid_cause};
 use crate::job::{
@@ -106,8 +107,8 @@ fn enumerate(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcom
 }
 
 /// Enumerates cases for a trial: every combination of non-numeric values, with the small numbers
-/// that the file uses for trials. The original tries one case per file, so that broken ones go
-/// unnoticed, and ignores the user's values.
+/// that the file uses for trials. Node.js core's own trial runs one case per file, so that broken
+/// ones go unnoticed, and ignores the user's values.
 fn enumerate_trial(source: &BenchmarkSource, request: &DescribeRequest) -> ProbeOutcome {
     let trial = |extra_arguments: Vec<String>| {
         let mut arguments = vec!["--test".to_owned()];

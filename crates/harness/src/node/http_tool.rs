@@ -1,4 +1,4 @@
-//! Chooses the HTTP tool for a script: found once, by us, never by measured processes.
+//! Chooses the HTTP tool for a script. We look for the tools once; measured processes never do.
 //!
 //! Node.js core's `common.js` runs `wrk -h`, `autocannon -h` and `h2load -h` whenever it is loaded,
 //! in every measured process (up to 3.5 times the cost of the process itself). The folder's own
@@ -38,7 +38,7 @@ const PREFERRED_TOOLS: [&str; 2] = ["wrk", "autocannon"];
 pub(super) enum ToolChoice {
     /// The script sends no HTTP load.
     NotNeeded,
-    /// This tool; `argument` if it must be passed to the script.
+    /// This tool; `argument` is true if its name must be passed to the script.
     Tool { name: String, argument: bool },
     /// No tool is installed.
     Missing { reason: String },

@@ -100,7 +100,8 @@ fn harness_spec(
     spec.unset = LEAKED_VARIABLES.map(str::to_owned).to_vec();
     spec.channel = ChannelKind::Harness;
     if JsRuntime::from_program(program) == JsRuntime::Deno {
-        // Deno colors its output even in a pipe, and the end of it is shown with a failure.
+        // Deno colors its output even in a pipe, and the end of that output is shown with a
+        // failure.
         spec.environment.push(("NO_COLOR".into(), "1".into()));
     }
     Ok(http_tool::with_surroundings(spec, tool))

@@ -1,8 +1,8 @@
 //! Enumerates the cases of a Node.js file by running its own code, without measuring.
 //!
-//! A preload replaces the fork that would start a case, and hands over what would have been
-//! started. Filters, groups and future options of the original work without further support,
-//! because the original itself runs.
+//! A preloaded script replaces the fork that would start a case, and reports what would have been
+//! started. Filters, groups and future options of the folder's `common.js` work without further
+//! support, because that file itself runs.
 
 use crate::job::{BenchmarkSource, DescribeRequest};
 use crate::remembered::{self, DescriptionInputs, DescriptionOrigin};

@@ -1,6 +1,6 @@
-//! Reports of a script over Node.js's own channel between parent and child: JSON, one message per
-//! line. `config` announces the number of cases, `report` gives one of them. Start at
-//! [`ReportCollector`].
+//! Collects the reports of a script over Node.js's own channel between parent and child: JSON, one
+//! message per line. `config` announces the number of cases, `report` gives the result of one.
+//! Start at [`ReportCollector`].
 
 use crate::RunResult;
 use crate::attempt::invalid_cause;

@@ -1,8 +1,8 @@
 //! JavaScript runtimes: Node.js, Bun and Deno.
 //!
-//! A program's name identifies its runtime, because the runtime determines how it is started, and
+//! The runtime determines how a program is started. It is recognized by the program's name, because
 //! programs are never executed just to identify them. The protocol with our package is the same in
-//! all.
+//! all runtimes.
 
 use crate::job::BenchmarkJob;
 use std::path::Path;

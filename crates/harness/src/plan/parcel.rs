@@ -1,4 +1,5 @@
-//! Shards of a plan, one per machine: slots keep their numbers, whichever machine executes them.
+//! Divides a plan into shards, one per machine. Slots keep their numbers, whichever machine
+//! executes them.
 
 use super::SessionPlan;
 use anyhow::ensure;
@@ -26,8 +27,8 @@ pub struct ShardOfPlan {
 }
 
 impl ShardOfPlan {
-    /// Maps every case of the whole plan to its index in the shard, if it has slots of that
-    /// stratum.
+    /// Maps every case of the whole plan to its index in the shard; `None` if it has no slots of
+    /// that stratum there.
     pub(super) fn indexes_in(&self, stratum: u32) -> Vec<Option<usize>> {
         let mut indexes = vec![None; self.cases as usize];
         if stratum == self.parcel.stratum {
@@ -42,14 +43,14 @@ impl ShardOfPlan {
 }
 
 impl SessionPlan {
-    /// Extracts the part `parcel` of the plan. Its slots keep the numbers, blocks, order and random
-    /// choices of the whole plan.
+    /// Extracts the shard `parcel` of the plan. Its slots keep the numbers, blocks, order and
+    /// random choices of the whole plan.
     ///
     /// A stratum beyond the plan's strata adds a replica: cases that move to another machine are
     /// measured there from the start, with other slot numbers.
     ///
     /// # Errors
-    /// Fails if the parcel is empty or has a case that the plan lacks, or the plan cannot be
+    /// Fails if the shard is empty or has a case that the plan lacks, or the plan cannot be
     /// divided.
     pub fn extract_shard(&self, parcel: &PlanShard) -> anyhow::Result<SessionPlan> {
         ensure!(self.part.is_none(), "a part of a plan cannot be divided");

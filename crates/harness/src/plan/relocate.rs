@@ -62,7 +62,7 @@ impl SessionPlan {
             relocate_job(job, prefixes);
         }
         for variant in &mut plan.variants {
-            // A bare name is a program of the machine.
+            // A bare name is looked up on the machine itself.
             let program = variant.program.as_mut().filter(|path| path.is_absolute());
             if let Some(program) = program {
                 *program = prefixes.map_path(program);

@@ -187,7 +187,7 @@ impl LiveHarness {
     }
 
     /// Measures `jobs` at the same time. `on_event` receives every event as it arrives. `limit` is
-    /// the expected duration; if `None`, it is the limit of the process.
+    /// the expected duration; `None` stands for the time limit of the process.
     ///
     /// # Errors
     /// Fails if the process died, or took far longer than it should.
@@ -431,7 +431,7 @@ fn stop_message() -> Vec<u8> {
     stop.to_string().into_bytes()
 }
 
-/// Duration of a run whose iterations are shorter than its windows.
+/// Expected duration of a run, unless its iterations are longer than its windows.
 fn expected_length(command: &ProtocolMessage) -> Option<Duration> {
     let number = |key| command.parse_number::<u64>(key);
     let interval_ns = number("interval_ns").filter(|_| command.verb == "run")?;

@@ -1,5 +1,5 @@
-//! One fresh process per snippet and run: how `speedwell eval` works, unless several snippets share
-//! a process.
+//! Measures each run of a snippet in a fresh process, as `speedwell eval` does unless several
+//! snippets share a process.
 
 use super::live::{
     HarnessFailure, calibrate_command, error_cause, load_command, run_command, workers_command,

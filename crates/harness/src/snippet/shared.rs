@@ -39,7 +39,7 @@ struct SharedProcess {
 }
 
 impl<'a> SharedProcesses<'a> {
-    /// Creates the snippets of these variants; `at_once` runs them at the same time.
+    /// Prepares to measure the snippets of these variants; if `at_once`, they run at the same time.
     pub fn new(variants: &'a [Variant], at_once: bool) -> SharedProcesses<'a> {
         SharedProcesses {
             variants,

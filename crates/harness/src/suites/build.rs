@@ -1,8 +1,8 @@
 //! Builds benchmark programs from a package folder with the tool of its language.
 //!
-//! That tool tracks dependencies, so it is called once in the life of this process. Built programs
-//! are copied to the cache folder under a name that depends on their content, so that a program
-//! that is being measured is never replaced. Start at [`build_programs`].
+//! That tool itself knows what to rebuild; it is called once per package and variant in a process.
+//! Built programs are copied to the cache folder under a name that depends on their content, so
+//! that a program that is being measured is never replaced. Start at [`build_programs`].
 
 use super::command::PlaceholderValues;
 use super::known::{KnownAdapters, builtin_adapter};

@@ -41,8 +41,8 @@ impl PlaceholderValues {
         self
     }
 
-    /// Adds how a case is selected: by its name, by a pattern, by a pattern for each level of the
-    /// name.
+    /// Adds the values that can select a case: its name, a pattern for the name, and a pattern for
+    /// each level of the name.
     pub fn with_case(
         self,
         name: &str,
@@ -88,7 +88,7 @@ impl PlaceholderValues {
     }
 }
 
-/// Appends the user's words to the command, unless it has placeholders for them.
+/// Appends each of the placeholders that the command does not already contain.
 pub fn with_placeholders(command: &[String], placeholders: &[&str]) -> Vec<String> {
     let mut words = command.to_vec();
     for placeholder in placeholders {
@@ -140,8 +140,8 @@ pub fn remove_given(words: Vec<String>, given: &[String]) -> Vec<String> {
     words.into_iter().filter(is_kept).collect()
 }
 
-/// Removes options of the user that `command` sets after the target, such as the short time of each
-/// benchmark in a listing.
+/// Removes user options that `command` itself sets after the target: for example, a listing sets a
+/// short time per benchmark.
 pub fn remove_decided(arguments: &[String], command: &[String]) -> Vec<String> {
     let is_target = |word: &String| ["{program}", "{file}", "{folder}"].contains(&word.as_str());
     let target = command.iter().rposition(is_target).unwrap_or_default();

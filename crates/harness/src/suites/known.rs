@@ -1,6 +1,6 @@
-//! Known adapters, from `crates/harness/suites/`, the project's file, and definition files among
-//! the targets; and the adapter of each file. Files are read, never executed. Start at
-//! [`KnownAdapters`].
+//! Collects the known adapters from `crates/harness/suites/`, the project's file, and definition
+//! files among the targets, and finds the adapter of a file. Files are read, never executed. Start
+//! at [`KnownAdapters`].
 
 use anyhow::{Context, Result};
 use include_dir::{Dir, include_dir};

@@ -1,5 +1,5 @@
-//! Source of a process's results: stdout, a pipe, or a file. Does not interpret them. Start at
-//! [`ResultLocation`].
+//! Reads a process's results from where it writes them: stdout, a pipe, or a file. Does not
+//! interpret them. Start at [`ResultLocation`].
 
 use super::known::files_matching;
 use speedwell_process::{ChannelKind, ChildConversation, NextStep, ScratchFolder};

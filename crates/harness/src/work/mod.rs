@@ -1,4 +1,4 @@
-//! Fingerprints of what benchmarks do, computed from their source text. If the fingerprints of two
+//! Fingerprints what benchmarks do, according to their source text. If the fingerprints of two
 //! revisions differ, the benchmark itself changed, and its values say nothing about the code under
 //! test.
 //!

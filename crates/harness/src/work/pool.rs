@@ -1,5 +1,5 @@
-//! Declarations in the test and benchmark sources of one package or file, and the subset that one
-//! benchmark uses.
+//! Collects the declarations in the test and benchmark sources of one package or file, and finds
+//! those that one benchmark uses.
 //!
 //! Decides by name alone which declarations are used: an ambiguous name makes the used subset
 //! larger, never smaller. Start at [`SourcePool::fingerprint_benchmark`].
@@ -11,7 +11,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use uuid::Uuid;
 
-/// Larger data files are not read; their names are part of the source code.
+/// Larger data files are not read; only their names count, as part of the source code.
 const MAX_DATA_BYTES: u64 = 64 << 20;
 
 /// How benchmark names relate to the source code.
@@ -260,7 +260,7 @@ fn literal_matches(literal: &str, name: &str) -> bool {
         }
 }
 
-/// Returns paths of other files that source code names: modules, headers.
+/// Returns the paths of other files named in source code: modules, headers.
 pub fn named_files(tokens: &[SourceToken], file: &Path) -> Vec<PathBuf> {
     let folder = file.parent().unwrap_or(Path::new("/"));
     let existing = |candidates: Vec<PathBuf>| candidates.into_iter().find(|path| path.is_file());

@@ -414,7 +414,7 @@ mod tests {
             target: "/users/{{ id }}?q={{name}}&x={{".to_owned(),
             headers: vec![("X-Id".to_owned(), b"{{id}}".to_vec())],
             body: Some(br#"{"a":{"name":"{{name}}"}}"#.to_vec()),
-            ..named("users", 1)
+            ..request_kind("users", 1)
         };
         let rows = DataTable {
             names: vec!["id".into(), "name".into()],
@@ -435,7 +435,7 @@ mod tests {
 
         let unknown = RequestKind {
             target: "/{{what}}".to_owned(),
-            ..named("unknown", 1)
+            ..request_kind("unknown", 1)
         };
         let error = RequestKinds::new(vec![unknown], rows.clone()).unwrap_err();
         assert_eq!(

@@ -281,6 +281,10 @@ fn a_probe_says_why_a_certificate_is_refused() {
         message.ends_with("it is self-signed ('b.test') and not trusted"),
         "{message}"
     );
+}
+
+#[test]
+fn a_probe_says_which_issuer_is_not_trusted() {
     let (files, strangers) = (
         TestCertificates::new("issuer"),
         TestCertificates::new("strangers"),

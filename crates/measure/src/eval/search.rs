@@ -1,8 +1,8 @@
 //! Adds workers until throughput stops growing.
 //!
-//! Each snippet has its own process for the whole search, whose workers persist from level to
-//! level. `analysis` picks the next level; this module measures, stores and reports it. Start at
-//! [`search_snippets`].
+//! A level is a number of workers. Each snippet has its own process for the whole search; its
+//! workers persist from level to level. `analysis` picks the next level; this module measures,
+//! stores and reports it. Start at [`search_snippets`].
 
 use super::{EvalRequest, plan_snippets};
 use crate::rehearsal::rehearse_plan;

@@ -1,4 +1,5 @@
-//! Profiles of an experiment: extra runs after measuring, one per requested case and variant.
+//! Records the profiles of an experiment in extra runs after measuring, one per requested case and
+//! variant.
 //!
 //! Decides what to record if the user requests more profiles than the file does. The analysis
 //! selects the cases; `runner/experiment` records a run. Start at [`record_profiles`].
@@ -46,7 +47,9 @@ pub fn record_profiles(
     }
     let analysis = analyze_experiment(session, &experiment, settings);
     let wanted_profiles_of_session = wanted_profiles(&analysis, &experiment, &profile);
-    let number = session.number.context("a measured session is stored")?;
+    let number = session
+        .number
+        .context("the measured session has no number")?;
     let (mut recordings, mut session_end): (Vec<ProfileRecording>, _) =
         (Vec::new(), SessionEnd::Complete);
     for (wanted, variant) in profile_sides(&wanted_profiles_of_session) {

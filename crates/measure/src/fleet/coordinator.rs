@@ -1,4 +1,4 @@
-//! The loop that measures a session on other machines: submits work, collects and merges the
+//! Runs the loop that measures a session on other machines: submits work, collects and merges the
 //! results, and [recovers from losses](super::loss).
 //!
 //! A shard is a part of the plan for one machine, stored as a parcel; it is done when one of its
@@ -518,7 +518,7 @@ impl FleetCoordinator<'_, '_, '_> {
         let states = match self.engine.job_states(&jobs) {
             Ok(states) => states,
             Err(error) => {
-                // It may recover, and the workers' results are not lost.
+                // The engine may recover, and the workers' results are not lost.
                 self.warn(&format!("The engine does not respond: {error:#}"))?;
                 return Ok(false);
             }

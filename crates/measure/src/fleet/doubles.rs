@@ -17,7 +17,8 @@ use std::fs;
 use std::path::Path;
 
 /// Returns the blocks in spools of earlier attempts in the session's folder that are unknown to the
-/// request, each with the index of its case in `plan`, which is this attempt's part.
+/// request, each with the index of its case in `plan`, the part of the session's plan that this
+/// attempt measures.
 pub(super) fn earlier_blocks(
     folder: &Path,
     request: &ShardRequest,

@@ -1,5 +1,5 @@
-//! How a coordinator waits: when it checks spools and queries the engine, and how it reports work
-//! that has not started.
+//! Decides how a coordinator waits: when it checks spools and queries the engine, and how it
+//! reports work that has not started.
 //!
 //! Polls often after something has arrived and less often the longer nothing happens, because
 //! polling takes time from a measurement on the same machine. Start at [`PollBackoff`] and

@@ -32,6 +32,7 @@ pub(super) struct RoleConnection {
 impl RoleConnection {
     /// Starts our program on a machine, given by its name and the program's path there, and sends
     /// the request.
+    ///
     /// # Errors
     /// Fails if the machine cannot be reached.
     pub fn open(

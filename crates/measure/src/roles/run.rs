@@ -1,6 +1,6 @@
-//! One run of an experiment whose roles run on different machines, each with its own connection to
-//! this process. Services start before the target, and the load machines send the load. Start at
-//! [`perform_run`]; [`keep_services`] runs services that several runs share.
+//! Performs one run of an experiment whose roles run on different machines; each role has its own
+//! connection to this process. Services start before the target, and the load machines send the
+//! load. Start at [`perform_run`]; [`keep_services`] runs services that several runs share.
 
 use super::line::RoleConnection;
 use super::relocate::FolderMapping;

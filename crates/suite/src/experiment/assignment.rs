@@ -1,6 +1,6 @@
 //! Builds the assignment of one run: a group's sections for one case and one variant, with every
 //! placeholder filled that is known in advance. Start at [`Experiment::assignment`] or, for loads
-//! of the short form, at [`Experiment::load_assignment`].
+//! defined as `[benchmark.NAME]`, at [`Experiment::load_assignment`].
 
 use super::benchmark::{BenchmarkKeys, CASE_KEYS};
 use super::command::{CommandArguments, environment_changes};
@@ -137,7 +137,7 @@ impl Experiment {
     }
 
     /// Returns the variant in the form used by harnesses of benchmark files. `current` looks up our
-    /// own environment variables, because a harness can only set variables.
+    /// own environment variables, because a harness can only set variables, not extend them.
     ///
     /// # Errors
     /// Fails if the variant does not exist, or requires something that a harness cannot do.
@@ -251,7 +251,7 @@ impl Experiment {
         })
     }
 
-    /// Returns the variant declared under that name, or the one that it repeats.
+    /// Returns the variant declared under that name; for a control, the variant that it repeats.
     fn find_declared(&self, name: &str) -> Option<&super::variant::ExperimentVariant> {
         let find = |name: &str| self.variants.iter().find(|variant| variant.name == name);
         find(name).or_else(|| find(super::plan::repeated_variant(name)))
@@ -329,7 +329,7 @@ fn shell_line(program: &Path, arguments: &[String]) -> String {
     shell_words::join(std::iter::once(&*first).chain(others))
 }
 
-/// Resolves a change to a variable and its complete value.
+/// Resolves a change to the name of the variable and its complete new value.
 fn resolve_change(
     change: &EnvVarChange,
     current: &dyn Fn(&str) -> Option<String>,

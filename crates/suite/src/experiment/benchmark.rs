@@ -1,11 +1,11 @@
 //! `[benchmark.NAME]` with `kind = "load"`: the short form of a group that is an HTTP load.
 //!
-//! One table replaces several of `[[group]]`, and its server is started by a shell command or runs
-//! already. It becomes the [`LoadSpec`] that `speedwell load` executes. [`resolve_benchmark`] reads
-//! the keys that define the cases, once; all others are read for each case, with its placeholders
-//! filled (`assignment.rs`). Variants have the form that harnesses use, because the command line
-//! may replace them. The server and URL that the file gives a variant apply to every variant of
-//! that name.
+//! One table replaces the several tables of a `[[group]]`; the server is started by a shell command
+//! or already runs. It becomes the [`LoadSpec`] that `speedwell load` executes.
+//! [`resolve_benchmark`] reads the keys that define the cases, once; all others are read once per
+//! case, with the placeholders filled for that case (`assignment.rs`). Variants have the form that
+//! harnesses use, because the command line may replace them. The server and URL that the file gives
+//! a variant apply to every variant of that name.
 
 use super::group::{BenchmarkGroup, SeedSource};
 use super::load::{ClientName, DEFAULT_CONCURRENCY, InlineBody, header_lines, load_end};

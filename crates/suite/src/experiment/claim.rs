@@ -1,7 +1,7 @@
 //! `[[claim]]`: a statement of the report that the data must support.
 //!
 //! A claim over several cases is evaluated case by case. A term whose filter selects a single case
-//! has the same figure in every evaluation.
+//! has the same value in every evaluation.
 
 use super::group::BenchmarkGroup;
 use super::selection::{SelectedCase, selected_cases};
@@ -26,7 +26,7 @@ pub struct ReportClaim {
     pub rows: Vec<Vec<SelectedCase>>,
 }
 
-/// A statement of the report that the figures must support.
+/// A statement of the report that the data must support.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ClaimKeys {
@@ -147,7 +147,8 @@ fn claim_rows(
     Ok((0..row_count).map(row).collect())
 }
 
-/// Rejects a time or size if no figure has that unit: the numbers would not be comparable.
+/// Rejects a time or size if no metric of the claim has its unit: the numbers would not be
+/// comparable.
 fn check_units(
     claim: &ClaimExpression,
     text: &str,

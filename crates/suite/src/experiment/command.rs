@@ -16,7 +16,7 @@ use speedwell_model::assignment::EnvVarChange;
 pub enum CommandText {
     #[serde(rename = "a list")]
     Words(OneOrMany<String>),
-    #[serde(rename = "a text")]
+    #[serde(rename = "a string")]
     Line(SplitLine),
 }
 
@@ -81,7 +81,7 @@ pub enum VariableValue {
 pub enum VariableChange {
     /// Sets the variable to this value.
     Set(PlainValue),
-    /// Appends this, separated by a space, or `:` for names that end in PATH.
+    /// Appends this, separated by a space, or by `:` if the variable's name ends in PATH.
     Append(PlainValue),
     /// Prepends this, with the same separators.
     Prepend(PlainValue),

@@ -85,7 +85,7 @@ pub struct CompareKeys {
     /// Smallest relevant change.
     threshold: Option<ShareValue>,
     /// Limits on the change of a candidate: "throughput > -5% and latency_p99 < +10%" for all
-    /// groups, or a table with one such text for each group. If a limit is exceeded, the exit
+    /// groups, or a table with one such string for each group. If a limit is exceeded, the exit
     /// status is 1.
     pub gate: Option<GateKeys>,
 }
@@ -114,12 +114,12 @@ enum TestMethod {
     Bootstrap,
 }
 
-/// One text for all groups, or one for each.
+/// One string for all groups, or one for each group.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
 pub enum GateKeys {
-    #[serde(rename = "a text")]
+    #[serde(rename = "a string")]
     All(String),
     #[serde(rename = "a table")]
     ByGroup(IndexMap<String, String>),
@@ -178,7 +178,7 @@ pub fn check_pairs(
     Ok(found)
 }
 
-/// Parses `gate = "time < +5%"`, or a table with a text for each group.
+/// Parses `gate = "time < +5%"`, or a table with a string for each group.
 pub fn resolve_gates(
     keys: &CompareKeys,
     top: &FilePart,

@@ -83,13 +83,13 @@ pub struct BenchmarkGroup {
     pub cases: Vec<Case>,
     /// Metrics, the headline first. If empty, the harness of the files decides.
     pub metrics: Vec<Metric>,
-    /// Additional figures of the operating system.
+    /// Additional metrics: counters of the operating system.
     pub also: Vec<String>,
     /// Source of the seeds of its runs.
     pub seed: SeedSource,
     /// Benchmark files, if that is the kind of the group.
     pub files: Vec<PathBuf>,
-    /// Whether the definition file uses the metric names of earlier ones, in which `throughput`
+    /// Whether the definition file uses the metric names from before schema 2, when `throughput`
     /// counted bytes.
     pub(super) uses_old_names: bool,
     /// Names of the metrics that its target reports itself.
@@ -131,7 +131,7 @@ pub struct GroupKeys {
     overrides: OneOrMany<OverrideKeys>,
     /// Metrics to report, the headline first.
     metrics: Option<OneOrMany<String>>,
-    /// Figures that are costly or that not every machine has: "instructions:u", "page-faults" ...
+    /// Counters that are costly or that not every machine has: "instructions:u", "page-faults" ...
     #[serde(default)]
     also: OneOrMany<AlsoName>,
     /// Seed of its runs: "per-block" for the same in all variants of a block, "per-run", or a
@@ -150,8 +150,8 @@ pub struct GroupKeys {
     metric: Option<DeferredValue<IndexMap<String, MetricKeys>>>,
 }
 
-/// Exceptions of a group for some cases. A key replaces that of the group, including everything
-/// below it.
+/// Exceptions of a group for some cases. A key replaces the same key of the group, including
+/// everything below it.
 #[expect(dead_code, reason = "some keys are read later, for each case")]
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -170,7 +170,7 @@ struct OverrideKeys {
 }
 
 checked! {
-    /// Name of a figure of the operating system.
+    /// Name of a counter of the operating system.
     struct AlsoName(String) from String as {
         "enum": metric::ALSO_METRICS.map(|(name, _)| name)
     },
@@ -221,7 +221,7 @@ pub struct FileContext<'a> {
     pub known: &'a PlaceholderMap,
     /// Values set on the command line.
     pub settings: &'a SetValues,
-    /// Whether the file uses the metric names of earlier files.
+    /// Whether the file uses the metric names from before schema 2.
     pub is_old: bool,
 }
 
@@ -259,7 +259,8 @@ pub fn resolve_group(
     })
 }
 
-/// Returns the tables whose texts have placeholders; rejects tables that the kind does not support.
+/// Returns the tables whose strings may have placeholders; rejects tables that the kind does not
+/// support.
 fn read_sections(part: &FilePart, kind: GroupKind) -> Result<NodeTable> {
     let (allowed, needed): (&[&str], &[&str]) = match kind {
         GroupKind::Server => (&OVERRIDABLE_SECTIONS, &["target", "load"]),
@@ -354,7 +355,7 @@ fn resolve_overrides(
 }
 
 impl BenchmarkGroup {
-    /// Creates a group with no information beyond the table that contains it.
+    /// Creates a group without cases or metrics, from its table alone.
     pub(super) fn new(
         name: &str,
         kind: GroupKind,
@@ -397,7 +398,7 @@ impl BenchmarkGroup {
     }
 }
 
-/// Merges the keys of one table into another one; `is_deep` also merges the tables in it.
+/// Merges the keys of `patch` into `target`; if `is_deep`, also merges the tables in them.
 fn merge_tables(target: &mut TreeNode, patch: &TreeNode, is_deep: bool) {
     let (NodeContent::Table(table), Some(keys)) = (&mut target.content, patch.as_table()) else {
         *target = patch.clone();

@@ -1,5 +1,5 @@
-//! Decides which metrics a group reports, under which names runs store them, and which older names
-//! a file has for them.
+//! Decides which metrics a group reports, under which names runs store them, and which outdated
+//! names for them a file uses.
 
 use super::Experiment;
 use super::group::BenchmarkGroup;
@@ -102,13 +102,14 @@ impl BenchmarkGroup {
         })
     }
 
-    /// Returns the current names. The target's own metrics and counters keep their names.
+    /// Returns the current names. Metrics of the target itself, and those listed in `also`, keep
+    /// their names.
     fn current_names(&self, names: &[String]) -> Vec<String> {
         let current = |name: &String| self.current_name(name).unwrap_or_else(|| name.clone());
         names.iter().map(current).collect()
     }
 
-    /// Returns the current name of a metric if `name` is an older one.
+    /// Returns the current name of a metric if `name` is outdated.
     pub fn current_name(&self, name: &str) -> Option<String> {
         let is_given = self
             .target_metrics
@@ -134,8 +135,8 @@ impl BenchmarkGroup {
         }
     }
 
-    /// Returns the name under which runs store the metric that the file calls by this name. A
-    /// metric of the target keeps its name.
+    /// Returns the name under which runs store the metric that the file calls `name`. A metric that
+    /// the target reports itself keeps its name.
     pub fn stored_name_of(&self, name: &str) -> String {
         if self.target_metrics.iter().any(|metric| metric == name) {
             name.to_owned()
@@ -164,8 +165,8 @@ impl BenchmarkGroup {
 }
 
 impl Experiment {
-    /// Returns a message with the older names of the file and their current equivalents, if there
-    /// are any.
+    /// Returns a message that lists the outdated metric names used in the file, with their
+    /// replacements; `None` if there are none.
     ///
     /// # Errors
     /// Fails if one of them has a different meaning today.
@@ -177,10 +178,10 @@ impl Experiment {
             };
             if name == "throughput" {
                 bail!(
-                    "'throughput' counts bytes in files before schema 2, and requests everywhere \
-                     else\n\
-                     hint: set schema = 2 at the top of the file; 'bytes_per_second' counts \
-                     bytes, 'throughput' requests"
+                    "in files older than schema 2, 'throughput' means bytes; everywhere else it means \
+                     requests\n\
+                     hint: set schema = 2 at the top of the file; then 'bytes_per_second' means \
+                     bytes and 'throughput' requests"
                 );
             }
             found.push((name, current));
@@ -197,10 +198,10 @@ impl Experiment {
         }
         let list = listed.join(", ");
         Ok((!listed.is_empty())
-            .then(|| format!("The file has older names, which still work: {list}.")))
+            .then(|| format!("The file uses old names, which still work: {list}.")))
     }
 
-    /// Returns every metric that the file names, with each group that it refers to.
+    /// Returns every metric named in the file, paired with each group for which it is used.
     fn metrics_by_name(&self) -> Vec<(String, &BenchmarkGroup)> {
         let wanted = self.groups.iter().flat_map(|group| {
             let names = group.requested_metrics().iter().cloned();

@@ -36,7 +36,7 @@ pub struct LoadKeys {
     path: Option<UrlPath>,
     /// Concurrent requests. Default: 10.
     concurrency: Option<PositiveCount>,
-    /// An older name: number of connections. Use concurrency.
+    /// Outdated: number of connections. Use concurrency.
     connections: Option<PositiveCount>,
     /// Requests in flight on one connection. Usually 1.
     pipelining: Option<PositiveCount>,
@@ -109,7 +109,7 @@ checked! {
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
 enum WarmupKeys {
-    #[serde(rename = "a text")]
+    #[serde(rename = "a string")]
     Duration(DurationValue),
     #[serde(rename = "a table")]
     Until(WarmupEnd),

@@ -1,9 +1,10 @@
-//! Metrics that every group of a kind has, metrics that a target reports itself
-//! (`[group.metric.NAME]`), and the names of both in earlier files. `group_metrics.rs` decides
-//! which ones a group reports.
+//! Defines the metrics that every group of a kind has, reads those that a target reports itself
+//! (`[group.metric.NAME]`), and translates outdated metric names. `group_metrics.rs` decides which
+//! ones a group reports.
 //!
-//! Older names are accepted, because sessions store the text of their file, whose meaning must not
-//! change. One whose meaning has changed is rejected before measuring.
+//! Outdated names are accepted, because sessions store the text of their definition file, and the
+//! meaning of that text must not change. A name whose own meaning has changed is rejected before
+//! measuring.
 
 use super::target::GroupKind;
 use crate::expression::QuantityUnit;
@@ -101,8 +102,8 @@ pub fn find_metric(kind: GroupKind, name: &str) -> Option<Metric> {
     Some(Metric::new(name, unit, better))
 }
 
-/// Returns the name under which runs store a metric: the one in the file, unless that is an older
-/// spelling. `is_old`: `throughput` counts bytes, as in earlier files.
+/// Returns the name under which runs store a metric: the one in the file, unless that is outdated.
+/// If `is_old`, the file is from before schema 2, where `throughput` counted bytes.
 pub fn stored_name(kind: GroupKind, name: &str, is_old: bool) -> String {
     let plain = name.strip_suffix(":u").unwrap_or(name);
     let current = match (is_loaded(kind), plain) {
@@ -117,7 +118,7 @@ pub fn stored_name(kind: GroupKind, name: &str, is_old: bool) -> String {
     current.to_owned()
 }
 
-/// Returns the current name for an older one; `None` if the name is current.
+/// Returns the current name for an outdated one; `None` if the name is current.
 pub fn current_name(kind: GroupKind, name: &str, is_old: bool) -> Option<String> {
     let is_metric = find_metric(kind, name).is_some_and(|metric| metric.name == name);
     let has_new_meaning = is_old && name == "throughput" && is_loaded(kind);
@@ -177,7 +178,7 @@ pub struct MetricKeys {
     from: Option<TimeMark>,
     /// Mark at which a time ends. Default: "process-end".
     to: Option<TimeMark>,
-    /// "ns", "us", "ms", "s", "B", "KiB", "MiB" ..., or any other text.
+    /// "ns", "us", "ms", "s", "B", "KiB", "MiB" ..., or any other string.
     unit: Option<String>,
     /// Whether lower or higher is better; required unless the unit is a time, a size, or ends in
     /// "/s".
@@ -223,7 +224,8 @@ pub fn target_figures(group: &FilePart) -> Result<Vec<TargetMetric>> {
         .collect()
 }
 
-/// Values are stored in the units of reports: times in nanoseconds, sizes in bytes.
+/// Resolves a metric that the target reports itself. Its values are stored in the units of reports:
+/// times in nanoseconds, sizes in bytes.
 fn resolve_figure(keys: MetricKeys, part: &FilePart) -> Result<TargetMetric> {
     let unit = keys.unit.clone().unwrap_or_else(|| "1".to_owned());
     let known_unit = QuantityUnit::find_unit(&unit);

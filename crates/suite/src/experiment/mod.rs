@@ -106,7 +106,7 @@ pub struct Experiment {
 }
 
 /// A definition file of Speedwell: what is measured, what is compared, and which statements the
-/// figures must support.
+/// data must support.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "Speedwell definition file", extend("anyOf" = [
@@ -125,16 +125,17 @@ struct FileKeys {
     question: Option<String>,
     /// Default value of `{program}` for variants.
     program: Option<String>,
-    /// What must be installed, by name: programs, of a version if it matters, or npm packages.
+    /// What must be installed, by name: programs, with their lowest version if it matters, or npm
+    /// packages.
     requires: Option<DeferredValue<IndexMap<String, requirement::RequirementKeys>>>,
-    /// Numbers and texts that are used as `{name}`. The text "cpus" stands for the number of
+    /// Numbers and strings that can be used as `{name}`. The string "cpus" stands for the number of
     /// processors for the target.
     params: IndexMap<String, PlainValue>,
     #[schemars(schema_with = "variant::variant_schema")]
     variant: Option<DeferredValue<()>>,
     /// What is measured, in order.
     group: OneOrMany<group::GroupKeys>,
-    /// HTTP loads in the short form, by name.
+    /// HTTP loads as short tables, by name.
     benchmark: IndexMap<String, DeferredValue<benchmark::BenchmarkKeys>>,
     /// Services that targets need, such as a database, in the order in which they start.
     service: Option<DeferredValue<OneOrMany<place::ServiceKeys>>>,
@@ -143,7 +144,7 @@ struct FileKeys {
     place: Option<place::PlaceKeys>,
     plan: plan::PlanKeys,
     compare: compare::CompareKeys,
-    /// Statements that the figures must support.
+    /// Statements that the data must support.
     claim: OneOrMany<claim::ClaimKeys>,
     profile: Option<profile::ProfileKeys>,
     /// Tables, charts and formats of the report, in order.
@@ -153,13 +154,13 @@ struct FileKeys {
     _suite: IndexMap<String, DeferredValue<AdapterKeys>>,
 }
 
-/// Returns the JSON Schema of definition files, from which editors know keys and values.
+/// Returns the JSON Schema of definition files, which tells editors the keys and values.
 pub fn definition_schema() -> String {
     schema_of::<FileKeys>()
 }
 
 /// Keys that make the file an experiment, which is measured separately and has its own report.
-/// Without any, its loads are measured and reported like benchmark files.
+/// Without any of them, the file's loads are measured and reported like benchmark files.
 const EXPERIMENT_KEYS: [&str; 12] = [
     "group", "schema", "question", "params", "requires", "plan", "compare", "claim", "profile",
     "output", "service", "place",
@@ -176,7 +177,7 @@ pub enum DefinitionForm {
     Benchmarks,
     /// Separately, with its own report.
     Experiment,
-    /// Not on its own: it describes suites of other targets.
+    /// Not on its own: the file only describes suites, which other targets use.
     Suites,
 }
 
@@ -189,7 +190,7 @@ pub fn definition_form(file: &Path) -> Option<DefinitionForm> {
     }
     let text = std::fs::read_to_string(file).ok()?;
     if ending == "json" {
-        // Large result files are not worth parsing.
+        // A large result file without the key is not parsed, which would take long.
         let has_group_list = text.contains("\"group\"")
             && tree::parse_json(&text).is_ok_and(|tree| has_groups(&tree));
         return has_group_list.then_some(DefinitionForm::Experiment);
@@ -346,7 +347,7 @@ fn general_placeholders(
     defined
 }
 
-/// Returns the groups in order: those of the long form, then those of the short form.
+/// Returns the groups in order: first each `[[group]]`, then each `[benchmark.NAME]`.
 fn group_parts<'a>(top: &FilePart<'a>) -> Vec<FilePart<'a>> {
     let long = top.list_items("group").into_iter();
     long.chain(top.child_tables("benchmark")).collect()
@@ -441,7 +442,7 @@ fn check_proofs(experiment: &Experiment) -> Result<()> {
         let part = FilePart::new(&variant.place, &variant.patch);
         if part.has("assert") {
             let message = format!(
-                "no group checks the 'assert' of the variant '{}': this file has only functions and short loads\n\
+                "no group checks the 'assert' of the variant '{}': this file has only functions and [benchmark.NAME]\n\
                  hint: write the load as [[group]] with kind = \"server\"",
                 variant.name
             );

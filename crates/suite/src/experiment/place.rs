@@ -58,7 +58,7 @@ pub struct PlacedRole {
 pub struct PlaceKeys {
     /// Machine of the target.
     target: LabelsKey,
-    /// Machines of the load generators: { on = "load", machines = 2 }, or a text for one.
+    /// Machines of the load generators: { on = "load", machines = 2 }, or a string for one machine.
     load: LoadPlace,
     /// Range of {port}: "20000-20999". Default: any free port.
     ports: Option<PortRange>,
@@ -68,7 +68,7 @@ pub struct PlaceKeys {
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
 enum LoadPlace {
-    #[serde(rename = "a text")]
+    #[serde(rename = "a string")]
     One(LabelsKey),
     #[serde(rename = "a table")]
     Several(LoadMachines),
@@ -122,15 +122,15 @@ pub struct ServiceKeys {
     /// Environment variables.
     #[serde(default)]
     env: EnvironmentKeys,
-    /// When it is ready: { command = [...], within = "30s" } when the command succeeds, or the time
-    /// limit for it to listen on its port.
+    /// When the service is ready: with { command = [...], within = "30s" }, when the command
+    /// succeeds; with only a time limit, when the service listens on its port.
     #[serde(default)]
     ready: ServiceReadyKeys,
     /// How it is stopped: { signal = "SIGINT", grace = "2s" }.
     #[serde(default)]
     stop: StopKeys,
-    /// Lifetime: "run", each run starts it anew; "block", the runs of a case in a block share it;
-    /// "session", all runs do. Default: "run".
+    /// Lifetime: with "run", each run starts the service anew; with "block", the runs of a case in
+    /// a block share it; with "session", all runs do. Default: "run".
     scope: Option<ScopeKey>,
 }
 
@@ -171,7 +171,7 @@ impl ScopeKey {
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
 enum ServiceReadyKeys {
-    #[serde(rename = "a text")]
+    #[serde(rename = "a string")]
     Within(DurationValue),
     #[serde(rename = "a table")]
     Asked(AskedKeys),
@@ -186,7 +186,7 @@ impl Default for ServiceReadyKeys {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct AskedKeys {
-    /// Command that succeeds when it is ready. Without one, listening suffices.
+    /// Command that succeeds when the service is ready. Without one, listening suffices.
     command: Option<CommandText>,
     /// Time limit. Default: "30s".
     within: Option<DurationValue>,

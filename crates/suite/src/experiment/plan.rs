@@ -60,7 +60,7 @@ impl ProcessorPins {
     }
 }
 
-/// How it is measured: number of runs, order, processors, and when to stop.
+/// How the experiment is measured: number of runs, order, processors, and when to stop.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PlanKeys {
@@ -122,7 +122,7 @@ struct StopWhenKeys {
     budget: Option<DurationValue>,
 }
 
-/// Resolves `[plan]` of the file. [`check_control`] checks its variant later, because variants are
+/// Resolves `[plan]` of the file. [`check_control`] checks the control later, because variants are
 /// read after the processors are known.
 pub fn resolve_plan(keys: &PlanKeys, top: &FilePart) -> Result<ExperimentPlan> {
     let order = match keys.order {

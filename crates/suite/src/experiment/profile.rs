@@ -27,7 +27,7 @@ pub struct ProfilePlan {
     pub when: ProfileCondition,
     /// Profiler.
     pub tool: ProfilerChoice,
-    /// Whether only samples after the warm-up count.
+    /// Whether to ignore samples taken during the warm-up.
     pub after_warmup: bool,
     /// Variants whose profiles are compared.
     pub pairs: Vec<(String, String)>,
@@ -85,7 +85,7 @@ pub struct ProfileKeys {
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
 enum WhenKeys {
-    #[serde(rename = "a text")]
+    #[serde(rename = "a string")]
     Condition(String),
     #[serde(rename = "a list")]
     Cases(Vec<String>),

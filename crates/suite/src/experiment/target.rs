@@ -221,7 +221,7 @@ checked! {
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
 enum ReadyKeys {
-    #[serde(rename = "a text")]
+    #[serde(rename = "a string")]
     Within(DurationValue),
     #[serde(rename = "a table")]
     Answer(AnswerKeys),

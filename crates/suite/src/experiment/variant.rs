@@ -1,8 +1,8 @@
 //! `[[variant]]`, or `[variant.NAME]` for short: a named difference of the program under test.
 //!
 //! A variant changes only the target, never the load generator or the counters: otherwise,
-//! measuring instruments would be compared together with the program. Keys without a built-in
-//! meaning can be used as placeholders, and must be.
+//! measuring instruments would be compared together with the program. A key without a built-in
+//! meaning defines a placeholder, which must then be used.
 
 use super::command::{CommandArguments, CommandText, EnvironmentKeys};
 use super::parameters::check_name;
@@ -88,7 +88,7 @@ impl ExperimentVariant {
 #[serde(default, deny_unknown_fields)]
 #[schemars(extend("additionalProperties" = { "type": ["string", "number", "boolean"] }))]
 pub struct VariantKeys {
-    /// Name of the variant. [variant.NAME] has it in its heading.
+    /// Name of the variant. In [variant.NAME], the heading gives it.
     name: Option<String>,
     /// Name in reports. Default: its name.
     label: Option<String>,
@@ -109,9 +109,9 @@ pub struct VariantKeys {
     program: Option<DeferredValue<String>>,
     /// Proof that the variant took effect: one table or a list of them.
     assert: Option<DeferredValue<OneOrMany<ProofKeys>>>,
-    /// Loads of the short form only: replaces the benchmark's command that starts the server.
+    /// For [benchmark.NAME] only: replaces the benchmark's command that starts the server.
     serve: Option<DeferredValue<String>>,
-    /// Loads of the short form only: replaces the benchmark's URL.
+    /// For [benchmark.NAME] only: replaces the benchmark's URL.
     url: Option<DeferredValue<String>>,
 }
 
@@ -272,8 +272,9 @@ fn own_placeholders(
             let value = part.read_key::<PlainValue>(name)?;
             found.extend(value.map(|value| (key, value.0, node.line)));
         } else if changes_load {
-            let message =
-                format!("'{key}' replaces a key of [benchmark.NAME], which the file does not have");
+            let message = format!(
+                "'{key}' replaces a key of [benchmark.NAME], but the file has no such table"
+            );
             return Err(part.error_at_key(name, message));
         }
     }

@@ -1,4 +1,4 @@
-//! Conditions without which the figures of a run are invalid: responses of a server
+//! Conditions without which the results of a run are invalid: responses of a server
 //! (`[group.verify]`), and the proof that a variant took effect (`assert`).
 
 use crate::part::FilePart;
@@ -40,7 +40,7 @@ checked! {
 #[serde(rename = "$by-shape")]
 #[schemars(untagged, inline)]
 enum BodyKeys {
-    #[serde(rename = "a text")]
+    #[serde(rename = "a string")]
     Contains(String),
     #[serde(rename = "a table")]
     Rule(BodyRuleKey),
@@ -51,7 +51,7 @@ enum BodyKeys {
 enum BodyRuleKey {
     /// A pattern that must match in the body.
     Regex(RegexPattern),
-    /// A text that the body must contain.
+    /// Text that the body must contain.
     Contains(String),
     /// The body must be this JSON value.
     Json(serde_json::Value),

@@ -1,7 +1,7 @@
 //! Expressions over metrics and variants, for claims and gates.
 //!
-//! Decides the grammar and the value of an expression for given figures. Nothing here depends on
-//! where figures come from. The grammar, from lowest to highest precedence:
+//! Decides the grammar of expressions, and evaluates them for given measured values. Nothing here
+//! depends on where these come from. The grammar, from lowest to highest precedence:
 //!
 //! ```text
 //! or  and  not  < <= > >= == !=  + -  * /  -x
@@ -76,7 +76,7 @@ pub enum ClaimExpression {
     Quantity(f64, QuantityUnit),
     /// A parameter of the experiment.
     Name(String),
-    /// A measured figure.
+    /// A measured value.
     Term(MetricTerm),
     /// Negation of a number.
     Minus(Box<ClaimExpression>),

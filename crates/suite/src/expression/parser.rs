@@ -57,7 +57,7 @@ struct ExpressionParser<'a> {
 
 type ParseResult<T> = Result<T, ExpressionError>;
 
-/// Whether an expression is a truth value rather than a number.
+/// Whether an expression is a boolean rather than a number.
 fn is_truth(part: &ClaimExpression) -> bool {
     match part {
         ClaimExpression::Not(_) => true,
@@ -76,7 +76,7 @@ impl<'a> ExpressionParser<'a> {
         }
     }
 
-    /// Parses the whole text as a truth value.
+    /// Parses the whole text as a claim, which is true or false.
     pub fn whole_claim(mut self) -> ParseResult<ClaimExpression> {
         let begin = self.skip_whitespace();
         let found = self.parse_expression(0)?;
@@ -338,7 +338,7 @@ impl<'a> ExpressionParser<'a> {
         Ok(rest[..length].trim().to_owned())
     }
 
-    /// Parses a quoted string; a doubled quote inside stands for one.
+    /// Parses a quoted string; inside it, a doubled quote stands for a single one.
     fn parse_quoted(&mut self) -> ParseResult<Option<String>> {
         let begin = self.skip_whitespace();
         let Some(quote) = self.text[begin..]

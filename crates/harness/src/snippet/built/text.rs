@@ -1,5 +1,5 @@
-//! Splits the user's code in a C-like language: the part for the top of the file, and the start of
-//! the last statement.
+//! Splits the user's code in a C-like language: separates the part for the top of the file, and
+//! finds the start of the last statement.
 //!
 //! This is not a parser. It recognizes literals, comments and brackets, and so the semicolons that
 //! separate statements; the compiler determines whether the last statement is an expression. Start
@@ -16,7 +16,7 @@ const STATEMENT_WORDS: [&str; 22] = [
 /// Words that continue a statement after a closing brace.
 const CONTINUATION_WORDS: [&str; 4] = ["else", "catch", "finally", "while"];
 
-/// Code split into parts, which keep their lines, so that messages match.
+/// Code split into parts, which keep their line numbers, so that compiler messages match.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SplitText {
     /// Lines for the top of the file: `#include`, `import`, `use`; each with its line number from

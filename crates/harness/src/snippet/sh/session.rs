@@ -1,8 +1,8 @@
-//! The protocol conversation: reads commands and answers them one by one; during a run, it listens
-//! to workers as well.
+//! Holds the protocol conversation: reads commands and answers them one by one; during a run,
+//! listens to workers as well.
 //!
-//! `run` has workers execute in windows of time, or a fixed number of times. Start at
-//! [`serve_protocol`].
+//! The command `run` makes workers execute a job's command repeatedly, during time windows or a
+//! fixed number of times. Start at [`serve_protocol`].
 
 use crate::ProtocolMessage;
 use crate::snippet::sh::workers::{
@@ -43,8 +43,8 @@ pub struct ShellSession {
     pub(super) is_over: bool,
 }
 
-/// Speaks the protocol until there are no more commands. `shell` executes lines that need one, or
-/// every line with `force_shell`.
+/// Speaks the protocol until there are no more commands. `shell` executes the lines that need a
+/// shell, or all lines if `force_shell` is set.
 ///
 /// # Errors
 /// Fails if the descriptors are missing.

@@ -129,8 +129,8 @@ pub fn extract_observation(
             return failure(format!("wrote unreadable results: {reason}"));
         }
     };
-    // Go appends the number of processors to a name, unless it is one; a single result is always
-    // the requested one.
+    // Go appends the number of processors to a name, unless that number is one; a single result is
+    // always the requested one.
     let is_only = results.len() == 1 && adapter.keys.read == ResultFormat::GoBench;
     let is_requested = |reported: &ReportedResult| {
         is_only || (reported.name.as_deref()).is_none_or(|reported| reported == name)

@@ -1,4 +1,4 @@
-//! The remote side: generators of one machine, which start at an agreed time.
+//! The remote side: runs the generators of one machine, which start at an agreed time.
 //!
 //! Protocol: the other end sends a request as JSON; this side replies `ready FACTS` and answers
 //! each `time` with its clock. The other end then sends `start NS`, by this clock. This side sends

@@ -3,7 +3,7 @@
 use super::{assignment_of, case_ids, message_of, read_experiment, service_of};
 use std::time::Duration;
 
-/// A valid file, one line of which each of the following mistakes replaces.
+/// A valid file; each of the following mistakes replaces one of its lines.
 const SMALL: &str = r##"schema = 2
 name = "small"
 [params]
@@ -441,7 +441,7 @@ fn older_names_are_understood_and_one_with_another_meaning_is_refused_before_mea
     assert_eq!(load(&found), load(&read_experiment(SMALL).unwrap()));
     assert_eq!(
         found.renamed_message().unwrap().unwrap(),
-        "The file has older names, which still work: 'rps' is now 'throughput', 'latency.p99' is now \
+        "The file uses old names, which still work: 'rps' is now 'throughput', 'latency.p99' is now \
          'latency_p99', 'connections' is now 'concurrency'."
     );
     let bytes = read_experiment(&older.replace("\"rps\"", "\"throughput\"")).unwrap();
