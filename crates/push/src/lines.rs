@@ -1,5 +1,5 @@
-//! The lines of a session, split into parts that fit into one request each: in memory, or in a file
-//! if there are many. Start at [`SessionLines`].
+//! The lines of a session, held in memory or, if there are many, in a file, and read in parts that
+//! each fit into one request. Start at [`SessionLines`].
 
 use std::borrow::Cow;
 use std::fs::File;
