@@ -18,11 +18,11 @@ use std::time::Instant;
 /// Access rules of a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AccessRules {
-    /// Whether everyone who can reach it may read.
+    /// Whether everyone who can reach the server may read.
     pub allows_anonymous_reads: bool,
     /// Whether a key is printed at startup that grants full access.
     pub has_key: bool,
-    /// Whether all its connections are protected by TLS.
+    /// Whether all connections to the server are protected by TLS.
     pub has_tls: bool,
 }
 
