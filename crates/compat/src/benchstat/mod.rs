@@ -187,8 +187,8 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
     })
 }
 
-/// Reads all files. Also returns a message about each file without results, which the original
-/// ignores.
+/// Reads all files. Also returns a message about each file without results; Go's benchstat ignores
+/// such files.
 fn read_files(
     request: &BenchstatOptions<'_>,
     console: &mut DropInConsole<'_>,

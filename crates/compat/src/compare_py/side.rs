@@ -23,7 +23,7 @@ pub struct EntryChoice<'f> {
 /// One side of a comparison.
 #[derive(Debug)]
 pub struct ComparedSide<'a> {
-    /// Entries, sorted as in the original.
+    /// Entries, sorted as in `compare.py`.
     pub entries: Vec<GoogleBenchmarkEntry<'a>>,
     /// The largest number of names that renaming made equal, and the resulting name; `None` if all
     /// stayed distinct.

@@ -47,7 +47,7 @@ pub struct SystemDescription {
     pub processor: Option<String>,
     /// Version text of the Erlang VM.
     pub machine: Option<String>,
-    /// Sentences of the original, with its capitals.
+    /// Sentences as erlperf writes them, capitals included.
     pub warnings: Vec<String>,
 }
 

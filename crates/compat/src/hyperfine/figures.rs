@@ -1,5 +1,5 @@
-//! Figures of a command, computed and formatted as in the original: sums follow the order of runs,
-//! so that exports agree to the last digit. Start at [`CommandFigures::from_runs`].
+//! Figures of a command, computed and formatted as in hyperfine: sums follow the order of runs, so
+//! that exports agree to the last digit. Start at [`CommandFigures::from_runs`].
 
 use std::cmp::Ordering;
 
@@ -194,7 +194,7 @@ pub fn relative_to(
     let to_relative = |figures| {
         let figures: &CommandFigures = figures;
         let order = compare_means(figures, base);
-        // A copy of the reference counts as a reference, too, as in the original.
+        // A copy of the reference counts as a reference, too, as in hyperfine.
         let is_reference = figures == base;
         let ratio = match order {
             _ if figures.mean == 0.0 && is_reference => 1.0,

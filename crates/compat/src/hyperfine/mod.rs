@@ -29,7 +29,7 @@ use std::path::Path;
 const TOOL: &str = "hyperfine";
 const USAGE: &str = include_str!("../usage/hyperfine.txt");
 
-/// Version of the original that is emulated, as its `--version` prints it.
+/// Version of hyperfine that is emulated, as its `--version` prints it.
 const VERSION: &str = "hyperfine 1.20.0\n";
 
 /// Runs the tool; returns the exit status.
