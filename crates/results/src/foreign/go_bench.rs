@@ -48,7 +48,7 @@ pub enum GoBenchLine<'a> {
     Log(&'a str),
     /// A name alone, without GOMAXPROCS, as `-v` prints it before the results of the benchmark.
     Announced(&'a str),
-    /// A line of the tools without a result.
+    /// A line that the Go tools print without a result.
     Quiet,
     /// Anything else.
     Other,
@@ -101,7 +101,7 @@ fn parse_result(line: &str) -> Option<GoBenchLine<'_>> {
     parse_figures(line).map(GoBenchLine::Rest)
 }
 
-/// Parses lines of the tools.
+/// Parses lines that the Go tools print.
 fn parse_tool_line(line: &str) -> Option<GoBenchLine<'_>> {
     let mut words = line.split_whitespace();
     if line.starts_with("PASS") || line.starts_with("ok  \t") || line.starts_with("FAIL") {
@@ -258,8 +258,8 @@ fn is_new_parameter(key: &str, values: &[(String, ParameterValue)]) -> bool {
 ///
 /// Package testing appends `-N` to the name of a result unless N is 1, but `gzip-6` may also be the
 /// name of a sub-benchmark. The name that `-v` announces before a result settles it. Without it, a
-/// number counts as GOMAXPROCS only if every benchmark of the package was measured with it: both
-/// numbers of `X`, `X-2`, `X-4` (`-cpu 1,2,4`), but none of `gzip`, `gzip-6` and `none`.
+/// number counts as GOMAXPROCS only if every benchmark of the package was measured with it: 2 and 4
+/// do in `X`, `X-2`, `X-4` (`-cpu 1,2,4`), but 6 does not in `gzip`, `gzip-6` and `none`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessorSuffixes(BTreeSet<u32>);
 
@@ -333,7 +333,7 @@ impl ProcessorSuffixes {
         }
     }
 
-    /// Returns the only GOMAXPROCS of all results, if it was appended to their names.
+    /// Returns the GOMAXPROCS that all results share, if it was appended to their names.
     fn single_count(&self) -> Option<u32> {
         self.0.first().copied().filter(|_| self.0.len() == 1)
     }

@@ -141,11 +141,11 @@ pub fn read_file(
     let other = match reading.other_versions {
         0 => None,
         1 => Some(
-            "the results of 1 benchmark were left out: they belong to another version of it"
+            "the results of 1 benchmark were left out: they belong to another version of the benchmark"
                 .to_owned(),
         ),
         many => Some(format!(
-            "the results of {many} benchmarks were left out: they belong to other versions of them"
+            "the results of {many} benchmarks were left out: they belong to other versions of these benchmarks"
         )),
     };
     let left_out = reading.left_out.into_warning(imported.is_empty())?;

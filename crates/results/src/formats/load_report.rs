@@ -155,7 +155,7 @@ impl LoadReport {
             .map(|(name, _)| name.as_str())
             .filter(|name| name.starts_with("latency"))
             .collect();
-        // If a percentile is below the printed minimum, that is not the minimum.
+        // If a percentile was 0, a printed minimum above 0 is wrong.
         let is_minimum = |name: &str| name == LATENCY_MIN;
         let has_lower = latencies.iter().any(|name| !is_minimum(name));
         let old_count = self.times_ns.len();

@@ -442,7 +442,7 @@ fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
             *connections += other;
             *most_connections += other_most;
         }
-        _ => bail!("one sent requests on a schedule, but another waited for responses"),
+        _ => bail!("one generator sent requests on a schedule, but another waited for responses"),
     }
     Ok(())
 }

@@ -16,7 +16,7 @@ const MAX_SUBJECT_CHARS: usize = 200;
 /// Facts that identify the session of a result.
 #[derive(Debug, Clone, Default)]
 pub struct PointKey {
-    /// Suite, or the file's name for things that are measured together.
+    /// Suite, or the name that the file gives to things that are measured together.
     pub suite: String,
     /// Distinguishes results of the same revision, machine and environment: a time, a report.
     pub key: String,
@@ -50,8 +50,8 @@ impl PointKey {
     }
 }
 
-/// Returns the id of a later part of an imported session: content that its file gained before it
-/// was imported again.
+/// Returns the id of a later part of an imported session: content that was added to its file before
+/// the file was imported again.
 pub fn part_id(id: &str, part: u32) -> String {
     match part {
         0 => id.to_owned(),

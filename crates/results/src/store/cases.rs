@@ -1,4 +1,4 @@
-//! Reads a session case by case: a session with ten million runs would take 15 GB of memory.
+//! Reads a session case by case: as a whole, one with ten million runs would take 15 GB of memory.
 //!
 //! Keeps the runs of only a few cases in memory at a time. Cases are read completely, in the order
 //! in which they first appear. Start at [`Store::with_session_by_cases`].
@@ -172,7 +172,7 @@ impl<'s> SessionByCases<'s> {
     ) -> anyhow::Result<()> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let case_ids: HashSet<String> = self.cases.iter().map(|stored| stored.case.id()).collect();
-        // Runs of a case share it, so compare by address.
+        // All runs of a case share one `Case`, so compare addresses.
         let mut is_included: HashMap<*const Case, bool> = HashMap::new();
         reader.for_each_run(self.number, &mut |run| {
             let is_wanted = is_included

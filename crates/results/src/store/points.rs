@@ -280,7 +280,7 @@ impl Store {
         found.with_context(|| format!("machine {number} does not exist"))
     }
 
-    /// Returns the environment facts of a session, which can affect results.
+    /// Returns the facts about a session's environment that can affect results.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -149,8 +149,8 @@ impl SessionRecorder<'_> {
             .queue_upload(self.writer.session(), url, now_unix_ms)
     }
 
-    /// Replaces the variants of the session, because a search finds more of them while it measures.
-    /// Variants with runs stay.
+    /// Replaces the variants of the session, for a search, which finds more of them while it
+    /// measures. Variants with runs stay.
     ///
     /// # Errors
     /// Fails on database errors.

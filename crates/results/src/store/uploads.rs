@@ -1,4 +1,4 @@
-//! Incoming uploads: parts of a session until all have arrived, then the session as a whole.
+//! Stores incoming uploads: parts of a session until all have arrived, then the session as a whole.
 //!
 //! A client that gets no response retries, so every operation is idempotent: existing data is
 //! neither duplicated nor replaced. Each function is one transaction and returns after the commit.

@@ -45,8 +45,8 @@ pub fn recognizes(beginning: &str) -> bool {
         && below.is_some_and(|line| parse_frame(line).is_some())
 }
 
-/// Parses the output. Weights are what each sample represents: nanoseconds for clock events, else
-/// events.
+/// Parses the output. The weight of a stack is what its samples represent: nanoseconds for clock
+/// events, otherwise a number of events.
 ///
 /// # Errors
 /// Fails if reading fails, or there is no sample with a stack.

@@ -86,7 +86,7 @@ fn case_of_path(path: &[String]) -> ReportedResult {
     }
 }
 
-/// Returns whether a row is a case. The root is the crate, even if nothing is below it.
+/// Returns whether a row is a case. The root never is: it stands for the crate.
 fn is_case(reported: &ReportedResult) -> bool {
     (reported.name.as_deref()).is_some_and(|name| name.contains("::"))
 }
