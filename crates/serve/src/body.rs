@@ -1,4 +1,4 @@
-//! Size limit and minimum rate of request bodies.
+//! Enforces the size limit and the minimum rate of request bodies.
 //!
 //! A handler that reads a rejected body gets an error, and the refusal is kept. The gate sends that
 //! refusal as the response, whatever the handler made of the error. Only time spent waiting for the
