@@ -119,7 +119,7 @@ impl LineFile {
         })
     }
 
-    /// All bytes in order, in chunks.
+    /// Returns all bytes in order, in chunks.
     pub fn chunks(&self) -> impl Iterator<Item = io::Result<Vec<u8>>> + '_ {
         let mut offset = 0;
         std::iter::from_fn(move || {
