@@ -113,7 +113,7 @@ pub async fn stream_updates(
     response
 }
 
-/// The last event of a stream.
+/// Returns the last event of a stream.
 fn over_event() -> ServerEvent {
     ServerEvent::new("over", "the session has ended")
 }
