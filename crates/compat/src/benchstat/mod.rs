@@ -1,8 +1,8 @@
 //! Drop-in for benchstat: summarizes results of Go benchmarks and compares them in tables.
 //!
-//! Decides the flags, which files are read, and the exit status: 0 if tables were written, 1 if a
-//! file could not be read or has no results, 2 for an invalid command line. Differences from the
-//! original: `docs/reference/benchstat.md`. Start at [`run`].
+//! Decides which flags exist, which files are read, and the exit status: 0 if tables were written,
+//! 1 if a file could not be read or has no results, 2 for an invalid command line. Differences from
+//! the original: `docs/reference/benchstat.md`. Start at [`run`].
 
 mod keys;
 mod layout;

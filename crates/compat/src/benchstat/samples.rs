@@ -1,6 +1,6 @@
-//! benchstat's statistics of samples: the median with its interval, the test of two samples, and
-//! the remarks on both. Arithmetic follows the order of operations in Go's benchstat, because CSV
-//! output has all digits. Start at [`ValueAssumption`].
+//! Computes benchstat's statistics of samples: the median with its interval, the test of two
+//! samples, and the remarks on both. Arithmetic follows the order of operations in Go's benchstat,
+//! because CSV output has all digits. Start at [`ValueAssumption`].
 
 use crate::benchstat::units::{format_percentage, format_shortest};
 use speedwell_stats::distribution::normal;

@@ -1,5 +1,5 @@
-//! Units of Go benchmarks: the unit in which a figure is stored, and the prefix and number of
-//! digits with which it is written. Start at [`tidy_unit`] and [`UnitScale`].
+//! Chooses units for results of Go benchmarks: the unit in which a figure is stored, and the prefix
+//! and number of digits with which it is written. Start at [`tidy_unit`] and [`UnitScale`].
 
 /// Factor, its prefix, and the values from which one, two and three decimals are shown.
 struct PrefixStep {

@@ -1,4 +1,4 @@
-//! The table, byte for byte as `compare.py` prints it.
+//! Prints the table, byte for byte as `compare.py` does.
 //!
 //! Decides widths, order and colors of its parts. Does not know where the figures come from. Start
 //! at [`ComparisonTable::write`], and at [`write_json`] for the comparison as JSON.

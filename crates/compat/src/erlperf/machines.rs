@@ -1,4 +1,4 @@
-//! Erlang VMs and the snippets measured in them: one VM for all, or one for each.
+//! Starts Erlang VMs, one for all snippets or one for each, and measures the snippets in them.
 //!
 //! Decides which commands the harness gets, and which snippets are lost on an error: a snippet that
 //! fails affects no other, a VM that ends takes its snippets with it. Does not know what samples

@@ -138,7 +138,7 @@ impl ExportKind {
         ExportKind::Org,
     ];
 
-    /// The option that asks for it, without hyphens.
+    /// Returns the option that asks for this format, without hyphens.
     pub fn option(self) -> &'static str {
         match self {
             ExportKind::AsciiDoc => "export-asciidoc",

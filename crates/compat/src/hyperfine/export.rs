@@ -1,5 +1,5 @@
-//! Results as files: JSON, CSV, and tables in Markdown, AsciiDoc and Org, byte for byte as
-//! hyperfine writes them. Start at [`format_export`].
+//! Writes results as files: JSON, CSV, and tables in Markdown, AsciiDoc and Org, byte for byte as
+//! hyperfine does. Start at [`format_export`].
 
 use crate::hyperfine::arguments::ExportKind;
 use crate::hyperfine::figures::{

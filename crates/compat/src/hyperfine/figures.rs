@@ -1,5 +1,5 @@
-//! Figures of a command, computed and formatted as in hyperfine: sums follow the order of runs, so
-//! that exports agree to the last digit. Start at [`CommandFigures::from_runs`].
+//! Computes and formats the figures of a command as hyperfine does: sums follow the order of runs,
+//! so that exports agree to the last digit. Start at [`CommandFigures::from_runs`].
 
 use std::cmp::Ordering;
 

@@ -1,9 +1,9 @@
 //! Runs commands: each as a separate process, timed from start to exit, with the steps around it.
 //!
-//! Decides the order. Runs of several commands are shuffled within blocks, so that slow changes of
-//! the machine affect all commands equally. Commands are measured one after the other with
-//! `--strict-compat`, as in hyperfine, and with `--setup` or `--cleanup`, which prepare the machine
-//! for one command at a time. Start at [`CommandMeasurement::measure_all`].
+//! Decides the order of runs. Those of several commands are shuffled within blocks, so that slow
+//! changes of the machine affect all commands equally. Commands are measured one after the other
+//! with `--strict-compat`, as in hyperfine, and with `--setup` or `--cleanup`, which prepare the
+//! machine for one command at a time. Start at [`CommandMeasurement::measure_all`].
 
 use crate::hyperfine::arguments::{
     CommandExecutor, HyperfineRequest, IgnoredStatuses, OutputTarget,

@@ -1,4 +1,4 @@
-//! Charts of Node.js core's R scripts, and the files that hold them.
+//! Draws the charts of Node.js core's R scripts, and writes them to files.
 //!
 //! Decides what a chart shows (the same as in R, but not pixel by pixel) and the format of the
 //! file, by its extension. Does not know where the figures come from. Start at [`ChartFile`].

@@ -1,4 +1,4 @@
-//! Contents of a report, without its layout.
+//! Builds the contents of a report, without its layout.
 //!
 //! Decides which of ab's lines appear, and their order. `report/layout/mod.rs` prints them as text and
 //! as HTML. TLS is described in the OpenSSL terms that ab prints. Start at
@@ -182,7 +182,7 @@ pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// For example `40 attempted = 20 ok + 20 reset.in-body`.
+/// Returns for example `40 attempted = 20 ok + 20 reset.in-body`.
 fn format_account(report: &AbReportContent) -> String {
     let figures = &report.figures;
     let outcomes = figures.account.iter();

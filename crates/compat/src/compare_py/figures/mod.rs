@@ -1,5 +1,5 @@
-//! Figures of google/benchmark's `compare.py`: changes, the p value of the Mann-Whitney test,
-//! geometric means.
+//! Computes the figures of google/benchmark's `compare.py`: changes, the p value of the
+//! Mann-Whitney test, geometric means.
 //!
 //! Decides which entries of the two sides are compared and which figures are computed, but not the
 //! order of files, text and colors. Does not use the verdicts of `analysis`, because this table

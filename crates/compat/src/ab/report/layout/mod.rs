@@ -1,5 +1,5 @@
-//! The report in ab's layout: as text, or with `-w` as an HTML table with the attributes of `-x`,
-//! `-y` and `-z`.
+//! Writes the report in ab's layout: as text, or with `-w` as an HTML table with the attributes of
+//! `-x`, `-y` and `-z`.
 //!
 //! Start at [`write_text`] and [`write_html`]. Attributes are written as typed, because they are
 //! the user's own HTML; text from the server is escaped, unlike in ab.
