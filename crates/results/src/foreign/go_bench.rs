@@ -1,6 +1,6 @@
 //! Parses a line of `go test -bench` output.
 //!
-//! Decides what a line is, without context. Start at [`GoBenchLine::parse`]. The format is Go's
+//! Classifies each line on its own. Start at [`GoBenchLine::parse`]. The format is Go's
 //! "Benchmark Data Format" (golang.org/design/14313-benchmark-format); other lines come from cmd/go
 //! and package testing. [`measure_for_unit`] decides what the units of a line measure,
 //! [`case_from_name`] what its name means. With `-json` the lines are wrapped in events

@@ -1,5 +1,5 @@
-//! Results of asv (airspeed velocity): one file per machine, revision and environment, plus files
-//! that describe the benchmarks and the machine.
+//! Reads results of asv (airspeed velocity): one file per machine, revision and environment, plus
+//! files that describe the benchmarks and the machine.
 //!
 //! Decides how asv's values are mapped: a number is one run, null a failed benchmark, NaN a skipped
 //! one, according to "Benchmark suite layout and file formats" in asv's developer documentation

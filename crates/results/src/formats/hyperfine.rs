@@ -1,4 +1,4 @@
-//! Results of `hyperfine --export-json`.
+//! Reads results of `hyperfine --export-json`.
 //!
 //! Decides how rows are mapped: each measured time is one process and thus one run. Start at
 //! [`read`]. The format is described in hyperfine's README ("JSON"); unknown keys are ignored.

@@ -1,4 +1,4 @@
-//! A load test as reported by an HTTP tool, independent of the tool.
+//! Converts a load test, as reported by any HTTP tool, into a run.
 //!
 //! Decides the names of cases and metrics, so that reports of different tools can be compared.
 //! Knows nothing about file formats; the validity of the figures is judged in `analysis/validity/`.

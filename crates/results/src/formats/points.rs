@@ -1,4 +1,4 @@
-//! Files with the results of many revisions: each point in time becomes its own session.
+//! Collects results of many revisions from one file: each point in time becomes its own session.
 //!
 //! Decides which results form a session, and derives the session's id from its facts in the file,
 //! so that reading the file again yields the same sessions. Knows nothing about file formats. Start

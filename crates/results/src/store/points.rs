@@ -1,4 +1,4 @@
-//! Points: one summary per session and series, stored so that runs need not be read for a trend.
+//! Stores points: one summary per session and series, so that runs need not be read for a trend.
 //!
 //! Points are derived from sessions. A session without points gets them when its history is first
 //! queried.

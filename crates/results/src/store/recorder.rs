@@ -214,8 +214,8 @@ impl SessionRecorder<'_> {
         })
     }
 
-    /// Also stores the results of incomplete slots: a user who never resumes has paid for them, and
-    /// resuming drops them first.
+    /// Ends the session, and also stores the results of incomplete slots: a user who never resumes
+    /// has paid for them, and resuming drops them first.
     pub(super) fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
         let open: Vec<u32> = self.open_slots.keys().copied().collect();
         for slot in open {

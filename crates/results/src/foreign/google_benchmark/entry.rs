@@ -1,4 +1,4 @@
-//! A result file without conversion: every entry in file order, including aggregates.
+//! Reads a result file without conversion: every entry in file order, including aggregates.
 //!
 //! Decides which keys of an entry matter for `compare.py`. Nothing is converted, judged or dropped,
 //! and strings are borrowed from the file, so that large files stay cheap. The meaning of an entry

@@ -1,5 +1,5 @@
-//! Text of `perf script`: one paragraph per sample, with a line for thread and event, then the
-//! stack with the innermost function first (perf-script(1)).
+//! Reads the text of `perf script`: one paragraph per sample, with a line for thread and event,
+//! then the stack with the innermost function first (perf-script(1)).
 //!
 //! Parsed line by line, because minutes of recording take hundreds of megabytes. Start at [`read`].
 

@@ -1,4 +1,4 @@
-//! The tree printed by divan: modules and benchmarks, with a row of figures per executed benchmark.
+//! Parses divan's tree: modules and benchmarks, with a row of figures per executed benchmark.
 //!
 //! The figures summarize all samples, which are not printed individually, so the median stands for
 //! them. Start at [`read`].

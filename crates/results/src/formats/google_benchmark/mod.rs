@@ -1,4 +1,4 @@
-//! Results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
+//! Reads results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
 //!
 //! Decides how rows are mapped: each repetition becomes a run, because compare.py treats them as
 //! replicates too, with the note that they share a process. Independent of where the file comes

@@ -1,10 +1,9 @@
 //! Reads published Markdown tables of figures, from a whole document or a pasted table.
 //!
-//! Decides that a row is a case, a column a variant and a cell a run, and that tables of a section
-//! are joined by the names of rows and columns, never by position. Does not judge the figures.
-//! Start at [`read`]. The metric of a number follows from the heading of its column or table, else
-//! from its unit; the size of a megabyte from the sizes of responses, which are whole numbers of
-//! bytes.
+//! A row becomes a case, a column a variant and a cell a run; tables of a section are joined by the
+//! names of rows and columns, never by position. Does not judge the figures. Start at [`read`]. The
+//! metric of a number follows from the heading of its column or table, else from its unit; the size
+//! of a megabyte from the sizes of responses, which are whole numbers of bytes.
 
 use crate::foreign::file_beginning;
 use crate::foreign::unit::{MeasuredQuantity, MeasuredUnit, split_trailing_unit};
