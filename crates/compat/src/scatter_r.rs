@@ -352,8 +352,8 @@ pub struct ScatterStep<'a> {
     pub p: Option<f64>,
     /// Cliff's delta; positive if the rate grows.
     pub cliffs_delta: Option<f64>,
-    /// Growth of the rate relative to the x value, both as logarithms, if x values are positive
-    /// numbers.
+    /// Growth of the rate divided by that of the x value, both as logarithms, if x values are
+    /// positive numbers.
     pub exponent: Option<f64>,
 }
 

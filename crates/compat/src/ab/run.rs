@@ -140,7 +140,7 @@ impl<'a> AbTest<'a> {
         ends_test.then_some(CutShort::Failed(class))
     }
 
-    /// `-f` cannot restrict the handshake, but an unwanted negotiated version is rejected.
+    /// Rejects a negotiated version other than that of `-f`, which cannot restrict the handshake.
     fn check_version(&self, probe: Option<&ProbeResponse>) -> Result<()> {
         let negotiated = probe.and_then(|probe| probe.tls.as_ref());
         let (Some(tls), Some(required)) = (negotiated, self.request.security.version) else {

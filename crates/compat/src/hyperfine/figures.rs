@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn figures_are_those_of_a_plain_sum() {
         let figures = figures("a", &[0.1; 30]);
-        // 30 times 0.1 is not exactly 3 in binary, and the original exports the exact result.
+        // 30 times 0.1 is not exactly 3 in binary, and hyperfine exports the exact result.
         assert_eq!(figures.mean.to_string(), "0.10000000000000005");
         assert_eq!(figures.median, 0.1);
         assert!(figures.deviation.is_some_and(|deviation| deviation > 0.0));

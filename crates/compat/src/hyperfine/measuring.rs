@@ -24,8 +24,8 @@ use std::thread::JoinHandle;
 /// Executions of an empty command to measure the shell's time.
 const SHELL_CALIBRATION_RUNS: u64 = 50;
 
-/// Maximum length of the variable that shifts the addresses of a process (Mytkowicz et al.,
-/// Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
+/// Maximum length of the environment variable that shifts the addresses of a process (Mytkowicz et
+/// al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
 const MAX_OFFSET_BYTES: usize = 4096;
 
 /// Receives progress and results.

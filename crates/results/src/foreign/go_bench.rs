@@ -323,8 +323,8 @@ impl ProcessorSuffixes {
             .unwrap_or((name, 1))
     }
 
-    /// Splits the name of a benchmark that stopped. Nothing is appended if it stopped in its first
-    /// iteration.
+    /// Splits the name of a benchmark that stopped. If it stopped in its first iteration, its name
+    /// has no number appended.
     pub fn split_stopped_name<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
         let split = announced.and_then(|announced| split_announced_name(announced, name));
         match split.unwrap_or_else(|| self.split_name(name)) {

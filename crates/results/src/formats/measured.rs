@@ -281,7 +281,7 @@ pub(super) fn time_metrics<K: TimeQuantity>(
     mean.into_iter().chain(percentiles).collect()
 }
 
-/// Returns whether to report a percentile in millionths; 0 stands for the mean.
+/// Returns whether to report a percentile, given in millionths; 0 stands for the mean.
 fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) -> bool {
     let (Some(verdict), Some(times)) = (verdict, times) else {
         return true;

@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// Number of runs above which a session is not loaded as a whole (300 MB).
 pub const LARGE_SESSION: usize = 200_000;
 
-/// Once a part holds this many runs, no further case is added to it.
+/// Once a part (the cases in memory at a time) holds this many runs, no further case is added to
+/// it.
 const MIN_RUNS_PER_PART: usize = 5_000;
 
 /// A stored session whose runs are read a few cases at a time.

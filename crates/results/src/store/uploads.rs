@@ -167,7 +167,8 @@ impl Store {
     }
 
     /// Adds lines from index `first_line` on, where 0 is the header. Lines at any other index than
-    /// the next are ignored; returns the state, and false if ignored lines are not a known part.
+    /// the next are ignored. Returns the state, and false if ignored lines are not a part received
+    /// before.
     ///
     /// # Errors
     /// Fails if the upload was not started, or on database errors.
