@@ -102,7 +102,8 @@ impl<'a> CommandMeasurement<'a> {
         Ok(measuring)
     }
 
-    /// Returns messages about processes that timed commands left behind and that were killed.
+    /// Returns messages about processes that were killed, because measured commands left them
+    /// behind.
     pub fn remarks_on_processes(&self) -> Vec<String> {
         let message = |(command_line, names): (&String, &BTreeSet<String>)| {
             let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();

@@ -207,7 +207,7 @@ pub fn benchmark_folder(
         })
 }
 
-/// Returns the scripts of the requested groups, in that order, that pass the filters.
+/// Returns the scripts that pass the filters, group by group in the requested order.
 ///
 /// # Errors
 /// Fails if a group does not exist, or no script is left.

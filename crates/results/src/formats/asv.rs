@@ -462,7 +462,7 @@ struct AsvReader<'a> {
     metadata: &'a AsvMetadata,
     better: &'a MetricDirections,
     commit: &'a str,
-    /// Metrics whose direction follows only from asv's rule that less is better.
+    /// Metrics whose direction is known only from asv's rule that less is better.
     guesses: BTreeSet<String>,
     /// Number of benchmarks with results of another version.
     other_versions: usize,

@@ -44,7 +44,7 @@ pub struct LoadReport {
     pub times_ns: Vec<(String, f64)>,
     /// Durations below this are reported as 0; 0 if the tool has a fine resolution.
     pub resolution_ns: f64,
-    /// Whether requests were sent at a fixed rate, so that connections idle in between.
+    /// Whether requests were sent at a fixed rate, so that connections idle between requests.
     pub has_fixed_rate: bool,
     /// Other parameters of the case.
     pub parameters: Vec<(String, ParameterValue)>,

@@ -22,7 +22,7 @@ const MAX_AHEAD_MS: i64 = 86_400_000;
 
 /// Returns the start time to use for a session that claims to have started at `started_unix_ms`. If
 /// that is in the future, returns `now_unix_ms`, the time of the first read: a machine whose clock
-/// is years ahead must not have the newest point until then.
+/// is years ahead must not have the newest point for all these years.
 pub fn credible_start(started_unix_ms: i64, now_unix_ms: i64) -> i64 {
     if is_in_future(started_unix_ms, now_unix_ms) {
         now_unix_ms

@@ -165,7 +165,7 @@ impl SessionRecorder<'_> {
         })
     }
 
-    /// Records that a case needs no more runs, and how many planned ones that saves.
+    /// Records that a case needs no more runs, and how many planned runs this saves.
     pub(super) fn record_decision(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
         self.write_with(|writer, file| {
             file.execute(

@@ -123,8 +123,8 @@ struct RowsReader<'a> {
     has_repetitions: bool,
     has_only_aggregates: bool,
     has_fits: bool,
-    /// Number of benchmarks whose wall time is well above their CPU time, and of all for which this
-    /// is known.
+    /// Number of benchmarks whose wall time is well above their CPU time, and number of benchmarks
+    /// for which this is known.
     waiting: (usize, usize),
 }
 
