@@ -1,7 +1,7 @@
 //! Builds the contents of a report, without its layout.
 //!
-//! Decides which of ab's lines appear, and their order. `report/layout/mod.rs` prints them as text and
-//! as HTML. TLS is described in the OpenSSL terms that ab prints. Start at
+//! Decides which of ab's lines appear, and their order. `report/layout/mod.rs` prints them as text
+//! and as HTML. TLS is described in the OpenSSL terms that ab prints. Start at
 //! [`AbReportContent::fact_lines`].
 
 use crate::ab::arguments::AbRequest;
