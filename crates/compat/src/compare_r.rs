@@ -1,5 +1,5 @@
-//! Drop-ins for `compare.R` and `bar.R`: the table of comparisons and the chart of mean rates, from
-//! the CSV of `compare.js`.
+//! Drop-ins for `compare.R` and `bar.R`: print the table of comparisons and draw the chart of mean
+//! rates, from the CSV of `compare.js`.
 //!
 //! Decides text, order and figures of the table; `r/plot.rs` draws the charts. An accuracy is half
 //! the width of the difference's confidence interval, divided by the reference's mean. It ignores

@@ -1,4 +1,4 @@
-//! Drop-in for `scatter.R`: mean rates by two parameters from the CSV of `scatter.js`.
+//! Drop-in for `scatter.R`: prints mean rates by two parameters, from the CSV of `scatter.js`.
 //!
 //! Decides text and order of the table, and its figures: which rows are pooled, the statistics of a
 //! point, and the steps from one x value to the next ([`neighbor_steps`]) for `scatter.js

@@ -1,4 +1,4 @@
-//! Drop-in for hyperfine: shell commands, its options, its output and its exports.
+//! Drop-in for hyperfine: measures shell commands, with hyperfine's options, output and exports.
 //!
 //! Decides the order of steps and the exit status: 0 if every command was measured, 1 if one failed
 //! or options contradict each other, 2 if the command line cannot be parsed. Differences from the
