@@ -1,11 +1,11 @@
 //! Splits the command lines of the original tools by tables of options.
 //!
-//! Classifies each word as an option, a value, or neither, by three grammars: getopt for ab and
-//! erlperf ([`parse_getopt`]), the scripts of Node.js core ([`parse_node`]) and its R scripts
-//! ([`parse_r`]); `compare.py` uses argparse's (`compare_py/arguments.rs`). Does not know what
-//! options mean. All reject unknown options, whereas Node.js's originals silently swallow the next
-//! argument. A crate such as lexopt would suit only ab: erlperf names whole clusters in messages
-//! and has the option `-pa`; in R and Node.js one dash equals two.
+//! Classifies each word as an option, a value, or neither, by three grammars: that of getopt for ab
+//! and erlperf ([`parse_getopt`]), that of Node.js core's scripts ([`parse_node`]), and that of its
+//! R scripts ([`parse_r`]); `compare.py` uses that of argparse (`compare_py/arguments.rs`). Does
+//! not know what options mean. All reject unknown options; the originals of Node.js silently
+//! swallow the argument after one. A crate such as lexopt would suit only ab: erlperf names whole
+//! clusters in messages and has the option `-pa`; in R and Node.js one dash equals two.
 
 /// Command line split into options and other arguments.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Text chart of values with intervals.
+//! Draws a text chart of values with intervals.
 //!
 //! Decides scale and marks: `o` for the value, `[---]` for the interval, `|` for the reference.
 //! Uses no color. Does not know what the values mean. Start at [`band_chart`].

@@ -1,10 +1,10 @@
-//! Drop-ins for `compare.R` and `bar.R`: the table of comparisons and the chart of mean rates, from
-//! the CSV of `compare.js`.
+//! Drop-ins for `compare.R` and `bar.R`: print the table of comparisons and draw the chart of mean
+//! rates, from the CSV of `compare.js`.
 //!
 //! Decides text, order and figures of the table; `r/plot.rs` draws the charts. An accuracy is half
 //! the width of the difference's confidence interval, divided by the reference's mean. It ignores
 //! the uncertainty of that mean, so unlike the interval of `analysis`, it is not an interval of the
-//! ratio. Unlike the original, the table does not end at a case whose values do not vary; such a
+//! ratio. Unlike the original's, the table does not end at a case whose values do not vary; such a
 //! case just has no p value. Start at [`run`].
 
 use crate::arguments::ParsedArguments;

@@ -1,4 +1,4 @@
-//! Drop-ins: other tools' command lines and outputs, emulated.
+//! Drop-ins, which emulate the command lines and outputs of other tools.
 //!
 //! Decides which tool names exist. Every drop-in accepts the grammar of its original and writes the
 //! same bytes, with four exceptions: unknown options are errors, failures are reported, `--help`

@@ -1,5 +1,5 @@
-//! Local times in the formats of the originals: for ab as C's `ctime`, for erlperf with the UTC
-//! offset.
+//! Formats local times like the original tools: like C's `ctime` for ab, with the UTC offset for
+//! erlperf.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};

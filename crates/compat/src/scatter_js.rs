@@ -235,7 +235,7 @@ fn format_aggregated(pooled: &[AggregatedParameter]) -> String {
         .filter(|p| p.explained > Some(MAX_AGGREGATED_SHARE))
     {
         text.push_str(&format!(
-            "note: most of the variance comes from '{0}'; make it the category or fix it with --set {0}=VALUE\n",
+            "note: most of the variance comes from '{0}'; make it the category or hold it constant with --set {0}=VALUE\n",
             pooled.name
         ));
     }

@@ -1,4 +1,4 @@
-//! Drop-in for `scatter.R`: mean rates by two parameters from the CSV of `scatter.js`.
+//! Drop-in for `scatter.R`: prints mean rates by two parameters, from the CSV of `scatter.js`.
 //!
 //! Decides text and order of the table, and its figures: which rows are pooled, the statistics of a
 //! point, and the steps from one x value to the next ([`neighbor_steps`]) for `scatter.js
@@ -352,8 +352,8 @@ pub struct ScatterStep<'a> {
     pub p: Option<f64>,
     /// Cliff's delta; positive if the rate grows.
     pub cliffs_delta: Option<f64>,
-    /// Growth of the rate relative to the x value, both as logarithms, if x values are positive
-    /// numbers.
+    /// Growth of the rate divided by that of the x value, both as logarithms, if x values are
+    /// positive numbers.
     pub exponent: Option<f64>,
 }
 

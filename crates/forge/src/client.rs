@@ -1,4 +1,4 @@
-//! Requests to a forge: sends the token, retries where that may help, and names the missing
+//! Sends requests to a forge, with the token; retries where that may help, and names the missing
 //! permission in errors.
 //!
 //! Rejects redirects, since following one would pass the token on. Start at [`ForgeClient`].

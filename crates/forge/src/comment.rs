@@ -1,6 +1,6 @@
-//! The comment: identified by its marker and author, edited in place, and never duplicated.
+//! Posts the comment: finds it by marker and author, edits it in place, and never duplicates it.
 //!
-//! Parallel jobs may each create one before they see the other's. After creating one, a job
+//! Parallel jobs may each create a comment before they see the other's. After creating one, a job
 //! therefore lists our comments again and keeps only the one with the lowest ID. Start at
 //! [`ForgeClient::post_comment`].
 
@@ -208,7 +208,7 @@ impl ForgeClient {
         }
     }
 
-    /// Maximum number of characters in a comment.
+    /// Returns the maximum number of characters in a comment.
     fn max_comment_chars(&self) -> usize {
         match self.pull_request.forge {
             ForgeKind::GitHub | ForgeKind::Gitea => 65_536,

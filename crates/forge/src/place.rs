@@ -34,7 +34,7 @@ impl ForgeKind {
         }
     }
 
-    /// Base URL of the API on a server.
+    /// Returns the base URL of the API on a server.
     fn api_url(self, server: &str) -> String {
         match self {
             ForgeKind::GitHub if server == "https://github.com" => {
@@ -46,7 +46,7 @@ impl ForgeKind {
         }
     }
 
-    /// Environment variables that commonly hold a token, in order of precedence.
+    /// Returns the environment variables that commonly hold a token, in order of precedence.
     pub fn token_variables(self) -> &'static [&'static str] {
         match self {
             ForgeKind::GitHub => &["GITHUB_TOKEN", "GH_TOKEN"],

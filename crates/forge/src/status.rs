@@ -1,4 +1,4 @@
-//! The status of a commit: one line next to it that says whether it may be merged.
+//! The status of a commit: one line next to it that says whether the commit may be merged.
 //!
 //! The description ends with the time of the measurement, so that an older result is recognized and
 //! does not replace a newer one, in whichever order the jobs end. Start at

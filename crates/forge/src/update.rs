@@ -1,4 +1,4 @@
-//! A result on a pull request: its comment and the status of its commit.
+//! Posts a result on a pull request: its comment and the status of its commit.
 //!
 //! Each is posted even if the other fails, but never in place of a newer result. Start at
 //! [`ForgeClient::post_update`].
@@ -26,7 +26,7 @@ pub struct UpdateOutcome {
 }
 
 impl UpdateOutcome {
-    /// The failures, retryable ones first.
+    /// Returns the failures, retryable ones first.
     pub fn into_failures(self) -> Vec<Error> {
         let comment = self.comment.and_then(Result::err);
         let status = self.status.and_then(Result::err);

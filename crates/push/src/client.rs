@@ -1,4 +1,4 @@
-//! Requests to the server: sends the token, and reports whether a retry may help.
+//! Sends requests to the server, with the token, and reports whether a retry may help.
 //!
 //! Rejects redirects, since following one would pass the token on. Start at
 //! [`UploadClient::upload_session`].

@@ -1,5 +1,5 @@
-//! The lines of a session, split into parts that fit into one request each: in memory, or in a file
-//! if there are many. Start at [`SessionLines`].
+//! The lines of a session, held in memory or, if there are many, in a file, and read in parts that
+//! each fit into one request. Start at [`SessionLines`].
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -119,7 +119,7 @@ impl LineFile {
         })
     }
 
-    /// All bytes in order, in chunks.
+    /// Returns all bytes in order, in chunks.
     pub fn chunks(&self) -> impl Iterator<Item = io::Result<Vec<u8>>> + '_ {
         let mut offset = 0;
         std::iter::from_fn(move || {

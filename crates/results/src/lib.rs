@@ -1,4 +1,4 @@
-//! Import, exchange and storage of sessions.
+//! Imports, exchanges and stores sessions.
 //!
 //! [`store`] is Speedwell's own database. [`formats`] reads and writes files: result files of other
 //! programs and Speedwell's own JSON Lines. [`spool`] is the log a fleet machine writes while it

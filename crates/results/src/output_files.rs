@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Maximum number of symbolic links to follow to a file that does not exist yet, as in the kernel.
 const MAX_LINKS: usize = 40;
 
-/// Maximum length of a word that is searched for file names, in bytes; and the maximum number of
+/// Maximum length, in bytes, of a word in which file names are searched for, and maximum number of
 /// positions in it where a name may begin, and where it may end.
 const MAX_WORD_BYTES: usize = 4096;
 const MAX_POSITIONS: usize = 16;

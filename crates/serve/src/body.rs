@@ -1,8 +1,8 @@
-//! Size limit and minimum rate of request bodies.
+//! Enforces the size limit and the minimum rate of request bodies.
 //!
-//! A handler that reads a rejected body gets an error. The gate then sends the stored refusal as
-//! the response, whatever the handler made of that error. Only time spent waiting for the client
-//! counts towards the rate.
+//! A handler that reads a rejected body gets an error, and the refusal is kept. The gate sends that
+//! refusal as the response, whatever the handler made of the error. Only time spent waiting for the
+//! client counts towards the rate.
 
 use crate::options::ServerLimits;
 use crate::refusal::HttpError;

@@ -1,5 +1,5 @@
-//! Identifies the client of a request and the name it uses for this server, directly or through a
-//! proxy.
+//! Identifies the client of a request, and the name by which the client addresses this server, with
+//! or without a proxy in between.
 //!
 //! Forwarded header fields are trusted only from the proxy configured at startup; handlers never
 //! see them.
@@ -71,7 +71,7 @@ const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");
 
-/// Identifies the client, or returns `None` unless the request names this server exactly once.
+/// Identifies the client. Returns `None` if the request does not name this server exactly once.
 /// Removes all forwarded header fields, trusted or not, so that no handler reads them.
 pub(crate) fn identify_client(
     hosts: &AllowedHosts,

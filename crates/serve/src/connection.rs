@@ -1,4 +1,4 @@
-//! One connection: the TLS handshake, then requests in sequence, each checked by the gate.
+//! Serves one connection: the TLS handshake, then requests in sequence, each checked by the gate.
 //!
 //! HTTP/1.1 only, with limits on the time and size of a request head. HTTP/2 would add streams,
 //! whose resets and settings need limits of their own, and would gain the pages of this server

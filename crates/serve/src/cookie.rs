@@ -121,7 +121,7 @@ impl<T: Clone> LoginStore<T> {
     }
 
     /// Returns the cookie name. The prefix makes browsers insist on `Secure`, `Path=/` and no
-    /// `Domain` (RFC 6265bis, 4.1.3.2). They reject it without TLS, so it is omitted there.
+    /// `Domain` (RFC 6265bis, 4.1.3.2). Without TLS, browsers reject the prefix, so it is omitted.
     fn cookie_name(&self, secure: bool) -> String {
         let prefix = if secure { "__Host-" } else { "" };
         format!("{prefix}{}", self.name)

@@ -1,4 +1,4 @@
-//! Security headers of every response.
+//! Sets the security headers of every response.
 //!
 //! Pages of this server load nothing from elsewhere and run no inline code; they cannot be framed,
 //! and pages of other sites cannot read them or keep a handle on their window.

@@ -1,4 +1,4 @@
-//! The host names under which this server answers.
+//! Decides under which host names this server answers.
 //!
 //! A page of another site can make its own name resolve to 127.0.0.1 and read the pages served
 //! there (DNS rebinding), but it cannot send a name other than its own. So every request must name

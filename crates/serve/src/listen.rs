@@ -1,4 +1,4 @@
-//! Where a server listens, and which addresses it refuses without protection.
+//! Opens the sockets of a server, and rejects addresses that others could reach without protection.
 
 use crate::error::Error;
 use rustix::net::sockopt::set_tcp_user_timeout;

@@ -1,4 +1,4 @@
-//! Request log: one line per request, written when its response has been sent or has broken off.
+//! Request log: one line per request, written when its response has been sent or was cut off.
 //!
 //! It contains nothing that may be secret: no query, no header field, and no part of a path from
 //! the start of a token on. A separate thread writes the lines, so a full pipe blocks no request.

@@ -30,7 +30,7 @@ pub struct ServerOptions {
     pub has_token: bool,
     /// Destination of the request log.
     pub log: RequestLog,
-    /// Stops the server. Created before the server, for event streams that end with the server.
+    /// Stops the server. Exists before the server, so that event streams can end with it.
     pub stopper: ServerStopper,
     /// Renders refusals; without it, they are plain text or JSON.
     pub render: Option<ErrorRenderer>,

@@ -1,4 +1,4 @@
-//! Connection limits, in total and per address, and eviction when all slots are taken.
+//! Limits connections, in total and per address, and evicts silent ones when all slots are taken.
 //!
 //! A connection that has not sent a request yet can be evicted in favor of a new one, starting with
 //! the one that has been silent longest: browsers send their request immediately. A connection that

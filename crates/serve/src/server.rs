@@ -1,4 +1,4 @@
-//! Listening, accepting within the limits, and stopping.
+//! Listens, accepts connections within the limits, and stops.
 //!
 //! Start at [`HttpServer::bind`]. `connection` handles one connection, `gate` one request.
 

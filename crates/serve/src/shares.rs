@@ -1,5 +1,5 @@
-//! Per-client concurrency limit for expensive requests, so that one client does not make all others
-//! wait. Start at [`ClientLimiter::acquire_permit`].
+//! Limits the concurrent expensive requests of each client, so that one client does not make all
+//! others wait. Start at [`ClientLimiter::acquire_permit`].
 
 use crate::blocking::{QueueTimeouts, queue_timeout_error};
 use crate::refusal::HttpError;

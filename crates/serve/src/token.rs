@@ -190,7 +190,7 @@ pub fn bearer_token(headers: &HeaderMap) -> PresentedToken {
     token.map_or(PresentedToken::Malformed, PresentedToken::Token)
 }
 
-/// CRC-32 in base 62, as in GitHub's tokens.
+/// Returns a CRC-32 in base 62, as in GitHub's tokens.
 fn token_checksum(text: &str) -> String {
     let mut crc = Crc::new();
     crc.update(text.as_bytes());

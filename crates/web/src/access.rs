@@ -1,5 +1,5 @@
-//! Authentication and permissions of requests: by a token in the request, by a login, or
-//! anonymously.
+//! Identifies callers by a token in the request, by a login, or as anonymous, and checks
+//! permissions.
 //!
 //! Reading may be open to everyone on this machine, and each project may be public; everything else
 //! requires a permission. Callers without permission for a project learn nothing about it, not even
@@ -18,11 +18,11 @@ use std::time::Instant;
 /// Access rules of a server.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct AccessRules {
-    /// Whether everyone who can reach it may read.
+    /// Whether everyone who can reach the server may read.
     pub allows_anonymous_reads: bool,
     /// Whether a key is printed at startup that grants full access.
     pub has_key: bool,
-    /// Whether all its connections are protected by TLS.
+    /// Whether all connections to the server are protected by TLS.
     pub has_tls: bool,
 }
 
@@ -148,7 +148,7 @@ impl CallerIdentity {
         !self.name.is_empty() || self.token.is_some()
     }
 
-    /// Key for the limit on expensive requests; anonymous callers share one per address.
+    /// Returns the key for limiting expensive requests; anonymous callers share one per address.
     pub(crate) fn limiter_key(&self, client: &ClientInfo) -> String {
         match (&self.token, client.address) {
             (Some(token), _) => format!("token {token}"),
@@ -157,7 +157,7 @@ impl CallerIdentity {
         }
     }
 
-    /// Key that separates the cached pages of different callers.
+    /// Returns the key that separates the cached pages of different callers.
     pub(crate) fn cache_key(&self) -> String {
         format!(
             "{}\n{}",

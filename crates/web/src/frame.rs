@@ -1,4 +1,4 @@
-//! Layout around every page: navigation, breadcrumbs, formats and account.
+//! Builds the layout around every page: navigation, breadcrumbs, formats and account.
 
 use crate::access::{CallerIdentity, RequiredPermission};
 use crate::address::{PageFormat, PageKind};

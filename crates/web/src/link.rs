@@ -1,4 +1,4 @@
-//! Percent-encoding of addresses, and links in the tables of a document.
+//! Percent-encodes addresses, and links cells in the tables of a document.
 
 use serde_json::Value;
 use speedwell_report::{Document, ReportRow};

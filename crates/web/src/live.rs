@@ -33,7 +33,7 @@ const MIN_UPDATE_INTERVAL: Duration = Duration::from_secs(1);
 /// Update interval without changes, because the page shows how long ago something happened.
 const IDLE_UPDATE_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Name of all sessions in the address of a stream.
+/// Stands for all sessions in the address of a stream.
 const ALL_SESSIONS: &str = "any";
 
 /// Viewers, keyed by stream.
@@ -113,7 +113,7 @@ pub async fn stream_updates(
     response
 }
 
-/// The last event of a stream.
+/// Returns the last event of a stream.
 fn over_event() -> ServerEvent {
     ServerEvent::new("over", "the session has ended")
 }

@@ -1,7 +1,7 @@
 //! The database of one project, shared by many readers: pooled read-only connections and a cache of
 //! results.
 //!
-//! Decides how long a cached result is valid: until the database changes. Start with
+//! A cached result stays valid until the database changes. Start with
 //! [`HostedProject::with_reader`].
 
 use crate::live::LiveViewers;
@@ -111,8 +111,8 @@ impl HostedProject {
         open(&self.path).map_err(|error| PageError::store_open_error(&self.path, error))
     }
 
-    /// Runs `work` with a read-only connection. If no store exists, it gets an empty one in memory,
-    /// so that reading creates no file.
+    /// Runs `work` with a read-only connection. If no store exists, `work` gets an empty one in
+    /// memory, so that reading creates no file.
     ///
     /// # Errors
     /// Fails if the store cannot be read, or `work` fails.
@@ -143,7 +143,7 @@ impl HostedProject {
         result
     }
 
-    /// Returns a number that changes with the store. Clears the cache when it does.
+    /// Returns a number that changes whenever the store changes. Clears the cache after a change.
     fn current_version(&self, cache: &mut ProjectCache) -> Result<Option<i64>, PageError> {
         let Some(id) = self.store_id() else {
             cache.clear_cache();

@@ -29,12 +29,12 @@ impl PageError {
         }
     }
 
-    /// The requested thing does not exist.
+    /// Creates the error for something that does not exist.
     pub fn not_found(message: impl Into<String>) -> PageError {
         PageError::new(StatusCode::NOT_FOUND, message)
     }
 
-    /// The request is invalid.
+    /// Creates the error for an invalid request.
     pub fn bad_request(message: impl Into<String>) -> PageError {
         PageError::new(StatusCode::BAD_REQUEST, message)
     }

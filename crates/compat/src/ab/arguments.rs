@@ -1,7 +1,7 @@
 //! The command line of ab.
 //!
 //! Parses it as getopt does: letters may be clustered (`-kq`) and values attached (`-n100`). Unlike
-//! in the original, options may also follow the URL. Does not know what an option does. Start at
+//! in ab itself, options may also follow the URL. Does not know what an option does. Start at
 //! [`AbCommand::parse`].
 
 use crate::arguments::{self, ArgumentError};
@@ -34,7 +34,7 @@ pub enum TsvOrder {
     /// By start of the request.
     #[default]
     Start,
-    /// From the fastest to the slowest, as in the original.
+    /// From the fastest to the slowest, as in ab.
     Total,
 }
 
@@ -170,7 +170,7 @@ impl AbRequest {
     }
 }
 
-/// Options without a value, then those with one. The original lacks the long ones.
+/// Options without a value, then those with one. ab lacks the long ones.
 const FLAG_OPTIONS: &[&str] = &[
     "-l",
     "-r",
@@ -400,7 +400,7 @@ fn check_request(request: &mut AbRequest) -> Result<(), String> {
     if request.requests.is_none() && request.time_s.is_none() {
         request.requests = Some(1);
     }
-    // The wording of the original, which scripts search for.
+    // The wording of ab, which scripts search for.
     if let Some(requests) = request.requests
         && u64::from(request.concurrency) > requests
     {

@@ -1,6 +1,6 @@
 //! Computes the figures of a report from the results of a load.
 //!
-//! Defines what the original's terms mean (docs/reference/ab.md). Does not print. Start at
+//! Defines what ab's terms mean (docs/reference/ab.md). Does not print. Start at
 //! [`AbFigures::from_measured`]; the methods below it hold the formulas of rates.
 
 use crate::ab::arguments::AbRequest;
@@ -19,7 +19,7 @@ pub struct BodyLengths {
     pub first: u64,
     /// Shortest and longest.
     pub range: (u64, u64),
-    /// Responses whose length differs from the first one's, which the original counts as failed.
+    /// Responses whose length differs from the first one's, which ab counts as failed.
     pub others: u64,
 }
 
@@ -40,7 +40,7 @@ pub struct AbFigures {
     pub kept_alive: u64,
     /// Bytes of responses, headers included.
     pub received_bytes: u64,
-    /// Bytes of requests, headers included as in the original; `None` without a body to send.
+    /// Bytes of requests, headers included as in ab; `None` without a body to send.
     pub sent_bytes: Option<u64>,
     /// Bytes of response bodies.
     pub body_bytes: u64,
@@ -131,7 +131,8 @@ impl AbFigures {
     }
 }
 
-/// ab compares every response, truncated ones included, with the first complete one.
+/// Returns the lengths of bodies. ab compares every response, truncated ones included, with the
+/// first complete one.
 fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
     let first = rows.iter().find(|row| row.status != 0)?.body_bytes;
     let mut lengths = BodyLengths {
@@ -150,7 +151,7 @@ fn body_lengths(rows: &[RequestRecord]) -> Option<BodyLengths> {
     Some(lengths)
 }
 
-/// The load accepts every status, as ab does; here statuses other than 2xx are counted separately.
+/// Counts requests by outcome. The load accepts every status, as ab does; here only 2xx is `ok`.
 fn outcome_counts(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
     let is_not_2xx = |row: &&RequestRecord| {
         row.outcome == RequestOutcome::Ok && !(200..300).contains(&row.status)
@@ -170,7 +171,7 @@ fn outcome_counts(measured: &LoadMeasurement) -> Vec<(&'static str, u64)> {
     account
 }
 
-/// Failed requests, by the categories of the original's report.
+/// Failed requests, by the categories of ab's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct FailureCounts {
     /// No connection was established, TLS included.
@@ -181,7 +182,7 @@ pub struct FailureCounts {
     pub length: u64,
     /// The response was malformed or failed `--verify`.
     pub exceptions: u64,
-    /// The request could not be written. The original reports these on a separate line.
+    /// The request could not be written. ab reports these on a separate line.
     pub write: u64,
 }
 
@@ -197,7 +198,7 @@ impl FailureCounts {
 
     fn counter_of(&mut self, class: ErrorClass) -> &mut u64 {
         match class.phase() {
-            // Their connections had been established.
+            // Their connections were established before the error.
             _ if is_response_tls_error(class) => &mut self.receive,
             "dns" | "connect" | "tls" => &mut self.connect,
             "send" => &mut self.write,

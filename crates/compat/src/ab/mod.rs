@@ -1,4 +1,4 @@
-//! Drop-in for ApacheBench: an HTTP load with ab's report.
+//! Drop-in for ApacheBench: sends an HTTP load and prints ab's report.
 //!
 //! Decides the order of steps and the exit status: 0 if the test completed and a request succeeded,
 //! 130 after Ctrl-C, 2 otherwise. Differences from the original: `docs/reference/ab.md`. Start at

@@ -1,9 +1,8 @@
 //! Runs a test: the first request alone, then the load, with progress and the output of `-v`.
 //!
 //! Decides when a test is aborted and the output during it; `report.rs` prints the results.
-//! The original prints every response as it arrives, which would be part of the measurement. So
-//! `-v` shows responses after the test, and only the first one's body. Start at
-//! [`AbTest::run_test`].
+//! ab prints every response as it arrives, which would be part of the measurement. So `-v` shows
+//! responses after the test, and only the first one's body. Start at [`AbTest::run_test`].
 
 use crate::DropInConsole;
 use crate::ab::arguments::{AbRequest, TOOL, TlsVersion};
@@ -60,7 +59,7 @@ impl<'a> AbTest<'a> {
         AbTest { request, url, load }
     }
 
-    /// Sends all requests and prints what the original prints during a test.
+    /// Sends all requests and prints what ab prints during a test.
     ///
     /// # Errors
     /// Fails if the test could not start, or a console stream is closed.
@@ -141,7 +140,7 @@ impl<'a> AbTest<'a> {
         ends_test.then_some(CutShort::Failed(class))
     }
 
-    /// `-f` cannot restrict the handshake, but an unwanted negotiated version is rejected.
+    /// Rejects a negotiated version other than that of `-f`, which cannot restrict the handshake.
     fn check_version(&self, probe: Option<&ProbeResponse>) -> Result<()> {
         let negotiated = probe.and_then(|probe| probe.tls.as_ref());
         let (Some(tls), Some(required)) = (negotiated, self.request.security.version) else {
@@ -231,14 +230,14 @@ fn empty_measurement() -> LoadMeasurement {
     }
 }
 
-/// No progress is shown up to this number of requests, as in the original.
+/// No progress is shown up to this number of requests, as in ab.
 const PROGRESS_MIN_REQUESTS: u64 = 150;
 
 /// Minimum number of requests between two progress lines.
 const MIN_PROGRESS_STEP: u64 = 100;
 
-/// Requests between two lines of a test limited by time: a tenth of the 50 000 that the original
-/// assumes with `-t`.
+/// Requests between two lines of a test limited by time: a tenth of the 50 000 that ab assumes with
+/// `-t`.
 const TIMED_PROGRESS_STEP: u64 = 5000;
 
 /// Progress shown so far.

@@ -125,7 +125,7 @@ fn build_headers(request: &AbRequest, url: &AbUrl, body: Option<&[u8]>) -> Vec<(
         .then(|| header("Connection", "Keep-Alive"));
     headers.extend(keep_alive);
     if !request.cookies.is_empty() {
-        // One field for all cookies (RFC 6265, section 5.4); the original sends only the last one.
+        // One field for all cookies (RFC 6265, section 5.4); ab sends only the last one.
         headers.push(header("Cookie", &request.cookies.join("; ")));
     }
     for (name, credentials) in [

@@ -204,8 +204,8 @@ impl KeyProjection {
         row
     }
 
-    /// Records the first appearance of values. As in the original, values of the configuration are
-    /// not recorded but sorted alphabetically.
+    /// Records the first appearance of values. As in Go's benchstat, values of the configuration
+    /// are not recorded but sorted alphabetically.
     fn record_order(&mut self, row: &[String]) {
         let parts = &self.parts;
         for (field, value) in self.fields.iter_mut().zip(row) {

@@ -99,7 +99,7 @@ impl TextLayout {
             }
             let margin = margins[cell.column];
             let begin = begins[cell.column];
-            // After a cell that is too wide, the original moves forward where it should move back.
+            // After a cell that is too wide, Go's benchstat moves forward instead of back.
             let blanks = begin as i64 - end_column;
             text.push_str(&repeat_blank(blanks));
             text.push_str(&format!("{:>margin$}", cell.margin));

@@ -1,8 +1,8 @@
 //! Drop-in for benchstat: summarizes results of Go benchmarks and compares them in tables.
 //!
-//! Decides the flags, which files are read, and the exit status: 0 if tables were written, 1 if a
-//! file could not be read or has no results, 2 for an invalid command line. Differences from the
-//! original: `docs/reference/benchstat.md`. Start at [`run`].
+//! Decides which flags exist, which files are read, and the exit status: 0 if tables were written,
+//! 1 if a file could not be read or has no results, 2 for an invalid command line. Differences from
+//! the original: `docs/reference/benchstat.md`. Start at [`run`].
 
 mod keys;
 mod layout;
@@ -187,8 +187,8 @@ fn compare_files(request: &BenchstatOptions<'_>, console: &mut DropInConsole<'_>
     })
 }
 
-/// Reads all files. Also returns a message about each file without results, which the original
-/// ignores.
+/// Reads all files. Also returns a message about each file without results; Go's benchstat ignores
+/// such files.
 fn read_files(
     request: &BenchstatOptions<'_>,
     console: &mut DropInConsole<'_>,

@@ -7,11 +7,11 @@ use regex::Regex;
 /// Filter for results.
 #[derive(Debug, Clone)]
 pub enum BenchstatFilter {
-    /// Matches if all do; without any, everything matches.
+    /// Matches if all of these filters do; an empty list matches everything.
     And(Vec<BenchstatFilter>),
-    /// Matches if at least one does.
+    /// Matches if at least one of these filters does.
     Or(Vec<BenchstatFilter>),
-    /// Matches if the filter does not.
+    /// Matches if this filter does not.
     Not(Box<BenchstatFilter>),
     /// Matches a key with a value.
     Match(String, ValuePattern),

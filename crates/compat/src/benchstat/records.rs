@@ -1,7 +1,7 @@
 //! Reads the lines of Go's benchmark format, with the configuration that applies to each.
 //!
-//! The importer of such files (`results/formats/go_bench`) builds sessions; benchstat needs the
-//! lines as written, every configuration key, and the original's complaints. Start at
+//! The importer of such files (`results/formats/go_bench`) builds sessions; our benchstat needs the
+//! lines as written, every configuration key, and the same complaints as Go's benchstat. Start at
 //! [`BenchmarkRecords::read_file`].
 
 use crate::benchstat::samples::ValueAssumption;
@@ -34,7 +34,7 @@ pub struct BenchstatFigure {
 pub struct BenchmarkRecord {
     /// Name without the prefix `Benchmark`.
     pub name: String,
-    /// Configuration in the order of the original.
+    /// Configuration in the order that Go's benchstat keeps.
     pub settings: Vec<ConfigurationEntry>,
     pub figures: Vec<BenchstatFigure>,
 }
@@ -70,9 +70,9 @@ impl BenchmarkRecord {
     }
 }
 
-/// Splits a name into the part before the number of processors and that number with its dash. As in
-/// benchstat, the other names in the file do not matter (`go doc
-/// golang.org/x/perf/benchfmt.Name.Parts`); our own importer considers them.
+/// Splits a name into the part before the number of processors and that number with its dash. Like
+/// Go's benchstat, looks only at this name (`go doc golang.org/x/perf/benchfmt.Name.Parts`); our
+/// importer also looks at the other names in the file.
 fn split_processors(name: &str) -> (&str, Option<&str>) {
     let digits = name.bytes().rev().take_while(u8::is_ascii_digit).count();
     let digits_start = name.len() - digits;
@@ -162,7 +162,7 @@ impl BenchmarkRecords {
     }
 }
 
-/// An empty value removes the key; the last key then takes its position, as in the original.
+/// Sets a key. An empty value removes it; as in Go's benchstat, the last key takes its position.
 fn set_entry(settings: &mut Vec<ConfigurationEntry>, key: &str, value: &str) {
     let index = settings.iter().position(|setting| setting.key == key);
     match (index, value) {

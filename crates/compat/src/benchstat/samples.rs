@@ -1,6 +1,6 @@
-//! benchstat's statistics of samples: the median with its interval, the test of two samples, and
-//! the remarks on both. Arithmetic follows the original's order of operations, because CSV output
-//! has all digits. Start at [`ValueAssumption`].
+//! Computes benchstat's statistics of samples: the median with its interval, the test of two
+//! samples, and the remarks on both. Arithmetic follows the order of operations in Go's benchstat,
+//! because CSV output has all digits. Start at [`ValueAssumption`].
 
 use crate::benchstat::units::{format_percentage, format_shortest};
 use speedwell_stats::distribution::normal;
@@ -15,7 +15,7 @@ const MAX_EXACT_SIZES: (usize, usize) = (50, 25);
 /// Maximum sample size for a median's interval from the binomial distribution itself.
 const MAX_EXACT_INTERVAL_SIZE: usize = 30;
 
-/// Largest sample size that remarks name as needed: for an interval, and for a test.
+/// Largest sample size that a remark may state as needed: for an interval, and for a test.
 const MAX_NAMED_SIZES: (usize, usize) = (50, 9);
 
 /// Assumption about the values of a unit.
@@ -123,7 +123,7 @@ fn summarize_median(values: &[f64], confidence: f64) -> SampleSummary {
     }
 }
 
-/// Returns the most frequent of ascending values, found as in the original.
+/// Returns the most frequent of ascending values, found as in Go's benchstat.
 fn summarize_mode(values: &[f64]) -> SampleSummary {
     let (mut value, mut count) = (values[0], 1);
     let (mut mode, mut max_count) = (value, count);
@@ -209,8 +209,8 @@ fn exact_orders(count: usize, confidence: f64) -> (i64, i64) {
     (low, high)
 }
 
-/// Returns a binomial coefficient. From a count of 21 on, the original computes it from logarithms,
-/// whose rounding decides which of two equally likely sides an interval grows toward.
+/// Returns a binomial coefficient. From a count of 21 on, Go's benchstat computes it from
+/// logarithms, whose rounding decides which of two equally likely sides an interval grows toward.
 fn binomial_coefficient(count: u64, chosen: u64) -> f64 {
     if chosen == 0 || chosen == count {
         return 1.0;
@@ -235,7 +235,7 @@ fn approximate_orders(count: usize, confidence: f64) -> (i64, i64) {
     (low, if is_narrower { high - 1 } else { high })
 }
 
-/// Returns the p value of the Mann-Whitney test as the original computes it: twice the lower tail
+/// Returns the p value of the Mann-Whitney test as Go's benchstat computes it: twice the lower tail
 /// of the smaller U. `None` if all values are equal.
 fn p_value(base: &[f64], other: &[f64]) -> Option<f64> {
     let mut pooled = [base, other].concat();

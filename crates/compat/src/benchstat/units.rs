@@ -1,5 +1,5 @@
-//! Units of Go benchmarks: the unit in which a figure is stored, and the prefix and number of
-//! digits with which it is written. Start at [`tidy_unit`] and [`UnitScale`].
+//! Chooses units for results of Go benchmarks: the unit in which a figure is stored, and the prefix
+//! and number of digits with which it is written. Start at [`tidy_unit`] and [`UnitScale`].
 
 /// Factor, its prefix, and the values from which one, two and three decimals are shown.
 struct PrefixStep {
@@ -8,7 +8,7 @@ struct PrefixStep {
     min_values: [f64; 3],
 }
 
-/// Four digits are shown; these values would be rounded up to the next power of ten.
+/// From these values on, rounding to four digits gives the next power of ten.
 const DIGIT_EDGES: [f64; 3] = [99.995, 9.9995, 0.99995];
 
 /// Returns the words of a unit, each with its position and whether it is in the denominator.
@@ -45,7 +45,7 @@ pub fn tidy_unit(unit: &str) -> (String, f64) {
         !is_denominator && matches!(*word, "ns" | "MB")
     };
     let untidy: Vec<(usize, &str, bool)> = unit_words(unit).into_iter().filter(is_untidy).collect();
-    // In the order of the words, for the same rounding as in the original.
+    // In the order of the words, for the same rounding as in Go's benchstat.
     let factor = untidy.iter().fold(1.0, |factor, (_, word, _)| match *word {
         "ns" => factor / 1e9,
         _ => factor * 1e6,

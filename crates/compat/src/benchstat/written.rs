@@ -36,8 +36,8 @@ fn table_headings(tables: &BenchstatTables, index: usize) -> Vec<String> {
     lines
 }
 
-/// Returns the first cell of column `index`, if the first column takes `first_cells` cells and each
-/// further one takes `change_cells` more.
+/// Returns where the cells of column `index` start, if the first column takes `first_cells` cells
+/// and each further one takes `change_cells` more.
 fn column_start(index: usize, first_cells: usize, change_cells: usize) -> usize {
     match index {
         0 => 1,
@@ -239,7 +239,7 @@ impl CsvSheet {
         self.rows += 1;
     }
 
-    /// Adds remarks on the next cell, under the name that the original gives it.
+    /// Adds remarks on the next cell, under the name that Go's benchstat gives it.
     fn add_remarks(&mut self, remarks: &[String]) {
         let mut name = String::new();
         let mut column = self.row.len();

@@ -48,7 +48,7 @@ pub struct ComparePyRequest {
 /// When to use colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColorMode {
-    /// Default, as in the original: always, unless `NO_COLOR` is set.
+    /// Default, as in `compare.py`: always, unless `NO_COLOR` is set.
     Unsaid,
     /// On a terminal, unless `NO_COLOR` is set.
     Auto,
@@ -56,8 +56,8 @@ pub enum ColorMode {
     Never,
 }
 
-/// Long names, letters, and whether there is a value. The original lacks the last two; they make no
-/// abbreviation of an original name ambiguous.
+/// Long names, letters, and whether there is a value. `compare.py` lacks the last two options; they
+/// make no abbreviation of its own options ambiguous.
 const KNOWN_OPTIONS: [(&str, Option<char>, bool); 8] = [
     ("--help", Some('h'), false),
     ("--display_aggregates_only", Some('a'), false),
@@ -296,7 +296,7 @@ impl<'a> ArgumentReader<'a> {
     }
 }
 
-/// Returns the option that `typed` names, abbreviated or not, and whether it takes a value;
+/// Returns the option that `typed_name` names, abbreviated or not, and whether it takes a value;
 /// otherwise the names that match.
 fn find_option(typed_name: &str) -> Result<(&'static str, bool), Vec<&'static str>> {
     let exact = KNOWN_OPTIONS
@@ -342,7 +342,7 @@ impl ComparePyRequest {
             .next()
     }
 
-    /// Returns the filters if both are given and not empty; otherwise the original ignores them.
+    /// Returns the filters if both are given and not empty; otherwise `compare.py` ignores them.
     pub fn both_filters(&self) -> Option<[&str; 2]> {
         let [baseline, contender] = self.filters.as_ref()?;
         (!baseline.is_empty() && !contender.is_empty()).then_some([baseline, contender])

@@ -1,4 +1,4 @@
-//! Drop-in for google/benchmark's `compare.py`: the changes between two results, or two programs.
+//! Drop-in for google/benchmark's `compare.py`: prints changes between two results or programs.
 //!
 //! Decides the order of steps and the exit status: 0 if something was compared, else 2.
 //! `compare_py/figures/mod.rs` computes the figures. Differences from the original:

@@ -1,4 +1,4 @@
-//! Messages that the original lacks: sentences for standard error and lines below the table.
+//! Messages that `compare.py` lacks: sentences for standard error and lines below the table.
 //!
 //! Decides which facts about a comparison to report, and the wording, but not the table's layout.
 //! Start at [`ComparisonRemarks`].

@@ -23,7 +23,7 @@ pub struct EntryChoice<'f> {
 /// One side of a comparison.
 #[derive(Debug)]
 pub struct ComparedSide<'a> {
-    /// Entries, sorted as in the original.
+    /// Entries, sorted as in `compare.py`.
     pub entries: Vec<GoogleBenchmarkEntry<'a>>,
     /// The largest number of names that renaming made equal, and the resulting name; `None` if all
     /// stayed distinct.
@@ -201,7 +201,7 @@ mod tests {
         side.entries.iter().map(|entry| &*entry.name).collect()
     }
 
-    /// Vector of the reference's own test: names 99 to 88 are the expected order.
+    /// Vector of `compare.py`'s own test: names 99 to 88 are the expected order.
     #[test]
     fn every_order_of_a_file_gives_the_same_order_of_entries() {
         let mut entries = Vec::new();

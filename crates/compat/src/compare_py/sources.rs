@@ -1,10 +1,10 @@
 //! Resolves the two inputs to result files, which are opened or measured now.
 //!
-//! Decides the checks before measuring, and the order of programs: as in the original the baseline
-//! completely, then the contender. Does not look into the results. The content of an input decides
-//! whether it is a program (machine code, or an executable file that does not begin like JSON) or a
-//! result file. A program runs as one process with live output, as in the original. Start at
-//! [`ComparedSources::open_sides`].
+//! Decides the checks before measuring, and the order of programs: like `compare.py`, first the
+//! baseline completely, then the contender. Does not look into the results. The content of an input
+//! decides whether it is a program (machine code, or an executable file that does not begin like
+//! JSON) or a result file. A program runs as one process with live output, as in `compare.py`.
+//! Start at [`ComparedSources::open_sides`].
 
 use crate::compare_py::arguments::{ComparePyRequest, TOOL};
 use crate::console::{DropInConsole, EXIT_FAILED, EXIT_INTERRUPTED};
@@ -71,7 +71,7 @@ impl ComparedSources {
             process::install_handlers()?;
         } else if request.is_one_input && request.both_filters().is_none() && !request.strict {
             bail!(
-                "nothing compared: a filter is empty, so both sides are all of '{}'",
+                "nothing compared: a filter is empty, so both sides have all benchmarks of '{}'",
                 labels[0]
             );
         }
@@ -102,7 +102,7 @@ impl ComparedSources {
     }
 }
 
-/// Prints what the original prints at the start; returns whether to continue.
+/// Prints what `compare.py` prints at the start; returns whether to continue.
 fn print_warnings(
     request: &ComparePyRequest,
     are_programs: [bool; 2],
@@ -134,7 +134,7 @@ fn print_warnings(
         .passed_value(OUT_FORMAT_FLAG)
         .filter(|format| *format != "json")
     {
-        // The quotes do not match in the original either.
+        // The quotes do not match in `compare.py` either.
         writeln!(
             out,
             "ERROR: passing '{OUT_FORMAT_FLAG}{format}' to 'compare.py` is not supported."
@@ -238,7 +238,7 @@ pub enum Kind {
 }
 
 impl SideInput {
-    /// Opens what `word` names: a path, a program in `PATH`, or `-`.
+    /// Opens what `name` refers to: a path, a program in `PATH`, or `-`.
     ///
     /// # Errors
     /// Fails if nothing has that name, or it is neither a result file nor a program.
@@ -405,7 +405,7 @@ fn replay_command(program: &Path, arguments: &[String], scratch: Option<&Scratch
     words.join(" ")
 }
 
-/// Returns arguments in the order of the original: those given, then its own, which take
+/// Returns the arguments in the order of `compare.py`: the user's, then its own, which take
 /// precedence.
 fn program_arguments(request: &ComparePyRequest, filter: Option<&str>) -> Vec<String> {
     let mut arguments = request.passed.clone();

@@ -1,4 +1,4 @@
-//! The table, byte for byte as the original prints it.
+//! Prints the table, byte for byte as `compare.py` does.
 //!
 //! Decides widths, order and colors of its parts. Does not know where the figures come from. Start
 //! at [`ComparisonTable::write`], and at [`write_json`] for the comparison as JSON.
@@ -49,7 +49,7 @@ pub struct ComparisonTable<'t> {
     /// p values below this are green.
     pub alpha: f64,
     pub colors: bool,
-    /// Rules for widths and colors of what the original does not expect.
+    /// Rules for widths and colors of values that `compare.py` does not expect.
     pub rules: ComparisonRules,
 }
 
@@ -90,7 +90,7 @@ impl ComparisonTable<'_> {
         widths.max().unwrap_or(0).max(BENCHMARK.len()) + P_VALUE.len()
     }
 
-    /// The original counts characters, whatever their width.
+    /// Returns the width of a name. `compare.py` counts characters, whatever their width.
     fn display_width(&self, name: &str) -> usize {
         let name = &*escape_line(name);
         match self.rules {
@@ -182,7 +182,7 @@ impl ComparisonTable<'_> {
         )
     }
 
-    /// A NaN change is neither gain nor loss; the original shows it as a gain.
+    /// Returns the color of a change. NaN is neither gain nor loss, but a gain in `compare.py`.
     fn change_color(&self, change: Option<f64>) -> &'static str {
         match change {
             Some(change) if change > LOSS_ABOVE => RED,
@@ -192,7 +192,7 @@ impl ComparisonTable<'_> {
         }
     }
 
-    /// A NaN p value shows nothing; the original treats it as significant.
+    /// Returns the color of a p value. NaN shows nothing; `compare.py` treats it as significant.
     fn p_color(&self, p: f64) -> &'static str {
         if p >= self.alpha || (p.is_nan() && self.rules == ComparisonRules::Sound) {
             RED
@@ -317,7 +317,7 @@ pub fn write_json(table: &UTestTable<'_>, out: &mut dyn Write) -> io::Result<()>
     out.flush()
 }
 
-/// A number as Python writes it; null unless finite: the original writes bare `NaN`, which is
+/// A number as Python writes it; null unless finite: `compare.py` writes bare `NaN`, which is
 /// invalid JSON.
 struct PythonNumber(f64);
 

@@ -1,4 +1,4 @@
-//! Erlang VMs and the snippets measured in them: one VM for all, or one for each.
+//! Starts Erlang VMs, one for all snippets or one for each, and measures the snippets in them.
 //!
 //! Decides which commands the harness gets, and which snippets are lost on an error: a snippet that
 //! fails affects no other, a VM that ends takes its snippets with it. Does not know what samples
@@ -353,7 +353,7 @@ pub struct SnippetFault {
 }
 
 impl SnippetFault {
-    /// Creates the fault of an `error` event.
+    /// Creates the fault that an `error` event reports.
     pub fn from_event(event: &ProtocolMessage) -> SnippetFault {
         let get = |key: &str| event.get(key).unwrap_or_default();
         let (stage, class, message) = (get("stage"), get("class"), get("msg"));
@@ -387,7 +387,7 @@ impl SnippetFault {
         }
     }
 
-    /// Creates the fault of a run that was stopped for taking far too long, without a sample.
+    /// Creates the fault to report when a run took far too long, was stopped and gave no sample.
     fn without_samples() -> SnippetFault {
         SnippetFault {
             reason: "no sample was taken: iterations are longer than samples, or workers waited \
@@ -398,7 +398,7 @@ impl SnippetFault {
         }
     }
 
-    /// Creates the fault of a VM that ended.
+    /// Creates the fault to report when a VM has ended.
     pub fn from_exit(failure: &HarnessFailure) -> SnippetFault {
         SnippetFault {
             reason: failure.cause.to_string(),
@@ -427,7 +427,7 @@ impl fmt::Display for SnippetFault {
     }
 }
 
-/// Columns for the snippet above a source.
+/// Width of the snippet in the title above its source, in terminal columns.
 const TITLE_WIDTH: usize = 32;
 
 /// Prints the source of a snippet.

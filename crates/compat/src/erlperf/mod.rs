@@ -1,4 +1,4 @@
-//! Drop-in for erlperf: Erlang code measured in one VM, and erlperf's tables.
+//! Drop-in for erlperf: measures Erlang code and prints erlperf's tables.
 //!
 //! Decides the order of steps and the exit status: 0 if every snippet was measured, 2 if something
 //! failed or the command line is invalid, 130 after Ctrl-C. Tables go to standard output, errors to

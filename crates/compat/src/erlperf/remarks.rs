@@ -1,4 +1,4 @@
-//! Warnings that the original lacks: differences without significance, disturbed measurements, code
+//! Warnings that erlperf lacks: differences without significance, disturbed measurements, code
 //! that the compiler has optimized away, samples that never became steady.
 
 use super::arguments::{ErlperfRequest, SampleDefinition};
@@ -14,11 +14,11 @@ use speedwell_report::snippet::ERLANG_LOCKS;
 /// Differences are significant only if their p value is below this.
 const SIGNIFICANCE_LEVEL: f64 = 0.05;
 
-/// The original's warning when a sample ends so late that the next one is due. The original then
-/// busy-waits for the end of each sample.
+/// erlperf's warning when a sample ends so late that the next one is due. erlperf then busy-waits
+/// for the end of each sample.
 const TIMER_WARNING: &str = "Timer accuracy problem detected, results may be inaccurate";
 
-/// Returns the original's warning if a sample of any snippet was late.
+/// Returns erlperf's warning if a sample of any snippet was late.
 pub fn timer_warning(sampled: &SampledSnippets, request: &ErlperfRequest) -> Option<String> {
     let mut samples = sampled.by_snippet.iter();
     let is_late = samples.any(|samples| lateness(samples, request).is_some());

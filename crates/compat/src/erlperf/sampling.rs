@@ -1,9 +1,8 @@
 //! Takes samples of snippets in the requested order, until there are enough.
 //!
-//! Decides which snippet is measured next; `machines.rs` carries out a visit. With `-q` it adds
-//! workers, which stay alive, pass by pass until throughput stops growing; `analysis` decides
-//! whether growth exceeds noise, and what the answer is. Start at [`take_samples`] and
-//! [`search_workers`].
+//! Decides which snippet is measured next; `machines.rs` measures it. With `-q`, adds workers pass
+//! by pass until throughput stops growing, and keeps them alive; `analysis` decides whether growth
+//! exceeds noise, and what the answer is. Start at [`take_samples`] and [`search_workers`].
 
 use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition, SampleOrder, SqueezeOptions};
 use crate::erlperf::machines::ErlangMachines;
@@ -215,7 +214,7 @@ pub fn sample_unit(request: &ErlperfRequest) -> SampleUnit {
     }
 }
 
-/// Maximum number of visits to a level that may be as good as the best.
+/// Maximum number of passes with one number of workers, if it may be as good as the best.
 const MAX_PASSES: u32 = 3;
 
 #[derive(Debug, Clone)]
@@ -286,8 +285,8 @@ pub fn search_workers(
     })
 }
 
-/// Converts the original's threshold, which counts workers added without growth, to the number of
-/// passes without growth that `analysis` counts.
+/// Converts erlperf's threshold, which counts workers added without growth, to the number of passes
+/// without growth that `analysis` counts.
 fn scaling_rules(search: SqueezeOptions, samples: u32) -> SaturationRules {
     let step = search.step;
     let limit = (search.max_workers / step * step).max(search.min_workers);

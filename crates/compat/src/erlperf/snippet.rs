@@ -1,8 +1,8 @@
 //! Converts an argument of the command line to a snippet: Erlang code, a tuple `{M, F, A}`, or a
 //! file of recorded calls.
 //!
-//! The last character decides, as in the original; but an argument that is neither a tuple nor a
-//! file counts as code without its final dot. Erlang itself checks the code. A file holds a list of
+//! The last character decides, as in erlperf; but an argument that is neither a tuple nor a file
+//! counts as code without its final dot. Erlang itself checks the code. A file holds a list of
 //! `{Module, Function, Arguments}` in Erlang's external term format ("External Term Format" in the
 //! ERTS manual), which is converted to Erlang code; terms without a textual form, such as
 //! processes, are rejected. Start at [`parse_snippet`].
@@ -131,7 +131,7 @@ impl CallRecording {
         format!("[{}]", self.calls.join(","))
     }
 
-    /// Formats the calls as in the original's tables.
+    /// Formats the calls as in erlperf's tables.
     pub fn table_label(&self) -> String {
         match &self.calls[..] {
             [first, _, ..] => format!("[{first}, ...]"),

@@ -1,4 +1,4 @@
-//! erlperf's tables for sessions of the native command: `speedwell eval --style erlperf`.
+//! Writes erlperf's tables for sessions of the native command: `speedwell eval --style erlperf`.
 //!
 //! A sample is a window of a run; throughput is per second, whatever the length of windows.
 //! [`SystemDescription`] adds what a full report says about the machine, and warnings about VMs
@@ -47,7 +47,7 @@ pub struct SystemDescription {
     pub processor: Option<String>,
     /// Version text of the Erlang VM.
     pub machine: Option<String>,
-    /// Sentences of the original, with its capitals.
+    /// Sentences as erlperf writes them, capitals included.
     pub warnings: Vec<String>,
 }
 

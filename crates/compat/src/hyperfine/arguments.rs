@@ -18,7 +18,7 @@ pub enum HyperfineCommand {
 /// Options of a measurement.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HyperfineRequest {
-    /// Commands in the order of the original; the reference, if any, first.
+    /// Commands in hyperfine's order; the reference, if any, first.
     pub commands: Vec<MeasuredCommand>,
     /// Whether the first command is a reference named by the user.
     pub has_reference: bool,
@@ -52,7 +52,7 @@ pub struct HyperfineRequest {
     pub unit: Option<TimeUnit>,
     /// `--export-*`: format and file.
     pub exports: Vec<(ExportKind, String)>,
-    /// `--strict-compat`: measure one command after the other, and print the original's messages.
+    /// `--strict-compat`: measure one command after the other, and print hyperfine's own messages.
     pub strict: bool,
     /// `--seed` of the order of runs; random by default.
     pub seed: Option<u64>,
@@ -138,7 +138,7 @@ impl ExportKind {
         ExportKind::Org,
     ];
 
-    /// The option that asks for it, without hyphens.
+    /// Returns the option that asks for this format, without hyphens.
     pub fn option(self) -> &'static str {
         match self {
             ExportKind::AsciiDoc => "export-asciidoc",
@@ -223,7 +223,7 @@ const REQUIRED_OPTIONS: &[(&str, &str)] = &[
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HyperfineRefusal {
     pub reason: String,
-    /// Exit status, as in the original.
+    /// Exit status, as in hyperfine.
     pub status: i32,
 }
 
@@ -431,7 +431,7 @@ impl HyperfineCommand {
     /// Parses the command line.
     ///
     /// # Errors
-    /// Fails if the original rejects it, too; the refusal has the original's exit status.
+    /// Fails if hyperfine rejects it, too; the refusal has hyperfine's exit status.
     pub fn parse(arguments: &[String]) -> Result<HyperfineCommand, HyperfineRefusal> {
         let parsed = HyperfineArguments::split_arguments(arguments)?;
         if parsed.has("help") {

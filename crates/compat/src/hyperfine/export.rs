@@ -1,5 +1,5 @@
-//! Results as files: JSON, CSV, and tables in Markdown, AsciiDoc and Org, byte for byte as the
-//! original writes them. Start at [`format_export`].
+//! Writes results as files: JSON, CSV, and tables in Markdown, AsciiDoc and Org, byte for byte as
+//! hyperfine does. Start at [`format_export`].
 
 use crate::hyperfine::arguments::ExportKind;
 use crate::hyperfine::figures::{
@@ -35,8 +35,8 @@ struct ExportDocument<'a> {
     results: Vec<ExportEntry<'a>>,
 }
 
-/// Formats an export. Tables are in `unit`, by default in the one that fits the first mean; ordered
-/// by mean if `by_time`.
+/// Formats an export. Tables state times in `unit`, by default in the one that fits the first mean,
+/// and are ordered by mean if `by_time`.
 ///
 /// # Errors
 /// Fails if a figure cannot be represented in JSON.
@@ -147,7 +147,7 @@ fn format_csv(commands: &[CommandFigures]) -> String {
         ];
         let mut cells = vec![quote_csv(&figures.name)];
         cells.extend(numbers.map(|number| number.to_string()));
-        // A reference has no parameters when the other commands have some.
+        // The reference command has no parameters, even if the other commands do.
         let values = sorted_parameters(figures);
         let value = |name: &&str| {
             values

@@ -1,4 +1,4 @@
-//! Figures of a command, computed and formatted as in the original: sums follow the order of runs,
+//! Computes and formats the figures of a command as hyperfine does: sums follow the order of runs,
 //! so that exports agree to the last digit. Start at [`CommandFigures::from_runs`].
 
 use std::cmp::Ordering;
@@ -194,7 +194,7 @@ pub fn relative_to(
     let to_relative = |figures| {
         let figures: &CommandFigures = figures;
         let order = compare_means(figures, base);
-        // A copy of the reference counts as a reference, too, as in the original.
+        // A copy of the reference counts as a reference, too, as in hyperfine.
         let is_reference = figures == base;
         let ratio = match order {
             _ if figures.mean == 0.0 && is_reference => 1.0,
@@ -248,7 +248,7 @@ mod tests {
     #[test]
     fn figures_are_those_of_a_plain_sum() {
         let figures = figures("a", &[0.1; 30]);
-        // 30 times 0.1 is not exactly 3 in binary, and the original exports the exact result.
+        // 30 times 0.1 is not exactly 3 in binary, and hyperfine exports the exact result.
         assert_eq!(figures.mean.to_string(), "0.10000000000000005");
         assert_eq!(figures.median, 0.1);
         assert!(figures.deviation.is_some_and(|deviation| deviation > 0.0));

@@ -1,9 +1,9 @@
 //! Runs commands: each as a separate process, timed from start to exit, with the steps around it.
 //!
-//! Decides the order. Runs of several commands are shuffled within blocks, so that slow changes of
-//! the machine affect all commands equally. They run one after the other with `--strict-compat`, as
-//! in the original, and with `--setup` or `--cleanup`, which prepare the machine for one command at
-//! a time. Start at [`CommandMeasurement::measure_all`].
+//! Decides the order of runs. Those of several commands are shuffled within blocks, so that slow
+//! changes of the machine affect all commands equally. Commands are measured one after the other
+//! with `--strict-compat`, as in hyperfine, and with `--setup` or `--cleanup`, which prepare the
+//! machine for one command at a time. Start at [`CommandMeasurement::measure_all`].
 
 use crate::hyperfine::arguments::{
     CommandExecutor, HyperfineRequest, IgnoredStatuses, OutputTarget,
@@ -24,8 +24,8 @@ use std::thread::JoinHandle;
 /// Executions of an empty command to measure the shell's time.
 const SHELL_CALIBRATION_RUNS: u64 = 50;
 
-/// Maximum length of the variable that shifts the addresses of a process (Mytkowicz et al.,
-/// Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
+/// Maximum length of the environment variable that shifts the addresses of a process (Mytkowicz et
+/// al., Producing Wrong Data Without Doing Anything Obviously Wrong, ASPLOS 2009).
 const MAX_OFFSET_BYTES: usize = 4096;
 
 /// Receives progress and results.
@@ -102,7 +102,8 @@ impl<'a> CommandMeasurement<'a> {
         Ok(measuring)
     }
 
-    /// Returns messages about processes that timed commands left behind and that were killed.
+    /// Returns messages about processes that were killed, because measured commands left them
+    /// behind.
     pub fn remarks_on_processes(&self) -> Vec<String> {
         let message = |(command_line, names): (&String, &BTreeSet<String>)| {
             let quoted: Vec<String> = names.iter().map(|name| format!("'{name}'")).collect();

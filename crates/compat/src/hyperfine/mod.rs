@@ -1,4 +1,4 @@
-//! Drop-in for hyperfine: shell commands, its options, its output and its exports.
+//! Drop-in for hyperfine: measures shell commands, with hyperfine's options, output and exports.
 //!
 //! Decides the order of steps and the exit status: 0 if every command was measured, 1 if one failed
 //! or options contradict each other, 2 if the command line cannot be parsed. Differences from the
@@ -29,7 +29,7 @@ use std::path::Path;
 const TOOL: &str = "hyperfine";
 const USAGE: &str = include_str!("../usage/hyperfine.txt");
 
-/// Version of the original that is emulated, as its `--version` prints it.
+/// Version of hyperfine that is emulated, as its `--version` prints it.
 const VERSION: &str = "hyperfine 1.20.0\n";
 
 /// Runs the tool; returns the exit status.

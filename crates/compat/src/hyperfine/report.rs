@@ -1,8 +1,8 @@
 //! Shows results: a paragraph for every command, warnings, and the comparison.
 //!
-//! The paragraphs are the original's. The original's comparison divides means and propagates
-//! standard deviations; here a test on the blocks decides which commands differ, unless
-//! `--strict-compat` is given. Start at [`format_paragraph`] and [`format_comparison`].
+//! The paragraphs are those of hyperfine. Its comparison divides means and propagates standard
+//! deviations; here a test on the blocks decides which commands differ, unless `--strict-compat` is
+//! given. Start at [`format_paragraph`] and [`format_comparison`].
 
 use crate::hyperfine::arguments::{CommandExecutor, HyperfineRequest, ResultOrder};
 use crate::hyperfine::figures::{
@@ -211,7 +211,7 @@ pub fn format_comparison(
     Ok(compare_by_test(figures, reference, by_time, look))
 }
 
-/// Formats the original's comparison.
+/// Formats hyperfine's comparison.
 fn compare_by_means(rows: &[RelativeFigures<'_>], by_time: bool, look: ReportLook) -> String {
     use TextStyle::{Bold, Cyan, Green, Purple};
     let format_deviation = |row: &RelativeFigures<'_>, width: usize| {
@@ -393,7 +393,7 @@ fn format_tested(row: &TestedCommand<'_>, p: f64, limit: f64, look: ReportLook) 
     format!("{shown_ratio} {range} times {word}, {verdict} {title}\n")
 }
 
-// Messages of the original, which scripts may search for.
+// Messages of hyperfine, which scripts may search for.
 
 const STRICT_SHORT: &str = "Command took less than 5 ms to complete. Note that the results might be inaccurate because hyperfine can not \
      calibrate the shell startup time much more precise than this limit. You can try to use the `-N`/`--shell=none` option \

@@ -33,7 +33,7 @@ pub struct NodeDriver<'a> {
 }
 
 impl<'a> NodeDriver<'a> {
-    /// Creates a driver that prints on `console`; `shows_progress` if the original does.
+    /// Creates a driver that prints on `console`, with a progress line if `shows_progress`.
     pub fn new(
         tool: &'static str,
         request: &ScriptsRequest,
@@ -163,7 +163,7 @@ impl<'a> NodeDriver<'a> {
     }
 }
 
-/// Returns the throughput samples of a run. The original prints each as a row.
+/// Returns the throughput samples of a run. The originals print each as a row.
 pub fn throughput_samples(run: &Run) -> impl Iterator<Item = MeasuredRate> {
     run.samples
         .iter()
@@ -222,7 +222,7 @@ impl ScriptNames {
     }
 }
 
-/// Exit status after a timeout, as of `timeout(1)`.
+/// Exit status after a timeout: the one that `timeout(1)` uses.
 const TIMED_OUT: i32 = 124;
 
 /// Failures so far.

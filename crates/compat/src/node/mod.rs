@@ -106,9 +106,9 @@ fn is_processor_list(list: &str) -> bool {
 /// Command line of a driver.
 #[derive(Debug, Clone, Copy)]
 pub struct CommandLine {
-    /// Name of the original.
+    /// Name of the original script.
     pub tool: &'static str,
-    /// What the original prints for an invalid command line.
+    /// What the original script prints for an invalid command line.
     pub usage: &'static str,
     /// Additional text of `--help`: the options that the original lacks.
     pub further_usage: &'static str,
@@ -207,7 +207,7 @@ pub fn benchmark_folder(
         })
 }
 
-/// Returns the scripts of the requested groups, in that order, that pass the filters.
+/// Returns the scripts that pass the filters, group by group in the requested order.
 ///
 /// # Errors
 /// Fails if a group does not exist, or no script is left.

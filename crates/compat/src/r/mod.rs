@@ -16,9 +16,9 @@ use std::io;
 /// Command line of a script.
 #[derive(Debug, Clone, Copy)]
 pub struct RScript {
-    /// Name of the original.
+    /// Name of the original script.
     pub tool: &'static str,
-    /// What the original prints for `--help` and for an invalid command line.
+    /// What the original script prints for `--help` and for an invalid command line.
     pub usage: &'static str,
     /// Options besides `--help` and `--plot`, which all scripts have.
     pub options: &'static [&'static str],

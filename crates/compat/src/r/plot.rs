@@ -1,7 +1,7 @@
-//! Charts of Node.js core's R scripts, and the files that hold them.
+//! Draws the charts of Node.js core's R scripts, and writes them to files.
 //!
-//! Decides what a chart shows (the same as the original's, not pixel by pixel) and the format of
-//! the file, by its extension. Does not know where the figures come from. Start at [`ChartFile`].
+//! Decides what a chart shows (the same as in R, but not pixel by pixel) and the format of the
+//! file, by its extension. Does not know where the figures come from. Start at [`ChartFile`].
 
 use anyhow::{Context, Result, bail};
 use speedwell_plot::{
@@ -18,7 +18,7 @@ const SIDE_INCHES: f64 = 7.0;
 /// Layout pixels per inch, a scale at which text is readable.
 const PX_PER_INCH: f64 = 100.0;
 
-/// Rendered pixels per layout pixel, so that PNG files have the originals' 300 dots per inch.
+/// Rendered pixels per layout pixel, so that PNG files have 300 dots per inch, as in R.
 const PNG_ZOOM: u32 = 3;
 
 /// Label of the rate axis.
@@ -109,7 +109,7 @@ pub fn box_chart<'a>(cases: impl Iterator<Item = ComparedCase<'a, &'a [f64]>>) -
     };
     let category = |(name, old, new): ComparedCase<'a, &[f64]>| BoxCategory {
         label: case_label(name),
-        // The original sorts alphabetically, so `new` comes before `old`.
+        // The script sorts alphabetically, so `new` comes before `old`.
         boxes: series("new", new)
             .into_iter()
             .chain(series("old", old))

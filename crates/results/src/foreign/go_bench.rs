@@ -1,6 +1,6 @@
 //! Parses a line of `go test -bench` output.
 //!
-//! Decides what a line is, without context. Start at [`GoBenchLine::parse`]. The format is Go's
+//! Classifies each line on its own. Start at [`GoBenchLine::parse`]. The format is Go's
 //! "Benchmark Data Format" (golang.org/design/14313-benchmark-format); other lines come from cmd/go
 //! and package testing. [`measure_for_unit`] decides what the units of a line measure,
 //! [`case_from_name`] what its name means. With `-json` the lines are wrapped in events
@@ -48,7 +48,7 @@ pub enum GoBenchLine<'a> {
     Log(&'a str),
     /// A name alone, without GOMAXPROCS, as `-v` prints it before the results of the benchmark.
     Announced(&'a str),
-    /// A line of the tools without a result.
+    /// A line that the Go tools print without a result.
     Quiet,
     /// Anything else.
     Other,
@@ -101,7 +101,7 @@ fn parse_result(line: &str) -> Option<GoBenchLine<'_>> {
     parse_figures(line).map(GoBenchLine::Rest)
 }
 
-/// Parses lines of the tools.
+/// Parses lines that the Go tools print.
 fn parse_tool_line(line: &str) -> Option<GoBenchLine<'_>> {
     let mut words = line.split_whitespace();
     if line.starts_with("PASS") || line.starts_with("ok  \t") || line.starts_with("FAIL") {
@@ -258,8 +258,8 @@ fn is_new_parameter(key: &str, values: &[(String, ParameterValue)]) -> bool {
 ///
 /// Package testing appends `-N` to the name of a result unless N is 1, but `gzip-6` may also be the
 /// name of a sub-benchmark. The name that `-v` announces before a result settles it. Without it, a
-/// number counts as GOMAXPROCS only if every benchmark of the package was measured with it: both
-/// numbers of `X`, `X-2`, `X-4` (`-cpu 1,2,4`), but none of `gzip`, `gzip-6` and `none`.
+/// number counts as GOMAXPROCS only if every benchmark of the package was measured with it: 2 and 4
+/// do in `X`, `X-2`, `X-4` (`-cpu 1,2,4`), but 6 does not in `gzip`, `gzip-6` and `none`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ProcessorSuffixes(BTreeSet<u32>);
 
@@ -323,8 +323,8 @@ impl ProcessorSuffixes {
             .unwrap_or((name, 1))
     }
 
-    /// Splits the name of a benchmark that stopped. Nothing is appended if it stopped in its first
-    /// iteration.
+    /// Splits the name of a benchmark that stopped. If it stopped in its first iteration, its name
+    /// has no number appended.
     pub fn split_stopped_name<'n>(&self, name: &'n str, announced: Option<&str>) -> (&'n str, u32) {
         let split = announced.and_then(|announced| split_announced_name(announced, name));
         match split.unwrap_or_else(|| self.split_name(name)) {
@@ -333,7 +333,7 @@ impl ProcessorSuffixes {
         }
     }
 
-    /// Returns the only GOMAXPROCS of all results, if it was appended to their names.
+    /// Returns the GOMAXPROCS that all results share, if it was appended to their names.
     fn single_count(&self) -> Option<u32> {
         self.0.first().copied().filter(|_| self.0.len() == 1)
     }

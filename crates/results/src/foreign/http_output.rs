@@ -1,9 +1,8 @@
 //! Parses the output of HTTP tools: rate, latency, errors and responses other than 2xx. Figures
 //! that a tool does not report are omitted.
 //!
-//! Decides what the words of each tool mean, both for the tools started by Node core's `common.js`,
-//! which ignores most of their output, and for files of their output. Start at
-//! [`HttpOutput::read`].
+//! Interprets what each tool prints, both when Node core's `common.js` starts the tool, ignoring
+//! most of its output, and when the output was saved to a file. Start at [`HttpOutput::read`].
 
 use serde_json::{Map, Value as Json, json};
 
@@ -218,7 +217,7 @@ pub fn parse_autocannon(result: &Json) -> Option<HttpOutput> {
     Some(found)
 }
 
-/// Parses the output of our own generator as the tool of an HTTP benchmark
+/// Parses the output of our own generator when it is the tool of an HTTP benchmark
 /// (`speedwell load --benchmarker`).
 fn parse_speedwell(line: &Json) -> Option<HttpOutput> {
     let figure = |key: &str| line[key].as_f64();

@@ -1,4 +1,4 @@
-//! JSON written by other programs: detects formats, and reads values together with their locations.
+//! Reads JSON written by other programs: detects formats, and reads values with their locations.
 //!
 //! Accepts more than the standard: non-finite numbers and raw control characters, which C++
 //! programs write. Knows nothing about particular formats. Start at [`JsonContent`] to detect

@@ -1,4 +1,4 @@
-//! Units as written in files, and the metrics they denote.
+//! Interprets units as written in files, and returns the metrics they denote.
 //!
 //! Decides how a figure with a unit is stored: times in nanoseconds, sizes in bytes, rates per
 //! second; any other unit defines a metric of its own. Knows nothing about file formats. Start at

@@ -1,5 +1,5 @@
-//! Reports of ApacheBench: its text, also pasted with collapsed whitespace, or its HTML (`-w`), one
-//! or several in a file.
+//! Reads reports of ApacheBench, one or several per file: plain text, even if pasting collapsed its
+//! whitespace, or HTML (`-w`).
 //!
 //! Decides where a report begins and what its lines mean, wherever the text comes from. A line is
 //! recognized by the words before its colon, because pasted reports have lost their columns. Start

@@ -147,7 +147,7 @@ impl EntriesReader<'_> {
         let is_own_choice = *self.directions == MetricDirections::default();
         remarks.extend(self.rates.into_iter().filter(|_| is_own_choice).map(|tool| {
             format!(
-                "for rates of '{tool}', more is better; github-action-benchmark itself prefers less"
+                "for rates of '{tool}', more is better; github-action-benchmark itself treats less as better"
             )
         }));
         warnings.extend(remarks.iter().map(|remark| format!("'{label}': {remark}")));
@@ -188,7 +188,7 @@ fn point_key(suite: &str, entry: &JsonNode<'_>) -> Result<PointKey> {
 fn read_origin(commit: &JsonNode<'_>) -> Result<CodeOrigin> {
     let id = commit.require("id")?.text()?;
     ensure!(!id.is_empty(), "'{}.id' is empty", commit.location());
-    // For a pull request the event has another value here, which may not be a time.
+    // For a pull request, this key has another value, which may not be a time.
     let committed = commit
         .text_of("timestamp")?
         .and_then(|text| text.parse::<Timestamp>().ok());

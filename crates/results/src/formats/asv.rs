@@ -1,5 +1,5 @@
-//! Results of asv (airspeed velocity): one file per machine, revision and environment, plus files
-//! that describe the benchmarks and the machine.
+//! Reads results of asv (airspeed velocity): one file per machine, revision and environment, plus
+//! files that describe the benchmarks and the machine.
 //!
 //! Decides how asv's values are mapped: a number is one run, null a failed benchmark, NaN a skipped
 //! one, according to "Benchmark suite layout and file formats" in asv's developer documentation
@@ -141,11 +141,11 @@ pub fn read_file(
     let other = match reading.other_versions {
         0 => None,
         1 => Some(
-            "the results of 1 benchmark were left out: they belong to another version of it"
+            "the results of 1 benchmark were left out: they belong to another version of the benchmark"
                 .to_owned(),
         ),
         many => Some(format!(
-            "the results of {many} benchmarks were left out: they belong to other versions of them"
+            "the results of {many} benchmarks were left out: they belong to other versions of these benchmarks"
         )),
     };
     let left_out = reading.left_out.into_warning(imported.is_empty())?;
@@ -462,7 +462,7 @@ struct AsvReader<'a> {
     metadata: &'a AsvMetadata,
     better: &'a MetricDirections,
     commit: &'a str,
-    /// Metrics whose direction follows only from asv's rule that less is better.
+    /// Metrics whose direction is known only from asv's rule that less is better.
     guesses: BTreeSet<String>,
     /// Number of benchmarks with results of another version.
     other_versions: usize,

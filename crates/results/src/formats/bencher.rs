@@ -1,8 +1,8 @@
-//! Responses of bencher's `perf` endpoint: results by branch, testbed, benchmark and measure.
+//! Reads responses of bencher's `perf` endpoint: results by branch, testbed, benchmark and measure.
 //!
-//! Decides that a report is a session, its testbed the machine, each iteration of the report a run,
-//! and each measure a metric. Responses do not state the direction of a measure, so the user must.
-//! Does not fetch responses. Start at [`read`].
+//! A report becomes a session, its testbed the machine, each iteration of the report a run, and
+//! each measure a metric. Responses do not state the direction of a measure, so the user must. Does
+//! not fetch responses. Start at [`read`].
 
 use super::imported::{DroppedEntries, ImportedProcess, value_sample};
 use super::input::InputFile;

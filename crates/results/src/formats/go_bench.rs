@@ -1,4 +1,4 @@
-//! Output of `go test -bench`, as read by benchstat, also with `-json`.
+//! Reads the output of `go test -bench`, which is the input of benchstat, with or without `-json`.
 //!
 //! Decides which lines belong together, and how other lines are reported. Lines of one benchmark
 //! (`-count`) come from one process; each becomes a run with a note on this, as for

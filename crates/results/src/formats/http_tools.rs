@@ -1,9 +1,9 @@
-//! Output of wrk, wrk2 and h2load, autocannon JSON, and the similar output of hey and oha (also
-//! oha's JSON).
+//! Reads the output of wrk, wrk2, h2load, hey and oha, and the JSON of autocannon and oha.
 //!
-//! Decides how these are recognized and mapped. The output of the first four is parsed in
-//! `foreign/http_output.rs`, which the Node.js harness also uses. hey and oha print neither address
-//! nor concurrency. Start at [`read_text`], [`read_autocannon`], [`read_hey_oha`] and [`read_oha`].
+//! Decides how these are recognized and mapped. The output of wrk, wrk2, h2load and autocannon is
+//! parsed in `foreign/http_output.rs`, which the Node.js harness also uses. hey and oha print
+//! neither address nor concurrency. Start at [`read_text`], [`read_autocannon`], [`read_hey_oha`]
+//! and [`read_oha`].
 
 use crate::foreign::file_beginning;
 use crate::foreign::http_output::{HttpOutput, parse_autocannon};

@@ -1,4 +1,4 @@
-//! Results of `hyperfine --export-json`.
+//! Reads results of `hyperfine --export-json`.
 //!
 //! Decides how rows are mapped: each measured time is one process and thus one run. Start at
 //! [`read`]. The format is described in hyperfine's README ("JSON"); unknown keys are ignored.
@@ -72,8 +72,8 @@ struct HyperfineResult {
     command: String,
     /// Parameters, with the strings substituted into the command.
     parameters: Vec<(String, String)>,
-    /// Seconds and exit status. hyperfine writes null for a process killed by a signal, whichever
-    /// it was.
+    /// Seconds and exit status. hyperfine writes null for a process that was killed by a signal,
+    /// and does not say which.
     times: Vec<(f64, Option<i32>)>,
     memory: Vec<f64>,
     /// Other facts about the command: its preparation, and the command itself, which a template may

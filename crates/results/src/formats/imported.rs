@@ -2,9 +2,9 @@
 //!
 //! Decides the session's design: one variant, and an unknown order. Knows nothing about file
 //! formats. Start at [`SessionBuilder`], or at [`merge_sessions`] for several files with results of
-//! the same thing: there, values from one process, such as repetitions inside a program, are samples
-//! of one run (docs/why/statistics.md, "One value per process"). A single file would have only one
-//! run, so each repetition counts as a run, with a note.
+//! the same thing. When files are merged, values from one process, such as repetitions inside a
+//! program, are samples of one run (docs/why/statistics.md, "One value per process"). A single file
+//! would then have only one run, so there each repetition counts as a run, with a note.
 
 use anyhow::{Error, Result, bail, ensure};
 use speedwell_model::{

@@ -199,7 +199,7 @@ struct SessionsReader {
 pub(crate) struct StreamingReader {
     /// Counts announced by the last header, and its line number; `None` before the first one.
     announced: Option<([Option<usize>; 3], usize)>,
-    /// Number of runs, failures and profiles since then.
+    /// Number of runs, failures and profiles since that header.
     counts: [usize; 3],
     machines: u32,
     /// Slot of the first run whose machine is unknown.
@@ -405,7 +405,7 @@ impl InternedNames {
     }
 }
 
-/// Parses one line. Omits the parser's line number, which is always 1.
+/// Parses one line. Errors omit the parser's line number, which is always 1.
 fn parse_line<'a, T: Deserialize<'a>>(line: &'a str) -> anyhow::Result<T> {
     serde_json::from_str(line).map_err(|error| {
         let message = error.to_string();

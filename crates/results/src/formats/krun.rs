@@ -1,4 +1,4 @@
-//! Results of Krun, the experiment runner behind "Virtual Machine Warmup Blows Hot and Cold"
+//! Reads results of Krun, the experiment runner behind "Virtual Machine Warmup Blows Hot and Cold"
 //! (Barrett et al., OOPSLA 2017): the wall-clock times of all iterations of every process.
 //!
 //! Decides how entries are mapped: a key `BENCHMARK:VM:VARIANT` is a case, each of its lists a

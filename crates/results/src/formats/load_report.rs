@@ -1,4 +1,4 @@
-//! A load test as reported by an HTTP tool, independent of the tool.
+//! Converts a load test, as reported by any HTTP tool, into a run.
 //!
 //! Decides the names of cases and metrics, so that reports of different tools can be compared.
 //! Knows nothing about file formats; the validity of the figures is judged in `analysis/validity/`.
@@ -44,7 +44,7 @@ pub struct LoadReport {
     pub times_ns: Vec<(String, f64)>,
     /// Durations below this are reported as 0; 0 if the tool has a fine resolution.
     pub resolution_ns: f64,
-    /// Whether requests were sent at a fixed rate, so that connections idle in between.
+    /// Whether requests were sent at a fixed rate, so that connections idle between requests.
     pub has_fixed_rate: bool,
     /// Other parameters of the case.
     pub parameters: Vec<(String, ParameterValue)>,
@@ -155,7 +155,7 @@ impl LoadReport {
             .map(|(name, _)| name.as_str())
             .filter(|name| name.starts_with("latency"))
             .collect();
-        // If a percentile is below the printed minimum, that is not the minimum.
+        // If a percentile was 0, a printed minimum above 0 is wrong.
         let is_minimum = |name: &str| name == LATENCY_MIN;
         let has_lower = latencies.iter().any(|name| !is_minimum(name));
         let old_count = self.times_ns.len();

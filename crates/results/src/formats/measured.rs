@@ -281,7 +281,7 @@ pub(super) fn time_metrics<K: TimeQuantity>(
     mean.into_iter().chain(percentiles).collect()
 }
 
-/// Returns whether to report a percentile in millionths; 0 stands for the mean.
+/// Returns whether to report a percentile, given in millionths; 0 stands for the mean.
 fn is_shown(ppm: u32, verdict: Option<&OpenVerdict>, times: Option<&OpenTimes>) -> bool {
     let (Some(verdict), Some(times)) = (verdict, times) else {
         return true;
@@ -442,7 +442,7 @@ fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
             *connections += other;
             *most_connections += other_most;
         }
-        _ => bail!("one sent requests on a schedule, but another waited for responses"),
+        _ => bail!("one generator sent requests on a schedule, but another waited for responses"),
     }
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Tables of points over time, as read by Otava: CSV with the columns `time` and `commit`, and one
-//! column per metric.
+//! Reads tables of points over time in the format of Otava: CSV with the columns `time` and
+//! `commit`, and one column per metric.
 //!
 //! Decides the role of each column by its name: `branch` and `machine` describe the point,
 //! `benchmark` is the name of the benchmark, and every other numeric column is a metric. Such files

@@ -1,4 +1,4 @@
-//! Files with the results of many revisions: each point in time becomes its own session.
+//! Collects results of many revisions from one file: each point in time becomes its own session.
 //!
 //! Decides which results form a session, and derives the session's id from its facts in the file,
 //! so that reading the file again yields the same sessions. Knows nothing about file formats. Start
@@ -16,7 +16,7 @@ const MAX_SUBJECT_CHARS: usize = 200;
 /// Facts that identify the session of a result.
 #[derive(Debug, Clone, Default)]
 pub struct PointKey {
-    /// Suite, or the file's name for things that are measured together.
+    /// Suite, or the name that the file gives to things that are measured together.
     pub suite: String,
     /// Distinguishes results of the same revision, machine and environment: a time, a report.
     pub key: String,
@@ -50,8 +50,8 @@ impl PointKey {
     }
 }
 
-/// Returns the id of a later part of an imported session: content that its file gained before it
-/// was imported again.
+/// Returns the id of a later part of an imported session: content that was added to its file before
+/// the file was imported again.
 pub fn part_id(id: &str, part: u32) -> String {
     match part {
         0 => id.to_owned(),

@@ -1,4 +1,4 @@
-//! Results of pyperf, as written by `pyperf timeit -o` and its runners.
+//! Reads results of pyperf, as written by `pyperf timeit -o` and its runners.
 //!
 //! Decides how entries are mapped: each `run` with values is one process and thus one run;
 //! calibration runs and warm-up values are ignored. Independent of where the file comes from. Start

@@ -1,10 +1,10 @@
-//! Results with the same name in one file.
+//! Tells apart results that have the same name in one file.
 //!
-//! Decides how to distinguish such results: by the other facts the file states (a prepare command,
-//! `extra`, a label), which become parameters. Results that nothing distinguishes are dropped with
-//! a warning: merging them would invent a benchmark that does not exist, and a running number
-//! would mean something else in the next file. Repetitions of one benchmark are handled by the
-//! readers and not listed here individually. Start at [`distinguish_results`].
+//! The other facts that the file states about such results (a prepare command, `extra`, a label)
+//! become parameters. Results that nothing distinguishes are dropped with a warning: merging them
+//! would invent a benchmark that does not exist, and a running number would mean something else in
+//! the next file. Repetitions of one benchmark are handled by the readers and not listed here
+//! individually. Start at [`distinguish_results`].
 
 use crate::foreign::suites::typed_value;
 use anyhow::{Result, bail};

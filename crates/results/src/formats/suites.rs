@@ -1,9 +1,9 @@
-//! Result files of benchmark frameworks for one process: JSON of pytest-benchmark and vitest, XML
-//! of Catch2.
+//! Reads result files that a benchmark framework writes for one process: JSON of pytest-benchmark
+//! and vitest, XML of Catch2.
 //!
-//! Decides that each benchmark in such a file is one run, because one process executed it. The
-//! files are parsed by `foreign::suites`, which also reads what frameworks write during a
-//! measurement. Start at [`read_vitest`].
+//! Each benchmark in such a file becomes one run, because one process executed it. The files are
+//! parsed by `foreign::suites`, which also reads what frameworks write during a measurement. Start
+//! at [`read_vitest`].
 
 use super::imported::{DroppedEntries, ImportedProcess, SessionBuilder};
 use super::same_names::{ListedResult, distinguish_results};

@@ -59,8 +59,8 @@ pub struct SpoolReader {
     block: SpoolBlock,
     /// First error in the open block.
     fault: Option<String>,
-    /// Whether something was dropped. Later blocks are rejected then: they would be judged without
-    /// the missing data.
+    /// Whether something was dropped. Later blocks are then rejected, because they would be judged
+    /// without the missing data.
     has_gap: bool,
     blocks: u32,
     decisions: u32,

@@ -1,4 +1,4 @@
-//! Lists of benchmarks and their cases.
+//! Lists benchmarks and their cases.
 //!
 //! A list takes as long with a hundred thousand sessions as with a thousand, because counting stops
 //! at a limit. Start at [`Store::list_benchmarks`].
@@ -76,7 +76,7 @@ impl Store {
     }
 }
 
-/// All benchmarks. Each subquery is one index lookup, or an index scan up to the limit.
+/// Selects all benchmarks. Each subquery is one index lookup, or an index scan up to the limit.
 fn benchmarks_statement() -> &'static SqlStatement {
     sql!(
         "SELECT name, measured,
@@ -97,7 +97,7 @@ fn benchmarks_statement() -> &'static SqlStatement {
     )
 }
 
-/// All cases of a benchmark, with the same limit on counting.
+/// Selects all cases of a benchmark, with the same limit on counting.
 fn cases_statement() -> &'static SqlStatement {
     sql!(
         "SELECT id, CAST(sum(sessions) AS BIGINT), max(newest), CAST(sum(runs) AS BIGINT)

@@ -1,4 +1,4 @@
-//! Reads a session case by case: a session with ten million runs would take 15 GB of memory.
+//! Reads a session case by case: as a whole, one with ten million runs would take 15 GB of memory.
 //!
 //! Keeps the runs of only a few cases in memory at a time. Cases are read completely, in the order
 //! in which they first appear. Start at [`Store::with_session_by_cases`].
@@ -16,7 +16,8 @@ use std::sync::Arc;
 /// Number of runs above which a session is not loaded as a whole (300 MB).
 pub const LARGE_SESSION: usize = 200_000;
 
-/// Once a part holds this many runs, no further case is added to it.
+/// Once a part (the cases in memory at a time) holds this many runs, no further case is added to
+/// it.
 const MIN_RUNS_PER_PART: usize = 5_000;
 
 /// A stored session whose runs are read a few cases at a time.
@@ -172,7 +173,7 @@ impl<'s> SessionByCases<'s> {
     ) -> anyhow::Result<()> {
         let mut reader = RunReader::new(&self.store.database, &self.header);
         let case_ids: HashSet<String> = self.cases.iter().map(|stored| stored.case.id()).collect();
-        // Runs of a case share it, so compare by address.
+        // All runs of a case share one `Case`, so compare addresses.
         let mut is_included: HashMap<*const Case, bool> = HashMap::new();
         reader.for_each_run(self.number, &mut |run| {
             let is_wanted = is_included

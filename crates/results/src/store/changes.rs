@@ -1,4 +1,4 @@
-//! Detected changes along lines, with their triage; renames of benchmarks; notes on revisions.
+//! Stores changes detected along lines and their triage, renames of benchmarks, notes on revisions.
 
 use super::Store;
 use super::database::{Database, Error, SqlParam, SqlRow, sql, sql_params};

@@ -3,7 +3,7 @@
 //!
 //! A row is inserted in the same transaction as its session, so that nothing is lost when the
 //! server is killed; servers that share a store claim rows from each other. The text of a comment
-//! is decided elsewhere. Start at [`Store::set_forge`].
+//! is written elsewhere. Start at [`Store::set_forge`].
 
 use super::Store;
 use super::database::{Database, Error, SqlRow, sql, sql_params};
@@ -120,7 +120,7 @@ impl Store {
         })
     }
 
-    /// Records that a session of a pull request is being uploaded, if the server comments there.
+    /// Records that a session of a pull request is being uploaded, if the server posts comments.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -1,4 +1,4 @@
-//! Posted pull-request comments, a record that survives later edits of a comment.
+//! Records posted pull-request comments; a record survives later edits of its comment.
 
 use super::Store;
 use super::database::{sql, sql_params};

@@ -1,4 +1,4 @@
-//! Lines of revisions: a branch as it was last seen, which orders the points of its series.
+//! Stores lines of revisions: each is a branch as last seen, and orders the points of its series.
 
 use super::Store;
 use super::database::{SqlRow, sql, sql_params};
@@ -42,7 +42,7 @@ impl Store {
         })
     }
 
-    /// Stores the measured revisions of a branch, or all of them, as line `name`, ordered by their
+    /// Stores the measured revisions, of `branch` if one is given, as line `name`, ordered by their
     /// first measurement or import. Does nothing if no session was added or removed since the last
     /// call.
     ///
@@ -200,8 +200,8 @@ impl Store {
     }
 
     /// Returns a revision by its number, with its position on the line of `branch`. A revision that
-    /// is not on the line (it was rebased or squashed) gets the position of the one there with the
-    /// same tree, if there is exactly one.
+    /// is not on the line (it was rebased or squashed) gets the position of the revision on the
+    /// line that has the same tree, if there is exactly one.
     ///
     /// # Errors
     /// Fails on database errors.

@@ -1,4 +1,4 @@
-//! Progress of loads that are running, for viewers. Their sessions are stored when they end.
+//! Records progress of running loads for viewers. A load's session is stored when the load ends.
 //!
 //! A row belongs to a process: rows of killed processes are ignored, and deleted by the next load.
 //! Start at [`Store::begin_load`].

@@ -19,7 +19,7 @@ use speedwell_model::{Environment, Run, Session, SessionMachine, StepFailure};
 pub struct BlockOrigin {
     /// Index of the machine in the session.
     pub machine: u32,
-    /// Number of the parcel.
+    /// Number of the parcel: the work that a machine gets at once.
     pub parcel: u32,
     /// Number of the attempt at the parcel.
     pub attempt: u32,

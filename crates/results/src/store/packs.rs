@@ -1,4 +1,4 @@
-//! Caches for long series: the first points packed into one blob, and the state of the change
+//! Caches long series: packs their first points into one blob, and keeps the state of the change
 //! search.
 //!
 //! Reading hundreds of points row by row costs more than searching them. Packs and detector states

@@ -1,4 +1,4 @@
-//! Points: one summary per session and series, stored so that runs need not be read for a trend.
+//! Stores points: one summary per session and series, so that runs need not be read for a trend.
 //!
 //! Points are derived from sessions. A session without points gets them when its history is first
 //! queried.
@@ -22,7 +22,7 @@ const MAX_AHEAD_MS: i64 = 86_400_000;
 
 /// Returns the start time to use for a session that claims to have started at `started_unix_ms`. If
 /// that is in the future, returns `now_unix_ms`, the time of the first read: a machine whose clock
-/// is years ahead must not have the newest point until then.
+/// is years ahead must not have the newest point for all these years.
 pub fn credible_start(started_unix_ms: i64, now_unix_ms: i64) -> i64 {
     if is_in_future(started_unix_ms, now_unix_ms) {
         now_unix_ms
@@ -280,7 +280,7 @@ impl Store {
         found.with_context(|| format!("machine {number} does not exist"))
     }
 
-    /// Returns the environment facts of a session, which can affect results.
+    /// Returns the facts about a session's environment that can affect results.
     ///
     /// # Errors
     /// Fails on database errors.

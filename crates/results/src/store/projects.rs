@@ -139,8 +139,8 @@ fn project_file(path: &Path, name: &str) -> PathBuf {
     Store::projects_folder(path).join(format!("{name}.db"))
 }
 
-/// Returns the address with a search path of `schema`. Of several such options, the last one
-/// counts.
+/// Returns the address with a search path of `schema`. The server uses the last of several such
+/// options.
 fn address_of_schema(address: &str, schema: &str) -> String {
     let option = format!("-csearch_path%3D{schema}");
     let Some((base, options)) = address.split_once('?') else {

@@ -376,7 +376,7 @@ impl<'a> RunReader<'a> {
         Ok(found)
     }
 
-    /// Merges the two queries, reading each row once: both tables are clustered by session and run.
+    /// Merges the rows of both queries in one pass: both tables are clustered by session and run.
     fn read_runs(
         &mut self,
         [runs, samples]: [&'static SqlStatement; 2],

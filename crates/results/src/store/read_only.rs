@@ -2,8 +2,8 @@
 //! archive.
 //!
 //! A database with write-ahead logging needs auxiliary files even for reading, and one of an
-//! earlier version needs migration. Decides what to do if that is impossible. Start at
-//! [`Store::open_to_read`].
+//! earlier version needs migration. Where neither can be written, the database is read as immutable
+//! or from a temporary copy. Start at [`Store::open_to_read`].
 
 use super::Store;
 use super::schema::{self, DatabaseOwner};
@@ -82,7 +82,7 @@ fn open_read_only(path: &Path) -> anyhow::Result<Store> {
         path: path.to_owned(),
         _copy: copy,
     };
-    // With a writer's files next to it, SQLite can read the database. Without pending changes in
+    // With a writer's files next to the database, SQLite can read it. Without pending changes in
     // the log, treat it as immutable (<https://sqlite.org/wal.html#read_only_databases>).
     let has_changes = fs::metadata(sibling_path(path, "-wal")).is_ok_and(|data| data.len() > 0);
     let uri_parameters: &[&str] = if has_changes {

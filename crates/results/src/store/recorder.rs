@@ -149,8 +149,8 @@ impl SessionRecorder<'_> {
             .queue_upload(self.writer.session(), url, now_unix_ms)
     }
 
-    /// Replaces the variants of the session, because a search finds more of them while it measures.
-    /// Variants with runs stay.
+    /// Replaces the variants of the session, for a search, which finds more of them while it
+    /// measures. Variants with runs stay.
     ///
     /// # Errors
     /// Fails on database errors.
@@ -165,7 +165,7 @@ impl SessionRecorder<'_> {
         })
     }
 
-    /// Records that a case needs no more runs, and how many planned ones that saves.
+    /// Records that a case needs no more runs, and how many planned runs this saves.
     pub(super) fn record_decision(&mut self, label: &str, saved: usize) -> anyhow::Result<()> {
         self.write_with(|writer, file| {
             file.execute(
@@ -214,8 +214,8 @@ impl SessionRecorder<'_> {
         })
     }
 
-    /// Also stores the results of incomplete slots: a user who never resumes has paid for them, and
-    /// resuming drops them first.
+    /// Ends the session, and also stores the results of incomplete slots: a user who never resumes
+    /// has paid for them, and resuming drops them first.
     pub(super) fn finish_session(&mut self, interrupted: bool) -> anyhow::Result<()> {
         let open: Vec<u32> = self.open_slots.keys().copied().collect();
         for slot in open {

@@ -1,4 +1,4 @@
-//! References to stored sessions on the command line, and their resolution.
+//! Parses references to stored sessions on the command line, and resolves them.
 
 use super::Store;
 use super::database::{SqlParam, SqlStatement, sql, sql_params};

@@ -137,7 +137,7 @@ const PACKS: SchemaStep = SchemaStep {
     differs: PostgresVariant::Instead(include_str!("steps/15-packs.postgres.sql")),
 };
 
-/// Tables that avoid scanning all sessions: which of them have each variant, and which have no
+/// Tables that avoid scanning all sessions: which sessions have each variant, and which have no
 /// points yet. Triggers maintain them for every writer.
 const LOOKS: SchemaStep = SchemaStep {
     text: include_str!("steps/16-looks.sql"),

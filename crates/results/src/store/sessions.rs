@@ -1,4 +1,4 @@
-//! Operations on whole sessions: insert, tag, list, delete; and calibrations of a machine, which is
+//! Inserts, tags, lists and deletes whole sessions, and stores calibrations of a machine, which is
 //! identified by host name, processor model and number of processors.
 
 use crate::formats::json_lines::ParsedLine;

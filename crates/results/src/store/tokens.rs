@@ -1,4 +1,4 @@
-//! Access tokens, stored as digests only, and the append-only audit log.
+//! Stores access tokens, as digests only, and the append-only audit log.
 //!
 //! This module stores permissions; callers enforce them. Both tables exist once, not per project:
 //! in the database the server was started with.

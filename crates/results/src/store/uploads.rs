@@ -1,4 +1,4 @@
-//! Incoming uploads: parts of a session until all have arrived, then the session as a whole.
+//! Stores incoming uploads: parts of a session until all have arrived, then the session as a whole.
 //!
 //! A client that gets no response retries, so every operation is idempotent: existing data is
 //! neither duplicated nor replaced. Each function is one transaction and returns after the commit.
@@ -167,7 +167,8 @@ impl Store {
     }
 
     /// Adds lines from index `first_line` on, where 0 is the header. Lines at any other index than
-    /// the next are ignored; returns the state, and false if ignored lines are not a known part.
+    /// the next are ignored. Returns the state, and false if ignored lines are not a part received
+    /// before.
     ///
     /// # Errors
     /// Fails if the upload was not started, or on database errors.

@@ -1,7 +1,7 @@
 //! Event streams to browsers (server-sent events, WHATWG HTML 9.2).
 //!
 //! An [`EventHub`] broadcasts each event to all viewers, encoding it once. A viewer that reconnects
-//! sends the id of the last event it has seen and gets those after it, if they are still kept;
+//! sends the id of the last event it has seen and gets the later ones, if they are still kept;
 //! otherwise it gets the initial events like a new viewer. A viewer more than 64 events behind is
 //! disconnected and reconnects the same way.
 

@@ -1,4 +1,4 @@
-//! Limits on uploaded sessions: nesting, number of keys, length of names, range of numbers.
+//! Checks limits of uploaded sessions: nesting, number of keys, length of names, range of numbers.
 //!
 //! The raw text is scanned before it is parsed, so that rejected input takes no memory. Checks
 //! that depend on the meaning of a value run after parsing. Errors of the scan name the line,

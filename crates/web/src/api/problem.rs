@@ -31,12 +31,12 @@ impl ApiError {
         }
     }
 
-    /// The request is invalid.
+    /// Creates the error for an invalid request.
     pub fn bad_request(error: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::BAD_REQUEST, error)
     }
 
-    /// The requested thing does not exist.
+    /// Creates the error for something that does not exist.
     pub fn not_found(error: impl Into<String>) -> ApiError {
         ApiError::new(StatusCode::NOT_FOUND, error)
     }

@@ -231,7 +231,7 @@ pub const ROUTES: &[ApiRoute] = &[
     },
 ];
 
-/// Route for a document that requires read permission.
+/// Creates the route for a document that requires read permission.
 const fn document_route(
     path: &'static str,
     summary: &'static str,
@@ -255,7 +255,7 @@ const fn document_route(
     }
 }
 
-/// Route for an expensive document.
+/// Creates the route for an expensive document.
 const fn expensive_route(
     path: &'static str,
     summary: &'static str,

@@ -1,7 +1,8 @@
-//! Upload of sessions, in one request or line by line, and download.
+//! Receives sessions, in one request or line by line; returns, tags and deletes stored ones.
 //!
 //! Every request can be repeated, because a response may be lost: stored data stay, and the second
-//! response is 200. A different session with the same id is 409 and never replaces the stored one.
+//! response is 200. A different session with the same id is rejected with 409 and never replaces
+//! the stored one.
 
 use super::call::{ApiRequest, json_response};
 use super::check;

@@ -1,5 +1,5 @@
-//! Write connections, one per project: its writers queue for the connection in order, instead of
-//! retrying until the store is unlocked.
+//! Keeps one write connection per project. Writers queue for it in order, instead of retrying until
+//! the store is unlocked.
 
 use super::problem::ApiError;
 use crate::refusal::PageError;

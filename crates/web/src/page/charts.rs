@@ -1,7 +1,7 @@
 //! `?charts=NUMBER`: some of the charts of a page with many cases, as a separate page.
 //!
-//! Pages need not know about it: the key is removed from the query first, and the part is cut from
-//! the finished document. Start at [`ChartPart::split_query`].
+//! Pages need not know about parts: the key is removed from the query first, and the part is cut
+//! from the finished document. Start at [`ChartPart::split_query`].
 
 use super::PageContent;
 use crate::address::PageFormat;
@@ -41,7 +41,7 @@ impl ChartPart {
     /// Cuts the part from a page with that query.
     ///
     /// # Errors
-    /// Fails if the page has no parts, or fewer.
+    /// Fails if the page is not split into parts, or has fewer of them.
     pub fn cut_from(self, page: PageContent, query: &PageQuery) -> Result<PageContent, PageError> {
         let ChartPart(Some(number)) = self else {
             return Ok(page);

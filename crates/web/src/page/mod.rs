@@ -1,4 +1,4 @@
-//! The pages, one file each: a document with links and forms.
+//! The pages, one file each; a page is a document with links and forms.
 //!
 //! A page calls the same functions as the corresponding command and computes nothing itself. Start
 //! at [`build_page`].

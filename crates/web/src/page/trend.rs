@@ -143,7 +143,7 @@ impl PointFilter {
         })
     }
 
-    /// Filters by commit time, as on the axis, or by measurement time if that is unknown.
+    /// Filters by commit time, as on the axis, or else by measurement time.
     fn matches_point(&self, point: &TrendPoint) -> bool {
         let time = point.revision.committed_unix_ms.unwrap_or(point.at_unix_ms);
         self.machine.is_none_or(|machine| machine == point.machine)

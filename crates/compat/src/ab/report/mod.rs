@@ -1,7 +1,7 @@
-//! Contents of a report, without its layout.
+//! Builds the contents of a report, without its layout.
 //!
-//! Decides which of the original's lines appear, and their order. `report/layout.rs` prints them as
-//! text and as HTML. TLS is described in the OpenSSL terms that the original prints. Start at
+//! Decides which of ab's lines appear, and their order. `report/layout/mod.rs` prints them as text
+//! and as HTML. TLS is described in the OpenSSL terms that ab prints. Start at
 //! [`AbReportContent::fact_lines`].
 
 use crate::ab::arguments::AbRequest;
@@ -182,7 +182,7 @@ pub fn added_lines(report: &AbReportContent) -> Vec<(&'static str, String)> {
     lines
 }
 
-/// For example `40 attempted = 20 ok + 20 reset.in-body`.
+/// Returns for example `40 attempted = 20 ok + 20 reset.in-body`.
 fn format_account(report: &AbReportContent) -> String {
     let figures = &report.figures;
     let outcomes = figures.account.iter();
@@ -282,8 +282,7 @@ pub fn format_ms(ns: u64) -> String {
     }
 }
 
-/// Formats a standard deviation in milliseconds: one decimal as in the original, three if it is
-/// small.
+/// Formats a standard deviation in milliseconds: one decimal as in ab, three if it is small.
 pub fn format_deviation(ns: f64) -> String {
     let is_small = ns > 0.0 && ns < FINE_BELOW_NS as f64;
     let decimals = if is_small { 3 } else { 1 };

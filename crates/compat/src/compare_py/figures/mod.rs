@@ -1,9 +1,9 @@
-//! Figures of google/benchmark's `compare.py`: changes, the p value of the Mann-Whitney test,
-//! geometric means.
+//! Computes the figures of google/benchmark's `compare.py`: changes, the p value of the
+//! Mann-Whitney test, geometric means.
 //!
 //! Decides which entries of the two sides are compared and which figures are computed, but not the
 //! order of files, text and colors. Does not use the verdicts of `analysis`, because this table
-//! shows what the original shows. Start at [`compare_entries`].
+//! shows what `compare.py` shows. Start at [`compare_entries`].
 
 use indexmap::IndexMap;
 use speedwell_results::foreign::google_benchmark::{GoogleBenchmarkEntry, nanoseconds_per};
@@ -13,16 +13,16 @@ use std::collections::HashMap;
 /// Minimum number of entries per side for a test.
 const MIN_ENTRIES_FOR_TEST: usize = 2;
 
-/// Number of entries on both sides from which the original calls a test reliable.
+/// Number of entries on both sides from which `compare.py` calls a test reliable.
 pub const RELIABLE_TEST_ENTRIES: usize = 9;
 
-/// How to treat cases in which the original is wrong.
+/// How to treat cases in which `compare.py` is wrong.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ComparisonRules {
     /// Entries without a result are omitted, units are converted, the geometric mean covers only
     /// entries that both sides have, and a change from 0 is undefined.
     Sound,
-    /// As in the original: an entry without a result took no time, entries with other units are
+    /// As in `compare.py`: an entry without a result took no time, entries with other units are
     /// dropped silently, the geometric mean covers all entries, and a change from 0 is +2.
     Original,
 }
@@ -77,7 +77,7 @@ pub struct UTest {
 }
 
 impl UTest {
-    /// Whether both sides have enough entries by the original's criterion.
+    /// Whether both sides have enough entries by `compare.py`'s criterion.
     pub fn is_reliable(&self) -> bool {
         self.baseline_count.min(self.candidate_count) >= RELIABLE_TEST_ENTRIES
     }
@@ -107,7 +107,7 @@ pub struct UTestTable<'e> {
     pub not_in_geomean: usize,
     /// Names that only one side has, by side.
     pub unmatched: [Vec<&'e str>; 2],
-    /// Failed or skipped entries, by side; empty under the rules of the original.
+    /// Failed or skipped entries, by side; empty under the rules of `compare.py`.
     pub without_result: [Vec<&'e GoogleBenchmarkEntry<'e>>; 2],
     /// Names whose units cannot be converted into each other.
     pub odd_units: Vec<&'e str>,
@@ -177,7 +177,7 @@ impl ComparedPair {
     }
 }
 
-/// The original reports every change from 0 as +2.
+/// Returns a change as a share. `compare.py` reports every change from 0 as +2.
 fn relative_change(baseline: f64, candidate: f64, rules: ComparisonRules) -> Option<f64> {
     match (baseline == 0.0, candidate == 0.0, rules) {
         (true, true, _) => Some(0.0),
@@ -247,7 +247,7 @@ fn geometric_means<'e>(
         }
         (count > 0).then(|| logs.map_times(|sum| (sum / count as f64).exp()))
     });
-    // A NaN is not zero: the original shows it.
+    // A NaN is not zero: `compare.py` shows it.
     let is_nonzero = |mean: &TimePair<f64>| mean.real != 0.0 || mean.cpu != 0.0;
     let pair = match means {
         [Some(baseline), Some(candidate)] if is_nonzero(&baseline) && is_nonzero(&candidate) => {

@@ -1,4 +1,4 @@
-//! Test vectors of the reference's own unit tests, restated as numbers, and cases that it gets
+//! Test vectors of `compare.py`'s own unit tests, restated as numbers, and cases that it gets
 //! wrong.
 
 use crate::compare_py::figures::*;
@@ -91,7 +91,7 @@ fn assert_geomean(table: &UTestTable<'_>, expected: [f64; 6]) {
     }
 }
 
-/// Returns the sides of the reference's test of differences, without the entries of a fit.
+/// Returns the sides of `compare.py`'s test of differences, without the entries of a fit.
 fn difference_sides() -> [Vec<GoogleBenchmarkEntry<'static>>; 2] {
     let cases = [
         ("same", "ns", [10.0, 10.0], [10.0, 10.0]),
@@ -155,7 +155,7 @@ const DIFFERENCES: [(&str, f64, f64); 13] = [
     ("labelled", 0.0, 0.0),
 ];
 
-/// The candidate's means are those that the original computes; its own test lists two others, which
+/// The candidate's means are those that `compare.py` computes; its own test lists two others, which
 /// it does not check and which contradict the changes.
 #[test]
 fn changes_and_geometric_means_are_those_of_the_original() {
@@ -238,7 +238,7 @@ fn u_test_sides() -> [Vec<GoogleBenchmarkEntry<'static>>; 2] {
 #[test]
 fn tests_are_those_of_the_original() {
     let [mut old, mut new] = u_test_sides();
-    // As in the files of the reference.
+    // As in the files of `compare.py`'s tests.
     for at in [0, 3, 4] {
         old[at].run_type = Some("aggregate".into());
     }

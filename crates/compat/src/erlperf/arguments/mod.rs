@@ -106,7 +106,7 @@ pub enum SampleOrder {
     Blocks,
     /// One sample of each snippet in the order typed, repeatedly.
     Alternate,
-    /// All at the same time, as in the original.
+    /// All at the same time, as in erlperf.
     Parallel,
 }
 
@@ -122,14 +122,14 @@ impl ErlperfRequest {
     }
 }
 
-/// Maximum number of workers, as in the original.
+/// Maximum number of workers, as in erlperf.
 const MAX_WORKERS: u64 = 1 << 30;
 
 /// Default process limit of a VM (2^18), less a thousand for its own processes.
 const DEFAULT_MAX_WORKERS: u32 = 261_144;
 
 /// Options with their names, and whether they take a value. Messages use the first name. Names that
-/// appear only in the original's documentation come last.
+/// appear only in erlperf's documentation come last.
 const OPTION_NAMES: &[(&[&str], bool)] = &[
     (&["--concurrency", "-c"], true),
     (&["--duration", "-d", "--sample_duration"], true),

@@ -1,4 +1,4 @@
-//! erlperf's tables: the columns of a report, their widths, and the contents of their cells.
+//! Builds erlperf's tables: the columns of a report, their widths, and the contents of their cells.
 //!
 //! Statistics follow erlperf's definitions: median and 99th percentile are elements of the sorted
 //! samples, never interpolated, so for at most 50 samples the percentile is the maximum. Numbers

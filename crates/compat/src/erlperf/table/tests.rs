@@ -1,4 +1,4 @@
-//! Tables of the original, from the figures that it recorded.
+//! Tables of erlperf, from the figures that it recorded.
 
 use crate::erlperf::table::*;
 
@@ -78,7 +78,7 @@ fn extended_tables_are_those_of_the_original_byte_for_byte() {
         row.starts_with("timer:s…eep(1).     1         3      3.33"),
         "{row}"
     );
-    // Average 3.33 has decimals here, which the original omits.
+    // Average 3.33 has decimals here, which erlperf omits.
     assert_eq!(row.replace("3.33", "   3")[17..], recorded_row[15..]);
 }
 
@@ -202,7 +202,7 @@ fn one_sample_has_no_deviation_and_none_has_nothing() {
     assert_eq!(relative_deviation(&[2.0, 2.0]), Some(0.0));
 }
 
-/// Figures of the original's recorded tables, and the limits of its source.
+/// Figures of tables recorded from erlperf, and the limits in its source.
 #[test]
 fn units_change_where_the_original_changes_them() {
     let numbers = [

@@ -1,7 +1,7 @@
-//! The `context` of a file: machine, library, program.
+//! Reads the `context` of a file: machine, library, program.
 //!
-//! Decides which facts are worth comparing and which impair the figures; does not look at the rows.
-//! Start at [`read_environment`].
+//! Decides which facts are worth comparing and which make figures unreliable; does not look at the
+//! rows. Start at [`read_environment`].
 
 use crate::foreign::json::JsonNode;
 use anyhow::Result;

@@ -1,4 +1,4 @@
-//! A result file without conversion: every entry in file order, including aggregates.
+//! Reads a result file without conversion: every entry in file order, including aggregates.
 //!
 //! Decides which keys of an entry matter for `compare.py`. Nothing is converted, judged or dropped,
 //! and strings are borrowed from the file, so that large files stay cheap. The meaning of an entry
@@ -218,7 +218,7 @@ fn next_number<'de, A: MapAccess<'de>>(map: &mut A) -> Result<f64, A::Error> {
     Ok(number.unwrap_or(f64::NAN))
 }
 
-/// A counter named like this key has a number as its value, which counts as false.
+/// Reads a flag. A counter may have the same name; its value, a number, counts as false.
 fn next_is_true<'de, A: MapAccess<'de>>(map: &mut A) -> Result<bool, A::Error> {
     Ok(map.next_value::<Value>()? == Value::Bool(true))
 }

@@ -93,7 +93,7 @@ fn check_version(context: &Value) -> Result<()> {
 
 fn parse_row((index, text): (usize, &&RawValue)) -> Result<GoogleBenchmarkRow> {
     serde_json::from_str(text.get()).map_err(|error| {
-        // Line and column would refer to the row's text; its index is more useful.
+        // Line and column would refer to the row's text; the index of the row is more useful.
         let message = error.to_string();
         let message = message
             .rsplit_once(" at line ")

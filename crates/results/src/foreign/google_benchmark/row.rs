@@ -1,4 +1,4 @@
-//! A row of `benchmarks`: a repetition, or an aggregate of several.
+//! Reads a row of `benchmarks`: a repetition, or an aggregate of several.
 //!
 //! Decides the meaning of a row and its figures, and which keys the library itself writes; any
 //! other number is a counter. A large file has hundreds of thousands of rows, so they are

@@ -1,4 +1,4 @@
-//! `.cpuprofile` files of V8's own profiler, as written by `node --cpu-prof` and browsers
+//! Reads `.cpuprofile` files of V8's own profiler, as written by `node --cpu-prof` and browsers
 //! (<https://chromedevtools.github.io/devtools-protocol/tot/Profiler/#type-Profile>).
 //!
 //! Weights are times, not counts of samples: V8 samples at irregular intervals. Start at [`read`].

@@ -1,5 +1,5 @@
-//! Text of `perf script`: one paragraph per sample, with a line for thread and event, then the
-//! stack with the innermost function first (perf-script(1)).
+//! Reads the text of `perf script`: one paragraph per sample, with a line for thread and event,
+//! then the stack with the innermost function first (perf-script(1)).
 //!
 //! Parsed line by line, because minutes of recording take hundreds of megabytes. Start at [`read`].
 
@@ -45,8 +45,8 @@ pub fn recognizes(beginning: &str) -> bool {
         && below.is_some_and(|line| parse_frame(line).is_some())
 }
 
-/// Parses the output. Weights are what each sample represents: nanoseconds for clock events, else
-/// events.
+/// Parses the output. The weight of a stack is what its samples represent: nanoseconds for clock
+/// events, otherwise a number of events.
 ///
 /// # Errors
 /// Fails if reading fails, or there is no sample with a stack.

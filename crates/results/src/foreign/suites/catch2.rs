@@ -1,5 +1,5 @@
-//! Catch2 XML (`--reporter xml`), versions 2 and 3. It contains the mean of a benchmark, not the
-//! samples.
+//! Parses Catch2 XML (`--reporter xml`), versions 2 and 3. It contains the mean of a benchmark, not
+//! the samples.
 //!
 //! The command line selects test cases. A test case may contain several benchmarks; each becomes a
 //! case here. Start at [`read`].

@@ -1,4 +1,4 @@
-//! `sample.json` of criterion: the number of iterations and the total time of each sample.
+//! Parses `sample.json` of criterion: the number of iterations and the total time of each sample.
 //!
 //! Samples grow in "linear" mode and not in "flat" mode; either way a value is time divided by
 //! iterations.

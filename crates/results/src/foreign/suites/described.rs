@@ -1,5 +1,5 @@
-//! Output described by a configuration table: JSON with results at a path, `results[*]`, each with
-//! a name and times; or text with lines that match a pattern.
+//! Parses output that a configuration table describes: JSON with results at a path, `results[*]`,
+//! each with a name and times; or text with lines that match a pattern.
 //!
 //! A path consists of keys separated by dots; `[*]` after a key selects every element of its list.
 //! Knows nothing about particular frameworks. Start at [`ResultPaths::read`] and [`read_lines`].

@@ -1,4 +1,4 @@
-//! The tree printed by divan: modules and benchmarks, with a row of figures per executed benchmark.
+//! Parses divan's tree: modules and benchmarks, with a row of figures per executed benchmark.
 //!
 //! The figures summarize all samples, which are not printed individually, so the median stands for
 //! them. Start at [`read`].
@@ -86,7 +86,7 @@ fn case_of_path(path: &[String]) -> ReportedResult {
     }
 }
 
-/// Returns whether a row is a case. The root is the crate, even if nothing is below it.
+/// Returns whether a row is a case. The root never is: it stands for the crate.
 fn is_case(reported: &ReportedResult) -> bool {
     (reported.name.as_deref()).is_some_and(|name| name.contains("::"))
 }

@@ -1,5 +1,5 @@
-//! Output of one process of a Go test binary. Lines with the same name (`-test.count`) are samples;
-//! every unit is a metric.
+//! Parses the output of one process of a Go test binary. Lines with the same name (`-test.count`)
+//! are samples; every unit is a metric.
 
 use super::ReportedResult;
 use crate::foreign::go_bench::{

@@ -1,5 +1,5 @@
-//! JSON of one process of a google/benchmark program. Repetitions are samples; if only aggregates
-//! were written, the median stands for them.
+//! Parses the JSON of one process of a google/benchmark program. Repetitions are samples; if only
+//! aggregates were written, the median stands for them.
 
 use super::ReportedResult;
 use crate::foreign::google_benchmark::{

@@ -1,4 +1,4 @@
-//! JMH: its JSON (`-rf json`), and the list of benchmarks with their parameters (`-lp`).
+//! Parses JMH's JSON (`-rf json`), and its list of benchmarks with their parameters (`-lp`).
 //!
 //! Each mode is a separate metric: the mean time in an iteration of 50 ms and the time of a single
 //! call are not samples of the same quantity. Start at [`read`]; it matches the output of JMH 1.37.

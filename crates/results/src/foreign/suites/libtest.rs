@@ -1,4 +1,4 @@
-//! Output of Rust's built-in benchmarks: `test NAME ... bench:    1,234 ns/iter (+/- 56)`.
+//! Parses output of Rust's built-in benchmarks: `test NAME ... bench:    1,234 ns/iter (+/- 56)`.
 //!
 //! The figure is the median over samples that the test harness does not print; since Rust 1.79 it
 //! has two decimals.

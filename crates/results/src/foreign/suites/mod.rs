@@ -1,5 +1,5 @@
-//! Parses the output of benchmark frameworks for one process: google/benchmark, `go test`,
-//! criterion and the like, and frameworks described by a table.
+//! Parses what a benchmark framework writes in one process: google/benchmark, `go test`, criterion
+//! and the like, and frameworks described by a table.
 //!
 //! Decides only what the output means; the harness decides who starts a process and which results
 //! were wanted. Each reader is a function from bytes to [`ReportedResult`], one per file.

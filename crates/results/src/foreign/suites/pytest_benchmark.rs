@@ -1,4 +1,4 @@
-//! pytest-benchmark JSON (`--benchmark-json`), with the time of every round.
+//! Parses pytest-benchmark JSON (`--benchmark-json`), with the time of every round.
 
 use super::{ReportedResult, seconds_measure};
 use crate::foreign::json::{self, JsonNode};

@@ -1,5 +1,5 @@
-//! JSON of `vitest bench --outputJson`, and the list that `vitest bench` prints of skipped
-//! benchmarks.
+//! Parses the JSON of `vitest bench --outputJson`, and the list of skipped benchmarks that
+//! `vitest bench` prints.
 //!
 //! Version 4 writes the mean of all iterations, and an empty list instead of the iterations. Start
 //! at [`read`].

@@ -1,4 +1,4 @@
-//! Results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
+//! Reads results of google/benchmark programs: `--benchmark_out=F` or `--benchmark_format=json`.
 //!
 //! Decides how rows are mapped: each repetition becomes a run, because compare.py treats them as
 //! replicates too, with the note that they share a process. Independent of where the file comes
@@ -123,8 +123,8 @@ struct RowsReader<'a> {
     has_repetitions: bool,
     has_only_aggregates: bool,
     has_fits: bool,
-    /// Number of benchmarks whose wall time is well above their CPU time, and of all for which this
-    /// is known.
+    /// Number of benchmarks whose wall time is well above their CPU time, and number of benchmarks
+    /// for which this is known.
     waiting: (usize, usize),
 }
 

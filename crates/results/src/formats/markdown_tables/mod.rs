@@ -1,10 +1,9 @@
-//! Published Markdown tables of figures: a whole document or a pasted table.
+//! Reads published Markdown tables of figures, from a whole document or a pasted table.
 //!
-//! Decides that a row is a case, a column a variant and a cell a run, and that tables of a section
-//! are joined by the names of rows and columns, never by position. Does not judge the figures.
-//! Start at [`read`]. The metric of a number follows from the heading of its column or table, else
-//! from its unit; the size of a megabyte from the sizes of responses, which are whole numbers of
-//! bytes.
+//! A row becomes a case, a column a variant and a cell a run; tables of a section are joined by the
+//! names of rows and columns, never by position. Does not judge the figures. Start at [`read`]. The
+//! metric of a number follows from the heading of its column or table, else from its unit; the size
+//! of a megabyte from the sizes of responses, which are whole numbers of bytes.
 
 use crate::foreign::file_beginning;
 use crate::foreign::unit::{MeasuredQuantity, MeasuredUnit, split_trailing_unit};
@@ -300,8 +299,8 @@ fn figure_table(table: &MarkdownTable, is_beside_requests: bool) -> Option<Figur
     (!figures.cells.is_empty()).then_some(figures)
 }
 
-/// Returns whether the columns of a table are metrics: all of them, or several among others.
-/// Columns of the same metric are variants.
+/// Returns whether the columns of a table are metrics: all columns, or at least two of them. If two
+/// columns have the same metric, they are variants instead.
 fn are_metrics(columns: &[Option<HeadingKind>]) -> bool {
     let kinds: Vec<&HeadingKind> = columns.iter().flatten().collect();
     let is_repeated = (1..kinds.len()).any(|index| kinds[..index].contains(&kinds[index]));

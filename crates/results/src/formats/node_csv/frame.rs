@@ -1,7 +1,7 @@
-//! Columnar form of a scatter file, for parameter studies.
+//! Reads a scatter file into columns, for parameter studies.
 //!
-//! Decides how the strings of a column are stored (each distinct string once). Does not interpret
-//! them. Start at [`ScatterFrame::read`].
+//! Stores each distinct string of a column once and does not interpret it. Start at
+//! [`ScatterFrame::read`].
 
 use super::reader::{CsvRow, RowReader};
 use crate::foreign::readable::plain_source;
@@ -14,7 +14,7 @@ use std::io::Read;
 /// Columns of a scatter file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScatterFrame {
-    /// Benchmark names, a column like any other except that it is never pooled.
+    /// Benchmark names, as a column; studies never pool rows over it.
     pub filenames: TextColumn,
     /// One column per parameter.
     pub columns: Vec<TextColumn>,

@@ -1,8 +1,8 @@
-//! Rates of a compare file by case and side, for comparison tables.
+//! Reads the rates of a compare file by case and side, for comparison tables.
 //!
-//! Decides how to store a million rows compactly: one name per case, eight bytes per row. Does not
-//! compute statistics. Names are the exact bytes of the file, because such a table compares strings,
-//! not cases. Start at [`CompareRates::read`].
+//! Stores even a million rows compactly: one name per case, eight bytes per row. Does not compute
+//! statistics. Names are kept byte for byte as they are in the file, because such a table matches
+//! names as strings, not as parsed cases. Start at [`CompareRates::read`].
 
 use super::reader::RowReader;
 use crate::foreign::readable::plain_source;
@@ -38,7 +38,7 @@ pub struct CompareRates {
     expected: usize,
     /// Skipped lines.
     pub skipped: SkippedLines,
-    /// Number of rows of neither `old` nor `new`.
+    /// Number of rows whose binary is neither `old` nor `new`.
     pub of_other_binaries: u64,
     /// Number of rows whose rate is missing or not finite.
     pub without_rate: u64,

@@ -1,7 +1,7 @@
 //! Formats and parses values and figures as the Node.js drivers write them.
 //!
 //! [`format_json`] matches `JSON.stringify` and [`format_inspected`] matches `util.inspect`, so
-//! that rows are byte-identical to the originals. [`parse_configuration`] reads both
+//! that rows are byte-identical to those of Node.js. [`parse_configuration`] reads both
 //! (`n=1000 encoding='utf8'`); splitting at blanks would be wrong, because values may contain blanks
 //! (`s='x y'`). Times are whole nanoseconds, as they were measured; their text is the exact decimal
 //! form. The layout of a result file is decided by its writer.

@@ -1,9 +1,8 @@
-//! Result files of the Node.js core benchmark drivers: `run.js`, `compare.js` and `scatter.js`.
+//! Reads and writes result files of Node.js core's drivers: `run.js`, `compare.js`, `scatter.js`.
 //!
-//! Decides how their CSV is read and written. Knows nothing about how the figures are used. Start at
-//! [`RowReader`] for individual rows, at [`sessions::read`] for a whole session, at [`rows`] for
-//! writing. [`groups`] and [`frame`] are compact forms for tables of large files, without a session
-//! in between.
+//! Knows nothing about how the figures are used. Start at [`RowReader`] for individual rows, at
+//! [`sessions::read`] for a whole session, at [`rows`] for writing. [`groups`] and [`frame`] are
+//! compact forms for tables of large files, without a session in between.
 
 use crate::formats::node_csv::record::{CsvField, ScanResult, scan_record};
 

@@ -1,5 +1,4 @@
-//! Rows of tables without references to other tables: written and read as they are, column by
-//! column.
+//! Writes and restores rows of tables that refer to no other table, column by column, as they are.
 
 use crate::store::database::{Database, SqlParam, SqlRow, SqlStatement, sql, sql_params};
 use anyhow::{Context, bail};

@@ -285,7 +285,10 @@ fn nothing_compared_is_no_success() {
             "filt_nomatch",
             "no name in 'in_copy_r1a.json' matches 'nope'",
         ),
-        ("filt_empty", "a filter is empty, so both sides are all of"),
+        (
+            "filt_empty",
+            "a filter is empty, so both sides have all benchmarks of",
+        ),
         ("aggr_json", "no aggregates"),
         (
             "kitchen_filters2",

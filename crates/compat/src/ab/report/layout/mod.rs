@@ -1,15 +1,15 @@
-//! The report in ab's layout: as text, or with `-w` as an HTML table with the attributes of `-x`,
-//! `-y` and `-z`.
+//! Writes the report in ab's layout: as text, or with `-w` as an HTML table with the attributes of
+//! `-x`, `-y` and `-z`.
 //!
 //! Start at [`write_text`] and [`write_html`]. Attributes are written as typed, because they are
-//! the user's own HTML; text from the server is escaped, unlike in the original.
+//! the user's own HTML; text from the server is escaped, unlike in ab.
 
 use crate::ab::arguments::HtmlAttributes;
 use crate::ab::figures::{PERCENTS, RequestTiming, RequestTimings, TimeSelector, TimeStatistics};
 use crate::ab::report::{AbReportContent, ReportLine, added_lines, format_deviation, format_ms};
 use std::io::{self, Write};
 
-/// Version of the original whose report this is. Scripts search for this string.
+/// Version of ab whose report this is. Scripts search for this string.
 const BANNER: &str = "This is ApacheBench, Version 2.3";
 
 /// Rows of the table of times.
@@ -20,8 +20,8 @@ const TIME_ROWS: [(&str, TimeSelector); 4] = [
     ("Total", RequestTiming::total_ns),
 ];
 
-/// Returns the three lines that start every report. The second and third replace those in which the
-/// original names its owners.
+/// Returns the three lines that start every report. The second and third replace those in which ab
+/// names its owners.
 pub fn banner_lines() -> [String; 3] {
     [
         format!("{BANNER} <Speedwell {}>", env!("CARGO_PKG_VERSION")),
@@ -94,7 +94,7 @@ fn write_rates(report: &AbReportContent, out: &mut dyn Write) -> io::Result<()> 
     Ok(())
 }
 
-/// Columns end at the same position as in the original, or one or two places further right, because
+/// Columns end at the same position as in ab, or one or two places further right, because
 /// times with decimals are wider.
 fn write_times_table(
     times: &RequestTimings,
@@ -232,7 +232,7 @@ fn write_html_times(
         out,
         "<tr {row}><th {cell}>&nbsp;</th> <th {cell}>min</th>   <th {cell}>avg</th>   <th {cell}>max</th></tr>"
     )?;
-    // The original omits waiting here.
+    // ab omits waiting here.
     for (name, kind) in TIME_ROWS.into_iter().filter(|(name, _)| *name != "Waiting") {
         let spread = times.spread(kind);
         write!(out, "<tr {row}><th {cell}>{name}:</th>")?;

@@ -73,7 +73,7 @@ fn mask_number(word: &str) -> String {
     }
 }
 
-/// Lines added below the original's last one.
+/// Lines added below ab's last one.
 const ADDED: [&str; 5] = [
     "Account:",
     "Effective concurrency:",
@@ -82,8 +82,8 @@ const ADDED: [&str; 5] = [
     "WARNING:",
 ];
 
-/// Checks that our report has the lines of the original in the same order, followed by our own.
-/// `only_theirs` are consecutive lines that only the original has.
+/// Checks that our report has the lines of ab in the same order, followed by our own. `only_theirs`
+/// are consecutive lines that only ab has.
 #[track_caller]
 fn assert_same_lines(name: &str, ours: &str, only_theirs: &[&str]) {
     let (ours, theirs) = (line_shapes(ours), line_shapes(&read_golden(name)));

@@ -1,4 +1,4 @@
-//! Server addresses and passwords.
+//! Parses server addresses, and looks up passwords.
 //!
 //! Command lines are visible to everyone who may list processes, and stay in the shell's history.
 //! So a password comes from `PGPASSWORD` or the password file, as for `psql`

@@ -146,7 +146,7 @@ impl PostgresConnection {
         })
     }
 
-    /// Rejects all changes from now on, also on later connections.
+    /// Rejects all changes from now on, on later connections as well.
     pub(super) fn set_read_only(&self) -> Result<(), Error> {
         self.is_read_only.set(true);
         self.with_client(|client| Ok(client.batch_execute(SET_READ_ONLY)?))
