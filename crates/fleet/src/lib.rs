@@ -1,7 +1,7 @@
 //! Runs one session on several machines: lists them, connects to them and hands out work.
 //!
 //! A [`FleetEngine`] provides machines and connections to them. A worker (`speedwell
-//! perform-parcel`) measures one shard of the plan. A [`bundle`] holds all files that a machine
+//! worker shard`) measures one shard of the plan. A [`bundle`] holds all files that a machine
 //! needs for that, a [`depot`] stores them there, and [`place`] assigns cases to machines. This
 //! crate depends on plans, but not on the runner, the store or the terminal. Start at [`engine`].
 

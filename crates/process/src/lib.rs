@@ -42,3 +42,6 @@ pub use spec::{
 };
 pub use speedwell_clock::WaitClock;
 pub use stopwatch::{ProcessStopwatch, TimedExecution};
+
+/// Hidden command of this program for its worker processes; a subcommand names the work.
+pub const WORKER_COMMAND: &str = "worker";

@@ -31,7 +31,7 @@ fn tasks_of_a_job_are_performed_one_after_the_other_on_their_machine() {
         return;
     };
     // All machines are this host, so print Slurm's node name. Our environment must not be visible.
-    let script = r#"echo "$SLURMD_NODENAME $1 $3 ${CARGO_MANIFEST_DIR-}" >>"$2/done""#;
+    let script = r#"echo "$SLURMD_NODENAME $1 $2 $4 ${CARGO_MANIFEST_DIR-}" >>"$3/done""#;
     let folder = create_session(&slurm.folder(), script);
     let submitted = engine
         .submit(&task_batch("n2", &folder, &[7, 9, 2000]))
@@ -55,9 +55,9 @@ fn tasks_of_a_job_are_performed_one_after_the_other_on_their_machine() {
     assert_eq!(
         done,
         [
-            "n2 perform-parcel 7 ",
-            "n2 perform-parcel 9 ",
-            "n2 perform-parcel 2000 "
+            "n2 worker shard 7 ",
+            "n2 worker shard 9 ",
+            "n2 worker shard 2000 "
         ]
     );
 }
@@ -67,7 +67,7 @@ fn a_job_waits_for_its_machine_is_cancelled_and_says_why_it_failed() {
     let Some((slurm, mut engine)) = start_cluster() else {
         return;
     };
-    let script = r#"[ "$3" = 1 ] || exit 3; echo begun >"$2/begun"; exec sleep 600"#;
+    let script = r#"[ "$4" = 1 ] || exit 3; echo begun >"$3/begun"; exec sleep 600"#;
     let folder = create_session(&slurm.folder(), script);
     let first = engine.submit(&task_batch("n1", &folder, &[1])).unwrap().job;
     wait_for_text(&folder.join("begun"), "begun\n");

@@ -10,14 +10,15 @@ use speedwell_model::assignment::{
 };
 use speedwell_model::performed::{RunStage, StageFailure, StageReport};
 use speedwell_process::{
-    ChannelKind, ChildConversation, NextStep, ProcessSpec, ServiceProcess, is_interrupt_requested,
+    ChannelKind, ChildConversation, NextStep, ProcessSpec, ServiceProcess, WORKER_COMMAND,
+    is_interrupt_requested,
 };
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-/// Hidden command that runs shared services.
-pub const KEEP_COMMAND: &str = "keep-services";
+/// Subcommand of [`WORKER_COMMAND`] that runs shared services.
+pub const SERVICES_SUBCOMMAND: &str = "services";
 
 /// Longer than any session.
 const SERVICE_LIFETIME: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
@@ -144,7 +145,7 @@ impl ServiceKeeper {
         let mut spec = ProcessSpec {
             channel: ChannelKind::Harness,
             limit: SERVICE_LIFETIME,
-            ..ProcessSpec::new(own_program()).args([KEEP_COMMAND])
+            ..ProcessSpec::new(own_program()).args([WORKER_COMMAND, SERVICES_SUBCOMMAND])
         };
         spec.shutdown.grace = STOP_TIMEOUT;
         let text =

@@ -8,7 +8,7 @@
 mod kept;
 mod profiled;
 
-pub use kept::{KEEP_COMMAND as KEEPING_COMMAND, SharedServicePool};
+pub use kept::{SERVICES_SUBCOMMAND, SharedServicePool};
 pub use profiled::{ProfileRequest, record_profile};
 
 use super::attempt::{run_failure, start_reason};
@@ -24,7 +24,7 @@ use speedwell_model::performed::{StageFailure, StageReport};
 use speedwell_model::quote;
 use speedwell_model::{Case, FailureCause, Sample};
 use speedwell_process::{
-    ChannelKind, ProcessOutcome, ProcessSpec, is_interrupt_requested, run_child,
+    ChannelKind, ProcessOutcome, ProcessSpec, WORKER_COMMAND, is_interrupt_requested, run_child,
 };
 use speedwell_suite::LazyDefinition;
 use speedwell_suite::experiment::{Experiment, GroupKind, repeated_variant};
@@ -34,8 +34,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Hidden command that performs a run.
-pub const COMMAND: &str = "perform-run";
+/// Subcommand of [`WORKER_COMMAND`] that performs a run.
+pub const RUN_SUBCOMMAND: &str = "run";
 
 /// Time beyond the run's limit after which its process is killed.
 const PROCESS_GRACE: Duration = Duration::from_secs(60);
@@ -194,7 +194,7 @@ fn run_in_process(
             _ => setting.limit + PROCESS_GRACE,
         },
         pin: setting.pin.cloned(),
-        ..ProcessSpec::new(own_program()).args([COMMAND])
+        ..ProcessSpec::new(own_program()).args([WORKER_COMMAND, RUN_SUBCOMMAND])
     };
     let text = serde_json::to_string(assignment)?;
     let request = ProtocolMessage::new("run").with("id", 2).with("seed", seed);

@@ -9,11 +9,12 @@ use crate::EventListener;
 use anyhow::{Context, ensure};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_fleet::clean::{self, CleanSummary, CleanTarget};
+use speedwell_fleet::detached::SHARD_SUBCOMMAND;
 use speedwell_fleet::{FleetEngine, FleetMachine, depot, program};
 use speedwell_harness::own_program;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::Session;
-use speedwell_process as process;
+use speedwell_process::{self as process, WORKER_COMMAND};
 use speedwell_results::store::{ParcelState, Store, StoredParcel};
 use speedwell_runner::SessionEnd;
 use speedwell_suite::fleet::FleetFile;
@@ -235,7 +236,13 @@ fn clean_there(
         sent_program.to_string_lossy(),
         machine.folder.to_string_lossy(),
     );
-    let mut command = vec![&*program, "perform-parcel", "--clean", &*folder];
+    let mut command = vec![
+        &*program,
+        WORKER_COMMAND,
+        SHARD_SUBCOMMAND,
+        "--clean",
+        &*folder,
+    ];
     command.extend(session);
     let mut connection = engine.start_command(&machine.name, &command)?;
     drop(connection.stdin.take());

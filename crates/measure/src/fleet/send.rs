@@ -7,9 +7,11 @@ use super::order::PROGRAM_PATH;
 use crate::EventListener;
 use anyhow::{Context, ensure};
 use speedwell_fleet::bundle::FileBundle;
+use speedwell_fleet::detached::SHARD_SUBCOMMAND;
 use speedwell_fleet::{FleetEngine, FleetMachine, depot, program};
 use speedwell_harness::own_program;
 use speedwell_model::SessionEvent;
+use speedwell_process::WORKER_COMMAND;
 use speedwell_suite::fleet::{EngineKind, FleetFile};
 use std::io::{self, BufReader};
 use std::path::{Path, PathBuf};
@@ -109,7 +111,13 @@ pub(crate) fn send_over_connection(
     let folder = machine.folder.to_string_lossy().into_owned();
     let sent_program = program::send_program(engine, machine, &own_program())?;
     let program = sent_program.to_string_lossy();
-    let command = [&*program, "perform-parcel", "--receive", &folder];
+    let command = [
+        &*program,
+        WORKER_COMMAND,
+        SHARD_SUBCOMMAND,
+        "--receive",
+        &folder,
+    ];
     let mut connection = WorkerConnection::open(engine, machine, &command)?;
     let result = depot::send_bundle(
         bundle,

@@ -1,10 +1,10 @@
 //! A connection to one role of an experiment. Start at [`RoleConnection::open`].
 
-use super::worker::{COMMAND, LoadReply, WorkerEvent, WorkerRequest};
+use super::worker::{LoadReply, ROLE_SUBCOMMAND, WorkerEvent, WorkerRequest};
 use crate::load::machines::line::{GeneratorConnection, read_line};
 use speedwell_fleet::FleetEngine;
 use speedwell_model::performed::{RunStage, StageFailure};
-use speedwell_process as process;
+use speedwell_process::{self as process, WORKER_COMMAND};
 use speedwell_runner::experiment::{StageResult, stage_failure};
 use std::io::BufReader;
 use std::process::ChildStdout;
@@ -45,7 +45,7 @@ impl RoleConnection {
             stage_failure(RunStage::Start, reason)
         };
         let child = engine
-            .start_command(machine, &[program, COMMAND])
+            .start_command(machine, &[program, WORKER_COMMAND, ROLE_SUBCOMMAND])
             .map_err(connect_failure)?;
         let (connection, reader) = GeneratorConnection::new(child).map_err(connect_failure)?;
         let json = serde_json::to_string(request).map_err(|error| connect_failure(error.into()))?;

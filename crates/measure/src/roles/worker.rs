@@ -27,8 +27,8 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Hidden subcommand that runs [`perform_role`].
-pub const COMMAND: &str = "perform-role";
+/// Subcommand of [`process::WORKER_COMMAND`] that runs [`perform_role`].
+pub const ROLE_SUBCOMMAND: &str = "role";
 
 /// Poll interval while something may happen.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);

@@ -19,7 +19,7 @@ pub use carry_out::{
 };
 pub use facts::protocol_name;
 pub use processes::{
-    CombinedResult, GeneratorShare, LoadSnapshot, WORKER_COMMAND, WorkerAssignment,
+    CombinedResult, GENERATOR_SUBCOMMAND, GeneratorShare, LoadSnapshot, WorkerAssignment,
     open_private_channel, run_worker, run_workers, send_load,
 };
 pub use speedwell_model::load_run::{

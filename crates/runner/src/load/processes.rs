@@ -16,7 +16,7 @@ use speedwell_load::measured::{LoadMeasurement, TimelineTick};
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process::{
     self as process, ChannelKind, ChildConversation, NextStep, ProcessOutcome, ProcessSpec,
-    RealTimeGuard,
+    RealTimeGuard, WORKER_COMMAND,
 };
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -34,8 +34,8 @@ const STOP_GRACE: Duration = Duration::from_secs(20);
 /// Time a worker may take to exit after its last line.
 const EXIT_GRACE: Duration = Duration::from_secs(5);
 
-/// Hidden command of a worker, which calls [`super::run_worker`].
-pub const WORKER_COMMAND: &str = "load-worker";
+/// Subcommand of [`WORKER_COMMAND`] that calls [`super::run_worker`].
+pub const GENERATOR_SUBCOMMAND: &str = "generator";
 
 /// Assignment of a worker: the description of the whole load, and which part of it the worker
 /// sends.
@@ -171,7 +171,7 @@ fn worker_spec() -> ProcessSpec {
     ProcessSpec {
         limit: UNLIMITED,
         channel: ChannelKind::Harness,
-        ..ProcessSpec::new(own_program()).args([WORKER_COMMAND])
+        ..ProcessSpec::new(own_program()).args([WORKER_COMMAND, GENERATOR_SUBCOMMAND])
     }
 }
 

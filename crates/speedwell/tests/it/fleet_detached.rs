@@ -130,7 +130,7 @@ impl Drop for TestFleet<'_> {
 
 /// The workers in these folders.
 fn workers(folders: &[PathBuf]) -> Vec<Pid> {
-    let of_folder = |folder: &PathBuf| processes(&["perform-parcel", &folder.to_string_lossy()]);
+    let of_folder = |folder: &PathBuf| processes(&["worker shard", &folder.to_string_lossy()]);
     let found = folders.iter().flat_map(of_folder);
     found
         .filter_map(|process| Pid::from_raw(process as i32))

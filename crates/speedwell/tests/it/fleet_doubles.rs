@@ -124,7 +124,7 @@ fn closed_blocks(project: &TempProject, attempt: u32) -> Vec<(u64, u64)> {
 
 /// The workers of a project, without the shells around them.
 fn workers(project: &TempProject) -> Vec<u32> {
-    let found = processes(&["perform-parcel", &project.path("fleet").to_string_lossy()]);
+    let found = processes(&["worker shard", &project.path("fleet").to_string_lossy()]);
     let program = Path::new(env!("CARGO_BIN_EXE_speedwell"));
     let is_one = |process: &u32| {
         fs::read_link(format!("/proc/{process}/exe")).is_ok_and(|own| own == program)

@@ -52,7 +52,7 @@ fn kill_one(slurm: &SlurmCluster, victim: KillTarget, coordinator: u32, choice: 
     let node = NODE_NAMES[choice % NODE_NAMES.len()];
     let found: Vec<u32> = match victim {
         KillTarget::Coordinator => vec![coordinator],
-        KillTarget::Worker => processes(&["speedwell perform-parcel", &folder]),
+        KillTarget::Worker => processes(&["speedwell worker shard", &folder]),
         KillTarget::StepDaemon => (processes(&["slurmstepd"]).into_iter())
             .filter(|process| has_conf(*process, slurm))
             .collect(),

@@ -30,7 +30,7 @@ fn connection_processes(sshd: &SshdServer) -> Vec<String> {
     let folder = folder.to_string_lossy();
     let found = own(&["ssh ", &config])
         .chain(own(&["ssh: ", &folder]))
-        .chain(own(&["perform-", &folder]));
+        .chain(own(&["speedwell worker ", &folder]));
     let line = |process: u32| {
         let line = fs::read(format!("/proc/{process}/cmdline")).ok()?;
         Some(format!(

@@ -158,7 +158,7 @@ fn await_run(folder: &Path) {
     let begin = Instant::now();
     let is_measured = || {
         let workers =
-            super::fleet_failures::processes(&["perform-parcel", &folder.to_string_lossy()]);
+            super::fleet_failures::processes(&["worker shard", &folder.to_string_lossy()]);
         let all = std::fs::read_dir("/proc").unwrap().flatten();
         let stats: Vec<_> = all.filter_map(|entry| stat(&entry.path())).collect();
         let is_child = |(name, fields): &(String, Vec<String>)| {

@@ -204,7 +204,7 @@ fn a_machine_that_dies_in_mid_load_stops_the_others_and_is_named_first() {
         .spawn()
         .unwrap();
     wait_until(|| server.count() >= 2000);
-    let workers = children(child.id(), "perform-load");
+    let workers = children(child.id(), "worker load");
     assert_eq!(workers.len(), 2);
     kill(workers[1]);
     let answer = CommandResult::from(child.wait_with_output().unwrap()).expect_status(2);
@@ -214,8 +214,8 @@ fn a_machine_that_dies_in_mid_load_stops_the_others_and_is_named_first() {
     answer.expect_stdout(&["cannot be judged", "lab-1 ", "lab-2 "]);
 }
 
-/// The children of a process whose command line has this word.
-fn children(parent: u32, word: &str) -> Vec<u32> {
+/// The children of a process whose command line contains these words.
+fn children(parent: u32, words: &str) -> Vec<u32> {
     let tasks = std::fs::read_dir(format!("/proc/{parent}/task")).unwrap();
     let of_task = |task: std::fs::DirEntry| {
         let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
@@ -226,7 +226,9 @@ fn children(parent: u32, word: &str) -> Vec<u32> {
     };
     let is_meant = |pid: &u32| {
         let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        String::from_utf8_lossy(&line).contains(word)
+        String::from_utf8_lossy(&line)
+            .replace('\0', " ")
+            .contains(words)
     };
     let mut found: Vec<u32> = tasks.flatten().flat_map(of_task).filter(is_meant).collect();
     found.sort_unstable();

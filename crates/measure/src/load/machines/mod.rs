@@ -17,7 +17,7 @@ use speedwell_harness::own_program;
 use speedwell_load::measured::{LoadMeasurement, ThreadReport};
 use speedwell_model::load_run::LoadPart;
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_process as process;
+use speedwell_process::{self as process, WORKER_COMMAND};
 use speedwell_runner::load::{CombinedResult, LoadJob, LoadSnapshot, WorkerAssignment};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -115,7 +115,11 @@ impl LoadGenerators {
         let requests = generator_requests(job, self.machines.len() as u32);
         let mut connections = Vec::new();
         for machine in &self.machines {
-            let command = [machine.program.as_str(), worker::COMMAND];
+            let command = [
+                machine.program.as_str(),
+                WORKER_COMMAND,
+                worker::LOAD_SUBCOMMAND,
+            ];
             let child = self.engine.start_command(&machine.name, &command);
             let connection = child.and_then(GeneratorConnection::new);
             connections

@@ -27,8 +27,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-/// Hidden subcommand that runs [`perform_load`].
-pub const COMMAND: &str = "perform-load";
+/// Subcommand of [`process::WORKER_COMMAND`] that runs [`perform_load`].
+pub const LOAD_SUBCOMMAND: &str = "load";
 
 /// Number of trial connections before a load. The server's kernel answers them, so a few suffice.
 /// Many would overflow the server's accept queue: the kernel silently drops the excess, and retries

@@ -1,37 +1,78 @@
-//! Hidden commands that run in a process of their own: one run of an experiment, and work for a
-//! machine of a fleet.
+//! The hidden command `worker`: work in a process of its own, on this machine or on a machine of a
+//! fleet.
 //!
-//! `runner/experiment` does the work. Requests and responses use the private channel
-//! (docs/reference/protocol.md, "Transport"); the other side is `harness/experiment/mod.rs`. Start
-//! at [`perform_run`], [`perform_parcel`] and [`answer_check`].
+//! `runner` and `measure` do the work. Runs, services and generators receive requests over the
+//! private channel (docs/reference/protocol.md, "Transport"), the other workers on standard input.
+//! Start at [`run`].
 
+use super::load;
 use super::status::{self, CommandStatus};
 use anyhow::Context;
-use clap::Args;
+use clap::{Args, Subcommand};
 use speedwell_environment::{self as environment, CheckState};
-use speedwell_fleet::check::{MachineCheck, MachineReport, serve_check};
+use speedwell_fleet::check::{CHECK_SUBCOMMAND, MachineCheck, MachineReport, serve_check};
+use speedwell_fleet::detached::SHARD_SUBCOMMAND;
 use speedwell_fleet::{MachineIdentity, STILL_RUNNING, pulse};
 use speedwell_harness::ProtocolMessage;
+use speedwell_harness::experiment::{RUN_SUBCOMMAND, SERVICES_SUBCOMMAND};
 use speedwell_measure::fleet::{clean_here, left, receive_bundle, worker};
+use speedwell_measure::load::machines::worker::LOAD_SUBCOMMAND;
 use speedwell_measure::roles;
+use speedwell_measure::roles::worker::ROLE_SUBCOMMAND;
 use speedwell_model::assignment::{PlaceholderValue, RunAssignment, ScopedServices};
 use speedwell_process as process;
-use speedwell_runner::load::open_private_channel;
+use speedwell_runner::load::{GENERATOR_SUBCOMMAND, open_private_channel};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 
-/// Name of the command that performs one run.
-pub const RUN_COMMAND: &str = speedwell_harness::experiment::COMMAND;
+/// Work of a worker process.
+#[derive(Debug, Subcommand)]
+pub enum WorkerCommand {
+    /// Generates one part of a load.
+    #[command(name = GENERATOR_SUBCOMMAND)]
+    Generator,
+    /// Sends one machine's share of a load.
+    #[command(name = LOAD_SUBCOMMAND)]
+    Load,
+    /// Performs one run of an experiment.
+    #[command(name = RUN_SUBCOMMAND)]
+    Run,
+    /// Keeps the services shared by several runs of an experiment alive.
+    #[command(name = SERVICES_SUBCOMMAND)]
+    Services,
+    /// Runs one role of an experiment on this machine.
+    #[command(name = ROLE_SUBCOMMAND)]
+    Role,
+    /// Reports this machine's environment and clock.
+    #[command(name = CHECK_SUBCOMMAND)]
+    Check,
+    /// Measures shards of a session on this machine.
+    #[command(name = SHARD_SUBCOMMAND)]
+    Shard(ShardArgs),
+}
 
-/// Name of the command that checks whether this machine is fit to measure.
-pub const CHECK_COMMAND: &str = speedwell_fleet::check::COMMAND;
+/// Does the work of a worker process.
+///
+/// # Errors
+/// Fails if the request is invalid, or if the connection to the parent process is lost.
+pub fn run(command: WorkerCommand) -> anyhow::Result<CommandStatus> {
+    match command {
+        WorkerCommand::Generator => load::run_generator(),
+        WorkerCommand::Load => load::perform_share(),
+        WorkerCommand::Run => perform_run(),
+        WorkerCommand::Services => keep_services(),
+        WorkerCommand::Role => perform_role(),
+        WorkerCommand::Check => answer_check(),
+        WorkerCommand::Shard(args) => perform_shards(&args),
+    }
+}
 
 /// Waits for a request, performs the run, and sends the result.
 ///
 /// # Errors
 /// Fails if this process was started without a private channel, or if the channel is closed.
-pub fn perform_run() -> anyhow::Result<CommandStatus> {
+fn perform_run() -> anyhow::Result<CommandStatus> {
     let (commands, mut events) =
         open_private_channel().context("this command is internal to Speedwell")?;
     let mut lines = BufReader::new(commands).split(b'\n');
@@ -62,15 +103,12 @@ pub fn perform_run() -> anyhow::Result<CommandStatus> {
     Ok(CommandStatus::DONE)
 }
 
-/// Name of the command that keeps services running that several runs share.
-pub const KEEPING_COMMAND: &str = speedwell_harness::experiment::KEEPING_COMMAND;
-
 /// Waits for a request, starts its services, reports their addresses, and keeps them running until
 /// this process is interrupted or the channel is closed.
 ///
 /// # Errors
 /// Fails if this process was started without a private channel, or if the channel is closed.
-pub fn keep_services() -> anyhow::Result<CommandStatus> {
+fn keep_services() -> anyhow::Result<CommandStatus> {
     let (commands, mut events) =
         open_private_channel().context("this command is internal to Speedwell")?;
     let mut lines = BufReader::new(commands).split(b'\n');
@@ -108,18 +146,15 @@ fn send_addresses(addresses: &[PlaceholderValue], events: &mut impl Write) -> an
 ///
 /// # Errors
 /// Fails if the connection is lost.
-pub fn perform_role() -> anyhow::Result<CommandStatus> {
+fn perform_role() -> anyhow::Result<CommandStatus> {
     process::adopt_orphans();
     process::install_handlers()?;
     roles::worker::perform_role().map(|()| CommandStatus::DONE)
 }
 
-/// Name of the command that receives files and measures parcels of a session.
-pub const PARCEL_COMMAND: &str = "perform-parcel";
-
 /// Selects the action.
 #[derive(Debug, Args)]
-pub struct ParcelArgs {
+pub struct ShardArgs {
     /// Receive files from stdin into this folder.
     #[arg(long)]
     receive: bool,
@@ -152,7 +187,7 @@ pub struct ParcelArgs {
 ///
 /// # Errors
 /// Fails if the connection is lost, or if the folder cannot be used.
-pub fn perform_parcel(args: &ParcelArgs) -> anyhow::Result<CommandStatus> {
+fn perform_shards(args: &ShardArgs) -> anyhow::Result<CommandStatus> {
     let (folder, tasks) = (&args.folder, args.tasks.as_slice());
     match () {
         () if args.receive => receive_bundle(folder)?,
@@ -177,7 +212,7 @@ pub fn perform_parcel(args: &ParcelArgs) -> anyhow::Result<CommandStatus> {
 ///
 /// # Errors
 /// Fails if reading the request or writing the answer fails.
-pub fn answer_check() -> anyhow::Result<CommandStatus> {
+fn answer_check() -> anyhow::Result<CommandStatus> {
     serve_check(
         &mut io::stdin().lock(),
         &mut io::stdout().lock(),
