@@ -247,10 +247,10 @@ impl SearchedTrend {
             },
             state: ChangeState::Suspected,
             confirmed_by: None,
-            judgement: ChangeTriage::Open,
+            triage: ChangeTriage::Open,
             note: None,
-            judged_by: None,
-            judged_unix_ms: None,
+            triaged_by: None,
+            triaged_unix_ms: None,
         })
     }
 
@@ -331,10 +331,10 @@ impl SearchedTrend {
                 ChangeEvidence::Found { .. } => ChangeState::Found,
             },
             confirmed_by: None,
-            judgement: ChangeTriage::Open,
+            triage: ChangeTriage::Open,
             note: None,
-            judged_by: None,
-            judged_unix_ms: None,
+            triaged_by: None,
+            triaged_unix_ms: None,
         }
     }
 
@@ -475,7 +475,7 @@ fn merge_known_changes(
         });
     }
     let is_kept = |change: &&RecordedChange| {
-        change.judgement != ChangeTriage::Open
+        change.triage != ChangeTriage::Open
             || matches!(change.state, ChangeState::Confirmed | ChangeState::Refuted)
     };
     all.extend(
@@ -502,10 +502,10 @@ fn merge_known(today: RecordedChange, known: &RecordedChange) -> RecordedChange 
         // A change that was measured again keeps that result.
         ratio: if is_settled { known.ratio } else { today.ratio },
         confirmed_by: known.confirmed_by,
-        judgement: known.judgement,
+        triage: known.triage,
         note: known.note.clone(),
-        judged_by: known.judged_by.clone(),
-        judged_unix_ms: known.judged_unix_ms,
+        triaged_by: known.triaged_by.clone(),
+        triaged_unix_ms: known.triaged_unix_ms,
         ..today
     }
 }
@@ -577,12 +577,12 @@ pub(crate) mod tests {
         let known = RecordedChange {
             number: 7,
             after: "r18".into(),
-            judgement: ChangeTriage::Accepted,
+            triage: ChangeTriage::Accepted,
             ..first.changes[0].clone()
         };
         let again = search_trend(step_points(20), std::slice::from_ref(&known), false);
         assert_eq!((again.changes[0].number, again.changes.len()), (7, 1));
-        assert_eq!(again.changes[0].judgement, ChangeTriage::Accepted);
+        assert_eq!(again.changes[0].triage, ChangeTriage::Accepted);
         assert_eq!(again.changes[0].after, "r20");
 
         let elsewhere = RecordedChange {
@@ -600,7 +600,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_change_that_nobody_judged_goes_with_its_evidence() {
+    fn a_change_that_nobody_triaged_goes_with_its_evidence() {
         let known = search_trend(step_points(20), &[], false).changes;
         assert!(
             search_trend(step_points(40), &known, false)

@@ -1,4 +1,4 @@
-//! Handles forms: login, logout, and judging changes. Judging needs a permission; all are recorded
+//! Handles forms: login, logout, and triaging changes. Triage needs a permission; all are recorded
 //! in the audit log.
 //!
 //! `serve` has already checked that the form comes from one of our pages. Start at [`apply_form`].
@@ -49,7 +49,7 @@ pub fn apply_form(
     let name = address.project().unwrap_or_default();
     let page = address.possible_pages(name)?.into_iter().next();
     match page {
-        Some((PageKind::Alerts, PageFormat::Page)) => judge_change(site, &caller, name, &form),
+        Some((PageKind::Alerts, PageFormat::Page)) => triage_change(site, &caller, name, &form),
         _ => Err(PageError {
             status: StatusCode::METHOD_NOT_ALLOWED,
             ..PageError::bad_request("this page does not accept forms")
@@ -57,37 +57,37 @@ pub fn apply_form(
     }
 }
 
-/// Stores the judgement of a change.
-fn judge_change(
+/// Stores the triage of a change.
+fn triage_change(
     site: &SiteState,
     caller: &CallerIdentity,
     project: &str,
     form: &PageQuery,
 ) -> Result<Response<Body>, PageError> {
-    form.check_names(&["change", "judgement", "note", "branch"])?;
+    form.check_names(&["change", "triage", "note", "branch"])?;
     let subject = format!(
         "change {}: {}",
         form.get("change").unwrap_or_default(),
-        form.get("judgement").unwrap_or_default()
+        form.get("triage").unwrap_or_default()
     );
-    if let Err(error) = caller.ensure_permitted(RequiredPermission::Judge, Some(project)) {
-        site.record_action(caller, Some(project), "judge", &subject, "refused");
+    if let Err(error) = caller.ensure_permitted(RequiredPermission::Triage, Some(project)) {
+        site.record_action(caller, Some(project), "triage", &subject, "refused");
         return Err(error.into());
     }
     let number = form
         .get_number("change")?
         .ok_or_else(|| PageError::bad_request("no change selected"))?;
-    let judgement_name = form.get("judgement").unwrap_or_default();
-    let judgement = [
+    let triage_name = form.get("triage").unwrap_or_default();
+    let triage = [
         ChangeTriage::Open,
         ChangeTriage::Accepted,
         ChangeTriage::Wrong,
         ChangeTriage::Fixed,
     ]
     .into_iter()
-    .find(|judgement| judgement.to_string() == judgement_name)
+    .find(|triage| triage.to_string() == triage_name)
     .ok_or_else(|| {
-        PageError::bad_request(format!("unknown judgement '{judgement_name}'"))
+        PageError::bad_request(format!("unknown triage '{triage_name}'"))
             .with_hint("use open, accepted, wrong or fixed")
     })?;
     check_note(form.get("note").unwrap_or_default())
@@ -98,30 +98,30 @@ fn judge_change(
         .find_change(number)
         .map_err(|error| PageError::from_error(StatusCode::NOT_FOUND, &error))?;
     store.store_triage(&RecordedChange {
-        judgement,
+        triage,
         note: form.get("note").map(str::to_owned).or(stored.change.note),
-        judged_by: Some(caller.name.clone()),
-        judged_unix_ms: Some(unix_ms()),
+        triaged_by: Some(caller.name.clone()),
+        triaged_unix_ms: Some(unix_ms()),
         ..stored.change
     })?;
-    site.record_action(caller, Some(&project.name), "judge", &subject, "done");
+    site.record_action(caller, Some(&project.name), "triage", &subject, "done");
     let branch = form.get("branch").map(encode_segment);
     let query = branch.map_or_else(String::new, |branch| format!("?branch={branch}"));
     Ok(redirect_to(&format!("/{}/alerts{query}", project.name)))
 }
 
-/// Builds the form for judging changes and taking judgements back. `changes` are numbers with
+/// Builds the form for triaging changes and reopening them. `changes` are numbers with
 /// descriptions.
-pub fn judge_form(
+pub fn triage_form(
     action: String,
     changes: Vec<(String, String)>,
     branch: Option<&str>,
 ) -> PageForm {
-    let judgements = [
+    let options = [
         ("accepted", "accepted: intended, or worth its cost"),
         ("wrong", "wrong: a false alarm"),
         ("fixed", "fixed: undone"),
-        ("open", "open: not judged, or no longer"),
+        ("open", "open: not triaged, or no longer"),
     ]
     .map(|(value, label)| (value.to_owned(), label.to_owned()));
     let mut fields = vec![
@@ -132,9 +132,9 @@ pub fn judge_form(
             ..FormField::default()
         },
         FormField {
-            name: "judgement",
-            label: "judgement".into(),
-            options: judgements.into(),
+            name: "triage",
+            label: "triage".into(),
+            options: options.into(),
             ..FormField::default()
         },
         FormField {
@@ -154,7 +154,7 @@ pub fn judge_form(
     }
     PageForm {
         action,
-        title: "Judge a change".into(),
+        title: "Triage a change".into(),
         button: "Save".into(),
         fields,
         set: Vec::new(),

@@ -27,7 +27,7 @@ pub struct ChangesArgs {
     /// Show only changes after this revision or session, e.g. v1.4
     #[arg(long, value_name = "REV")]
     since: Option<String>,
-    /// Show only changes that are neither judged nor refuted
+    /// Show only changes that are neither triaged nor refuted
     #[arg(long)]
     open: bool,
     /// Exit with status 1 if an open change is worse

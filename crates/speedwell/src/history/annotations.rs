@@ -1,4 +1,4 @@
-//! Annotations of the history: `history judge`, `history rename` and `history note`.
+//! Annotations of the history: `history triage`, `history rename` and `history note`.
 
 use crate::CommandStatus;
 use crate::options::StoreArgs;
@@ -19,57 +19,57 @@ const GIT_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Mark a change as accepted, wrong, fixed or open
 #[derive(Debug, Args)]
-pub struct JudgeArgs {
+pub struct TriageArgs {
     /// Number of the change, as shown by 'history changes'
     #[arg(value_name = "CHANGE")]
     change: i64,
-    /// Judgement of the change
-    judgement: JudgementName,
-    /// Reason for the judgement
+    /// Outcome of the triage
+    outcome: TriageOutcome,
+    /// Reason for the outcome
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
     #[command(flatten)]
     store: StoreArgs,
 }
 
-/// Judgement of a change.
+/// Outcome of a triage.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum JudgementName {
+enum TriageOutcome {
     /// Intended, or worth its cost
     Accepted,
     /// False alarm
     Wrong,
     /// Undone in a later revision
     Fixed,
-    /// Not judged yet
+    /// Not triaged yet
     Open,
 }
 
-/// Stores a judgement.
+/// Stores the triage of a change.
 ///
 /// # Errors
 /// Fails if the note is too long, there is no such change, or the store cannot be written.
-pub fn run(args: JudgeArgs) -> anyhow::Result<CommandStatus> {
+pub fn triage_change(args: TriageArgs) -> anyhow::Result<CommandStatus> {
     check_note(args.note.as_deref().unwrap_or_default())?;
     let mut store = args.store.open_store()?;
-    let judgement = match args.judgement {
-        JudgementName::Accepted => ChangeTriage::Accepted,
-        JudgementName::Wrong => ChangeTriage::Wrong,
-        JudgementName::Fixed => ChangeTriage::Fixed,
-        JudgementName::Open => ChangeTriage::Open,
+    let triage = match args.outcome {
+        TriageOutcome::Accepted => ChangeTriage::Accepted,
+        TriageOutcome::Wrong => ChangeTriage::Wrong,
+        TriageOutcome::Fixed => ChangeTriage::Fixed,
+        TriageOutcome::Open => ChangeTriage::Open,
     };
     let stored_change = store.find_change(args.change)?;
     let user = GitRepository::for_folder(Path::new("."), GIT_TIMEOUT)
         .try_git_output(&["config", "user.name"])
         .or_else(|| std::env::var("USER").ok());
     store.store_triage(&RecordedChange {
-        judgement,
+        triage,
         note: args.note.or(stored_change.change.note),
-        judged_by: user,
-        judged_unix_ms: Some(unix_time_ms()),
+        triaged_by: user,
+        triaged_unix_ms: Some(unix_time_ms()),
         ..stored_change.change
     })?;
-    status::print_note(&format!("change {} is {judgement}", args.change));
+    status::print_note(&format!("change {} is {triage}", args.change));
     Ok(CommandStatus::DONE)
 }
 
