@@ -3,7 +3,7 @@
 //!
 //! Rejects redirects, which would take the token along. Start at [`ForgeClient`].
 
-use crate::place::{ForgeKind, PullRequestRef};
+use crate::pull_request::{ForgeKind, PullRequestRef};
 use serde_json::Value;
 use speedwell_clock::WaitClock;
 use std::fmt;

@@ -5,9 +5,9 @@
 //! (`harness/c/requests.h`). Decides the environment of the process, so that nothing in it differs
 //! between runs. Start at [`check_countable`] and [`perform_counted`].
 
-use crate::attempt::invalid_cause;
 use crate::events::EventLog;
 use crate::job::{BenchmarkJob, RunContext, SourceKind};
+use crate::run_outcome::invalid_cause;
 use crate::{RunOutcome, RunResult};
 use speedwell_model::{
     FailureCause, InstructionCounting, Metric, MetricDirection, SampleDivision, SampleLength,

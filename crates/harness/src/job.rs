@@ -75,7 +75,7 @@ pub struct BenchmarkSource {
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
-        with = "crate::suites::stored"
+        with = "crate::suites::serialization"
     )]
     pub suite: Option<Arc<SuiteAdapter>>,
     /// The user's adapters to which programs built from it may belong.

@@ -3,11 +3,11 @@
 //! [`SessionPlan`] holds cases, variants and design; [`PlanSlot`]s are derived from it and its seed
 //! alone, so a session can be resumed and its order explained years later.
 
-mod parcel;
 mod relocate;
+mod shard;
 
-pub use parcel::{PlanShard, ShardOfPlan};
 pub use relocate::RelocationMap;
+pub use shard::{PlanShard, ShardOfPlan};
 
 use crate::layout::RunLayout;
 use crate::{BenchmarkJob, SourceKind};

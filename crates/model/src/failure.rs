@@ -4,7 +4,7 @@
 //! the step. The runner depends on neither the store nor the terminal; it notifies observers. Start
 //! at [`StepFailure`] and [`SessionEvent`].
 
-use crate::performed::RunStage;
+use crate::stage_report::RunStage;
 use crate::{Metric, Run};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -4,7 +4,7 @@
 //! Formats and judges nothing. Start reading at [`LoadRun`].
 
 use serde::{Deserialize, Serialize};
-use speedwell_load::measured::LoadMeasurement;
+use speedwell_load::measurement::LoadMeasurement;
 
 /// The complete record of one load.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -91,7 +91,7 @@ pub struct LoadFacts {
     pub warmup_ns: u64,
     /// How long to wait for outstanding responses at the end, in nanoseconds.
     pub drain_ns: u64,
-    /// The requests, in the order of [`speedwell_load::measured::RequestRecord::kind`].
+    /// The requests, in the order of [`speedwell_load::measurement::RequestRecord::kind`].
     pub kinds: Vec<KindFacts>,
     /// `HTTP/1.0`, `HTTP/1.1` or `HTTP/2`.
     pub protocol: String,

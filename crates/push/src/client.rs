@@ -3,7 +3,7 @@
 //! Rejects redirects, which would take the token along. Start at [`UploadClient::upload_session`].
 
 use crate::lines::SessionLines;
-use crate::place::UploadTarget;
+use crate::target::UploadTarget;
 use serde_json::{Value, json};
 use std::fmt;
 use std::io::{self, Write};

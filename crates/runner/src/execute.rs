@@ -3,14 +3,14 @@
 //! Knows nothing about the store and the terminal: all results are reported as [`SessionEvent`]s.
 //! Start at [`execute`].
 
+use crate::code_change_guard::CodeChangeGuard;
 use crate::pairs;
-use crate::unchanged::CodeChangeGuard;
 use speedwell_environment::RunSensors;
 use speedwell_harness::experiment::SharedServicePool;
 use speedwell_harness::plan::{PlanSlot, SessionPlan};
 use speedwell_harness::snippet::SharedProcesses;
 use speedwell_harness::{self as harness, RunContext, RunOutcome, RunResult, SourceKind};
-use speedwell_model::performed::{StageFailure, StageReport};
+use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{
     ComparedClock, FailureCause, KernelStats, Run, RunOrder, SessionEvent, SessionObserver,
     SessionStep, StepFailure,

@@ -1,6 +1,6 @@
 //! `speedwell warmup`: finds which processes become steady, after what time, and at what cost.
 //!
-//! Handles the options; `measure::plan_series` plans, `analysis::warmup` classifies, `conclude.rs`
+//! Handles the options; `measure::plan_series` plans, `analysis::warmup` classifies, `session_report.rs`
 //! reports. Start at [`run`].
 
 use super::eval::snippets;

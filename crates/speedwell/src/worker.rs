@@ -12,10 +12,10 @@ use clap::{Args, Subcommand};
 use speedwell_environment::{self as environment, CheckState};
 use speedwell_fleet::check::{CHECK_SUBCOMMAND, MachineCheck, MachineReport, serve_check};
 use speedwell_fleet::detached::SHARD_SUBCOMMAND;
-use speedwell_fleet::{MachineIdentity, STILL_RUNNING, pulse};
+use speedwell_fleet::{MachineIdentity, STILL_RUNNING, speed_probe};
 use speedwell_harness::ProtocolMessage;
 use speedwell_harness::experiment::{RUN_SUBCOMMAND, SERVICES_SUBCOMMAND};
-use speedwell_measure::fleet::{clean_here, left, receive_bundle, worker};
+use speedwell_measure::fleet::{clean_here, detached_worker, receive_bundle, worker};
 use speedwell_measure::load::machines::worker::LOAD_SUBCOMMAND;
 use speedwell_measure::roles;
 use speedwell_measure::roles::worker::ROLE_SUBCOMMAND;
@@ -191,15 +191,17 @@ fn perform_shards(args: &ShardArgs) -> anyhow::Result<CommandStatus> {
     let (folder, tasks) = (&args.folder, args.tasks.as_slice());
     match () {
         () if args.receive => receive_bundle(folder)?,
-        () if args.launch => status::write_stdout(format!("{}\n", left::launch_worker(folder)?))?,
-        () if args.named => left::perform_detached(folder, tasks)?,
-        () if args.end => left::end_worker(folder, tasks)?,
+        () if args.launch => {
+            status::write_stdout(format!("{}\n", detached_worker::launch_worker(folder)?))?
+        }
+        () if args.named => detached_worker::perform_detached(folder, tasks)?,
+        () if args.end => detached_worker::end_worker(folder, tasks)?,
         () if args.clean => {
             let cleaned = clean_here(folder, tasks.first().map(String::as_str))?;
             status::write_stdout(format!("{cleaned}\n"))?;
         }
         () if args.follow || args.read => {
-            if !left::stream_spools(folder, tasks, args.follow)? {
+            if !detached_worker::stream_spools(folder, tasks, args.follow)? {
                 return Ok(CommandStatus::from_code(STILL_RUNNING));
             }
         }
@@ -236,6 +238,6 @@ fn check_fitness() -> MachineReport {
         checks: checks.collect(),
         identity: MachineIdentity::from_environment(root, &environment::capture_environment(&[])),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        pulse: pulse::probe_speed(),
+        pulse: speed_probe::probe_speed(),
     }
 }

@@ -9,7 +9,7 @@ use crate::site::{SiteState, unix_ms};
 use axum::http::{HeaderMap, StatusCode};
 use speedwell_results::store::{StoredToken, TokenScope};
 use speedwell_serve::cookie::{LoginKey, LoginStore};
-use speedwell_serve::failures::FailureLimiter;
+use speedwell_serve::login_limiter::FailureLimiter;
 use speedwell_serve::token::{AccessToken, PresentedToken, SecretDigest, bearer_token};
 use speedwell_serve::{ClientInfo, HttpError};
 use std::net::IpAddr;
@@ -398,7 +398,7 @@ fn invalid_token_error() -> HttpError {
     .with_hint("speedwell serve token list shows all tokens")
 }
 
-fn store_error(error: crate::refusal::PageError) -> HttpError {
+fn store_error(error: crate::page_error::PageError) -> HttpError {
     let seconds = error.retry_after_s();
     let error = HttpError::new(error.status, error.message);
     match seconds {

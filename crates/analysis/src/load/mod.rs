@@ -9,11 +9,11 @@
 
 pub mod gate;
 mod machines;
-mod remark;
+mod notes;
 mod search;
 mod times;
 
-pub use remark::{DriftMetric, LoadHalves, LoadRemark, MachineLimit, RemarkSeverity};
+pub use notes::{DriftMetric, LoadHalves, LoadRemark, MachineLimit, RemarkSeverity};
 pub use search::{
     ConcurrencySeries, LevelVisits, MissedReason, NextRate, RateAnswer, RateAttempt, RateRules,
     RateSeries, group_by_level, group_by_rate, next_level, next_rate,
@@ -23,9 +23,9 @@ pub use times::{
     TimedQuantity,
 };
 
-use remark::compare_halves;
+use notes::compare_halves;
 use speedwell_load::latency::{HistogramBin, OpenVerdict, is_concurrency_short};
-use speedwell_load::measured::ThreadReport;
+use speedwell_load::measurement::ThreadReport;
 use speedwell_load::outcomes::{CountImbalance, ErrorClass};
 use speedwell_model::load_run::{LoadRun, PaceFacts};
 use times::GeneratorTrust;

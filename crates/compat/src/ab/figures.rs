@@ -5,7 +5,7 @@
 
 use crate::ab::arguments::AbRequest;
 use speedwell_load::latency::{MIN_CONCURRENCY_SHARE, RequestOutcome};
-use speedwell_load::measured::{LoadMeasurement, RequestRecord};
+use speedwell_load::measurement::{LoadMeasurement, RequestRecord};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 
 /// Starting a thread and opening connections takes some milliseconds, a large part of tests shorter

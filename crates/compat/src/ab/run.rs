@@ -8,13 +8,13 @@
 use crate::DropInConsole;
 use crate::ab::arguments::{AbRequest, TOOL, TlsVersion};
 use crate::ab::figures::{AbFigures, aborts_test, always_aborts_test};
+use crate::ab::load::AbUrl;
 use crate::ab::report::{AbReportContent, CutShort, layout};
-use crate::ab::sending::AbUrl;
 use anyhow::{Result, bail};
 use speedwell_load::generator::{self, ProbeError, ProbeResponse};
 use speedwell_load::http1;
 use speedwell_load::load::LoadConfig;
-use speedwell_load::measured::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
+use speedwell_load::measurement::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
 use speedwell_load::outcomes::{ErrorClass, OutcomeCounts};
 use speedwell_process as process;
 use speedwell_report::{escape_controls, escape_line};

@@ -2,7 +2,7 @@
 
 use super::*;
 use speedwell_load::latency::RequestOutcome;
-use speedwell_load::measured::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
+use speedwell_load::measurement::{LoadMeasurement, LoadTimeline, RequestRecord, RequestTotals};
 use speedwell_load::outcomes::ErrorClass;
 
 /// Returns an answered request on a reused connection that took `total_ns`.

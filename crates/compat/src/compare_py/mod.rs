@@ -6,14 +6,14 @@
 
 mod arguments;
 mod figures;
-mod remarks;
+mod notes;
 mod side;
 mod sources;
 mod table;
 
 use self::arguments::{ColorMode, ComparePyCommand, ComparePyRequest, TOOL};
 use self::figures::{ComparisonRules, UTestTable, compare_entries};
-use self::remarks::ComparisonRemarks;
+use self::notes::ComparisonRemarks;
 use self::side::{ComparedSide, EntryChoice, NameFilter};
 use self::sources::{ComparedSources, FILTER_FLAG};
 use self::table::ComparisonTable;
@@ -205,7 +205,7 @@ impl<'q> ComparePyRun<'q> {
         console.stdout.flush()?;
         if let Some((filters, _)) = &self.filters {
             for (side, filter) in sides.iter().zip(filters) {
-                if let Some(sentence) = remarks::merge_warning(side, filter.pattern()) {
+                if let Some(sentence) = notes::merge_warning(side, filter.pattern()) {
                     console.warn(TOOL, &sentence)?;
                 }
             }
@@ -226,7 +226,7 @@ impl<'q> ComparePyRun<'q> {
             let remarks = results.remarks().into_iter();
             sentences.extend(remarks.map(|remark| format!("'{label}': {remark}")));
         }
-        sentences.extend(remarks::environment_warning(
+        sentences.extend(notes::environment_warning(
             results.each_ref().map(|side| &side.context),
         ));
         if self.request.filters.is_some() && self.filters.is_none() {

@@ -1,12 +1,12 @@
 //! Takes samples of snippets in the requested order, until there are enough.
 //!
-//! Decides which snippet is measured next; `machines.rs` carries out a visit. With `-q` it adds
+//! Decides which snippet is measured next; `vms.rs` carries out a visit. With `-q` it adds
 //! workers, which stay alive, pass by pass until throughput stops growing; `analysis` decides
 //! whether growth exceeds noise, and the answer. Start at [`take_samples`] and [`search_workers`].
 
 use crate::erlperf::arguments::{ErlperfRequest, SampleDefinition, SampleOrder, SqueezeOptions};
-use crate::erlperf::machines::ErlangMachines;
 use crate::erlperf::table::{LineFigures, SampleUnit, relative_deviation};
+use crate::erlperf::vms::ErlangMachines;
 use speedwell_analysis::scaling::{
     self, ConcurrencyLevel, NextLevel, SaturationRules, ScalingFindings,
 };

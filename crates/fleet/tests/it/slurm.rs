@@ -3,20 +3,20 @@
 use crate::{
     create_session, is_over, names_and_states, task_batch, wait_for, wait_for_text, wait_until,
 };
-use speedwell_fixtures::lab;
+use speedwell_fixtures::clusters;
 use speedwell_fleet::{FleetEngine, JobState, LeaseComponent, MachineState, SlurmEngine};
 use speedwell_suite::fleet::SlurmOptions;
 use std::io::{BufRead, BufReader, Read, Write};
 
 /// A cluster and an engine for it; `None` if Slurm is unavailable.
-fn start_cluster() -> Option<(lab::SlurmCluster, FleetEngine)> {
-    let slurm = lab::SlurmCluster::start();
+fn start_cluster() -> Option<(clusters::SlurmCluster, FleetEngine)> {
+    let slurm = clusters::SlurmCluster::start();
     let slurm = slurm.inspect_err(|why| eprintln!("skipped: {why}")).ok()?;
     let engine = engine_of(&slurm, "bench");
     Some((slurm, engine))
 }
 
-fn engine_of(slurm: &lab::SlurmCluster, partition: &str) -> FleetEngine {
+fn engine_of(slurm: &clusters::SlurmCluster, partition: &str) -> FleetEngine {
     let options = SlurmOptions {
         partition: Some(partition.into()),
         ..SlurmOptions::default()
@@ -173,7 +173,7 @@ fn component(machines: u32, these: &[&str]) -> LeaseComponent {
     }
 }
 
-fn jobs_named(slurm: &lab::SlurmCluster, name: &str) -> String {
+fn jobs_named(slurm: &clusters::SlurmCluster, name: &str) -> String {
     let named = format!("--name={name}");
     slurm.run_program("squeue", &["-h", "-t", "PD,R,CG", "-o", "%T", &named])
 }

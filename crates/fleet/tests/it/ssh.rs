@@ -1,7 +1,7 @@
 //! The ssh engine with an sshd on this host.
 
 use crate::{create_session, is_over, names_and_states, task_batch, wait_for, wait_for_text};
-use speedwell_fixtures::lab::{HOST_NAMES, SshdServer};
+use speedwell_fixtures::clusters::{HOST_NAMES, SshdServer};
 use speedwell_fleet::{
     FleetEngine, FleetMachine, JobState, MachineState, SshEngine, check, program,
 };

@@ -5,23 +5,23 @@
 //! (`suite/experiment`) defines the steps, `runner/experiment` performs them. Start at
 //! [`perform_run`].
 
-mod kept;
 mod profiled;
+mod shared_services;
 
-pub use kept::{SERVICES_SUBCOMMAND, SharedServicePool};
 pub use profiled::{ProfileRequest, record_profile};
+pub use shared_services::{SERVICES_SUBCOMMAND, SharedServicePool};
 
-use super::attempt::{run_failure, start_reason};
 use super::events::EventLog;
 use super::job::{
     BenchmarkDescription, BenchmarkJob, BenchmarkSource, DeclaredParameter, DescribeRequest,
     RunContext, SourceKind,
 };
+use super::run_outcome::{run_failure, start_reason};
 use super::{LanguageHarness, ProtocolMessage, RunOutcome, RunResult, own_program, protocol};
 use anyhow::{Context, anyhow};
 use speedwell_model::assignment::{self, LoadWarmup, RunAssignment, TargetWork};
-use speedwell_model::performed::{StageFailure, StageReport};
 use speedwell_model::quote;
+use speedwell_model::stage_report::{StageFailure, StageReport};
 use speedwell_model::{Case, FailureCause, Sample};
 use speedwell_process::{
     ChannelKind, ProcessOutcome, ProcessSpec, WORKER_COMMAND, is_interrupt_requested, run_child,

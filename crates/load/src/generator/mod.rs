@@ -20,8 +20,8 @@ mod protocol;
 #[cfg(feature = "http3")]
 mod quic;
 mod recorder;
-mod sent;
-mod source;
+mod request_source;
+mod started_request;
 mod worker;
 
 pub use connection_facts::TlsFacts;
@@ -30,15 +30,15 @@ pub use progress::ProgressReport;
 
 use crate::http2::UrlScheme;
 use crate::load::{HttpVersion, KindsError, LoadConfig, LoadShare, ServerAddress, TlsError};
-use crate::measured::LoadMeasurement;
+use crate::measurement::LoadMeasurement;
 use channel::TlsParameters;
 use clock::{LoadClock, NEVER, TICK_NS};
 use core::WorkerCore;
 use pacing::{RequestPacing, first_connections};
 use progress::{ProgressTracker, SteadyWatch, TotalsMailbox};
 use recorder::RequestRecorder;
+use request_source::RequestSource;
 use rustix::thread::{CpuSet, sched_setaffinity, set_current_timer_slack};
-use source::RequestSource;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -4,7 +4,7 @@
 use super::clock::TICK_NS;
 use crate::latency::{ServiceTime, TimeDistribution};
 use crate::load::{LoadConfig, SteadinessRule};
-use crate::measured::{LoadTimeline, RequestTotals, TimelineTick};
+use crate::measurement::{LoadTimeline, RequestTotals, TimelineTick};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 

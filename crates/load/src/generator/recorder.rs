@@ -3,11 +3,11 @@
 //! Decides which totals a request belongs to, and nothing about connections. Start at
 //! [`RequestRecorder::record_response`].
 
-use super::sent::StartedRequest;
+use super::started_request::StartedRequest;
 use crate::http1::{ResponseSummary, ResponseWatch};
 use crate::latency::RequestOutcome;
 use crate::load::{BodyRule, LoadConfig};
-use crate::measured::{RequestRecord, RequestTotals};
+use crate::measurement::{RequestRecord, RequestTotals};
 use crate::outcomes::{ErrorClass, OutcomeCounts};
 
 /// Counts and times of a thread.
@@ -180,7 +180,7 @@ impl<'a> RequestRecorder<'a> {
         let totals = self.totals_mut(sent.is_warmup);
         totals.outcomes.count_attempt();
         totals.outcomes.count_unsent();
-        if let crate::measured::LoadLatency::Open(latency) = &mut totals.latency {
+        if let crate::measurement::LoadLatency::Open(latency) = &mut totals.latency {
             latency.record_unsent(sent.intended_start(), end_ns);
         }
     }

@@ -13,7 +13,7 @@ use super::poll::{MAX_EVENTS, SocketEvent};
 use super::progress::TotalsMailbox;
 use crate::http1::ResponseSummary;
 use crate::load::HttpVersion;
-use crate::measured::{RequestRecord, RequestTotals, ThreadReport};
+use crate::measurement::{RequestRecord, RequestTotals, ThreadReport};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;

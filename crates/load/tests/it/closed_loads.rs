@@ -7,7 +7,7 @@ use super::server::{
 use speedwell_clock::WaitClock;
 use speedwell_load::generator;
 use speedwell_load::load::{LoadConfig, LoadShare, RequestTimeouts, ServerAddress, SteadinessRule};
-use speedwell_load::measured::{LoadMeasurement, TimelineTick};
+use speedwell_load::measurement::{LoadMeasurement, TimelineTick};
 use speedwell_load::pace::{ClosedPace, PacingModel, ThinkTime};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -5,7 +5,7 @@ use super::server::{Server, carry_out, carry_out_beside, for_ms, good, rows};
 use speedwell_clock::WaitClock;
 use speedwell_load::latency::{AchievedCounts, OpenVerdict};
 use speedwell_load::load::LoadConfig;
-use speedwell_load::measured::{LoadLatency, LoadMeasurement};
+use speedwell_load::measurement::{LoadLatency, LoadMeasurement};
 use speedwell_load::pace::{ArrivalSpacing, PacingModel, RateSchedule, RequestRate, ScheduleStage};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};

@@ -1,13 +1,15 @@
 //! The loop that measures a session on other machines: submits work, collects and merges the
-//! results, and [recovers from losses](super::loss).
+//! results, and [recovers from losses](super::reassign).
 //!
 //! Spools are authoritative, engine status is a hint. Only complete blocks are merged. A shard is
 //! done when one of its attempts completes. Start at [`FleetCoordinator::run`].
 
-use super::doubles::StaleAttempts;
-use super::order::{ShardRequest, attempt_spool_path, expected_slots, request_path, stop_marker};
-use super::stream::{SpoolSource, SpoolStream};
-use super::waiting::{PollBackoff, WaitingReport};
+use super::polling::{PollBackoff, WaitingReport};
+use super::shard_request::{
+    ShardRequest, attempt_spool_path, expected_slots, request_path, stop_marker,
+};
+use super::spool_source::{SpoolSource, SpoolStream};
+use super::stale_attempts::StaleAttempts;
 use crate::EventListener;
 use speedwell_analysis::AnalysisSettings;
 use speedwell_fleet::{FleetEngine, FleetMachine, JobId, JobState, ShardTask, TaskBatch};

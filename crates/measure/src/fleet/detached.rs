@@ -3,14 +3,14 @@
 //! [`reattach_session`].
 
 use super::coordinator::{Attachment, FleetCoordinator, WorkerMachine, is_settled};
-use super::doubles::StaleAttempts;
-use super::{FleetRequest, current_machines, next_task, resume_attempts, send};
+use super::stale_attempts::StaleAttempts;
+use super::{FleetRequest, current_machines, next_task, resume_attempts, upload};
 use crate::EventListener;
 use anyhow::{Context, ensure};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_fleet::clean::{self, CleanSummary, CleanTarget};
 use speedwell_fleet::detached::SHARD_SUBCOMMAND;
-use speedwell_fleet::{FleetEngine, FleetMachine, depot, program};
+use speedwell_fleet::{FleetEngine, FleetMachine, content_store, program};
 use speedwell_harness::own_program;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::Session;
@@ -124,10 +124,10 @@ fn session_machines(
     let machine = |machine: FleetMachine| {
         let folder = machine.folder.join("sessions").join(&session.id);
         WorkerMachine {
-            bundle: folder.join(depot::BUNDLE_LINK),
+            bundle: folder.join(content_store::BUNDLE_LINK),
             folder,
             fleet_machine: machine,
-            is_shared: send::is_shared(file),
+            is_shared: upload::is_shared(file),
             failures: 0,
         }
     };
@@ -213,7 +213,7 @@ pub(crate) fn clean_machines(
     let mut cleaned_folders = BTreeSet::new();
     let mut summaries = Vec::new();
     for machine in machines {
-        let summary = if !send::is_shared(file) {
+        let summary = if !upload::is_shared(file) {
             clean_there(engine, &machine, session)
         } else if cleaned_folders.insert(machine.folder.clone()) {
             clean::clean_folder(&machine.folder, target)

@@ -5,26 +5,25 @@
 //! [`FleetRequest::on_each_machine`], every machine measures all cases in its own blocks. Start at
 //! [`measure_on_fleet`]; [`worker`] is the remote side.
 
-mod contents;
 mod coordinator;
 pub(crate) mod detached;
-mod doubles;
-pub mod left;
-mod loss;
-pub(crate) mod order;
-pub(crate) mod send;
-mod stream;
-mod waiting;
+pub mod detached_worker;
+mod manifest;
+mod polling;
+mod reassign;
+pub(crate) mod shard_request;
+mod spool_source;
+mod stale_attempts;
+pub(crate) mod upload;
 pub mod worker;
 
 use super::session::{MeasuredSession, read_back, session_header};
 use super::{EventListener, PreparedPlan, SessionRequest};
 use anyhow::{Context, bail, ensure};
 use coordinator::{FleetCoordinator, WorkerMachine};
-use doubles::StaleAttempts;
-use order::{attempt_spool_path, request_path, stop_marker};
+use shard_request::{attempt_spool_path, request_path, stop_marker};
 use speedwell_fleet::bundle::FileBundle;
-use speedwell_fleet::{FleetEngine, FleetMachine, JobId, MachineState, place};
+use speedwell_fleet::{FleetEngine, FleetMachine, JobId, MachineState, assignment};
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::{RunCount, SampleLength, SessionEvent, SessionMachine, StoppingDesign};
 use speedwell_process as process;
@@ -32,12 +31,13 @@ use speedwell_results::store::{ParcelState, SessionMerger, Store, StoredParcel};
 use speedwell_runner::SessionEnd;
 use speedwell_suite::fleet::FleetFile;
 use speedwell_suite::labels::MachineSelector;
+use spool_source::{SpoolSource, SpoolStream};
+use stale_attempts::StaleAttempts;
 use std::collections::BTreeSet;
 use std::fs;
-use stream::{SpoolSource, SpoolStream};
 
 pub use detached::{DetachedAction, ShardStatus, clean_here, clean_up, reattach_session};
-pub use send::receive_bundle;
+pub use upload::receive_bundle;
 
 /// With [`FleetRequest::on_each_machine`]: minimum runs per variant on one machine, and the target
 /// for all machines together.
@@ -81,15 +81,15 @@ pub fn measure_on_fleet(
         resumed,
         ..
     } = plans;
-    contents::check_sendable(&plan)?;
+    manifest::check_sendable(&plan)?;
     let fleet_machines = engine.list_machines()?;
     let number = resumed.map(|earlier| earlier.number);
     let (machines, parcels) = match number {
         Some(number) => load_resumed(store, number, &fleet_machines)?,
         None => assign_machines(&mut plan, fleet, &fleet_machines)?,
     };
-    let bundle = contents::gather_bundle(&plan)?;
-    send::warn_of_left_out(&bundle, listener)?;
+    let bundle = manifest::gather_bundle(&plan)?;
+    upload::warn_of_left_out(&bundle, listener)?;
     let mut header = session_header(&plan, suite, request);
     if let Some(number) = number {
         header.id = store.load_session_without_runs(number)?.id;
@@ -364,14 +364,14 @@ fn cut_plan(
         .iter()
         .map(|machine| machine.name.as_str())
         .collect();
-    let assignment = place::assign_cases(&cases, &names);
+    let assignment = assignment::assign_cases(&cases, &names);
     let mut parcels = Vec::new();
     for machine in 0..machines.len() {
         let is_on_machine = |case: &usize| on_each_machine || assignment[*case] == machine;
         let cases_of_machine = (0..cases.len())
             .filter(is_on_machine)
             .map(|case| (case as u32, cases[case].1));
-        for jobs in place::cut_into_shards(cases_of_machine) {
+        for jobs in assignment::cut_into_shards(cases_of_machine) {
             parcels.push(StoredParcel {
                 machine: machine as u32,
                 jobs,
@@ -406,12 +406,12 @@ fn send_to_machines(
 ) -> anyhow::Result<Vec<WorkerMachine>> {
     let mut ready = Vec::new();
     for machine in machines {
-        send::note_sending(bundle, &machine.name, listener)?;
-        let is_shared = send::is_shared(&fleet.file);
+        upload::note_sending(bundle, &machine.name, listener)?;
+        let is_shared = upload::is_shared(&fleet.file);
         let (folder, bundle) = if is_shared {
-            send::send_to_folder(bundle, session, &machine)
+            upload::send_to_folder(bundle, session, &machine)
         } else {
-            send::send_over_connection(engine, bundle, session, &machine)
+            upload::send_over_connection(engine, bundle, session, &machine)
         }
         .with_context(|| format!("cannot send the files to '{}'", machine.name))?;
         ready.push(WorkerMachine {

@@ -3,8 +3,10 @@
 //! Holds the machine lock while it measures, so that other measurements wait. Before every block it
 //! checks whether a later attempt has started, and stops if it has. Start at [`perform_tasks`].
 
-use super::doubles;
-use super::order::{ShardRequest, attempt_spool_path, replaced_marker, request_path, stop_marker};
+use super::shard_request::{
+    ShardRequest, attempt_spool_path, replaced_marker, request_path, stop_marker,
+};
+use super::stale_attempts;
 use crate::resume::attach_definitions;
 use crate::session::{AnalysisStoppingRule, build_packages};
 use anyhow::{Context, ensure};
@@ -150,7 +152,7 @@ fn execution_options(
         previous_runs: request.earlier_runs()?,
         ..ExecuteOptions::default()
     };
-    for (job, block) in doubles::earlier_blocks(folder, request, plan) {
+    for (job, block) in stale_attempts::earlier_blocks(folder, request, plan) {
         spool.copy_block(job, &block)?;
         options.completed_slots.extend(&block.slots);
         let failed = block.failures.iter().filter_map(|failure| failure.slot);

@@ -13,7 +13,7 @@ use speedwell_model::Environment;
 use speedwell_model::assignment::{BackingService, RunAssignment};
 use speedwell_model::load_run::LoadRun;
 use speedwell_model::load_spec::LoadSpec;
-use speedwell_model::performed::{RunStage, StageFailure, StageReport};
+use speedwell_model::stage_report::{RunStage, StageFailure, StageReport};
 use speedwell_process as process;
 use speedwell_runner::experiment::{
     LoadSender, RunReport, RunSite, RunningService, StageResult, run_target, stage_failure,

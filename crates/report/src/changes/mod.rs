@@ -1,11 +1,11 @@
 //! The report of `history changes`: what changed along a line of revisions.
 //!
-//! Decides on columns; the wording for a change is in `changes/words.rs`. Start at
+//! Decides on columns; the wording for a change is in `changes/text.rs`. Start at
 //! [`report_changes`].
 
-pub(crate) mod words;
+pub(crate) mod text;
 
-use self::words::{SeriesChange, ShownChange, series_changes};
+use self::text::{SeriesChange, ShownChange, series_changes};
 use crate::charts::TrendXAxis;
 use crate::comparison::{verdict_emphasis, verdict_symbol};
 use crate::document::{Document, ReportBlock};

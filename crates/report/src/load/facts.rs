@@ -4,7 +4,7 @@ use crate::document::Fact;
 use crate::figure::{
     Uncertainty, format_count, format_duration, format_number, format_quantity, format_share,
 };
-use crate::load::words::{format_ns, format_rate, format_requests};
+use crate::load::text::{format_ns, format_rate, format_requests};
 use speedwell_analysis::load::LoadFindings;
 use speedwell_model::load_run::{LoadFacts, LoadPart, LoadRun, PaceFacts, ProbeFacts, StageFacts};
 

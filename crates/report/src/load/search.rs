@@ -6,7 +6,7 @@
 use crate::charts::point_series;
 use crate::document::{Document, ReportBlock, ReportChart};
 use crate::figure::{Uncertainty, format_count, format_quantity, format_share};
-use crate::load::words::format_rate;
+use crate::load::text::format_rate;
 use crate::load::{findings_data, run_data, tables};
 use crate::output::OutputOptions;
 use crate::scaling::{self, throughput_chart};

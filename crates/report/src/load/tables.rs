@@ -5,7 +5,7 @@
 
 use crate::document::ReportBlock;
 use crate::figure::{Uncertainty, decimal_place, format_number, format_share};
-use crate::load::words::{
+use crate::load::text::{
     format_ns, format_ns_range, format_rate, format_reported_time, load_name, refusal_reason,
 };
 use crate::table::{

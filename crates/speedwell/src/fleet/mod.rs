@@ -1,6 +1,6 @@
 //! `speedwell fleet`: lists the machines, and checks whether they are fit to measure.
 
-mod placed;
+mod roles;
 mod sessions;
 
 pub use sessions::report_detached;

@@ -1,9 +1,9 @@
 //! `speedwell fleet status`, `collect`, `cancel` and `clean`, for sessions with detached workers.
 
-use super::placed;
-use crate::conclude::report_stored;
+use super::roles;
 use crate::options::{ComparisonArgs, MeasureTask, OutputArgs, StoreArgs, fleet_file};
 use crate::progress::ProgressDisplay;
+use crate::session_report::report_stored;
 use crate::{CommandStatus, status};
 use anyhow::Result;
 use clap::Args;
@@ -101,7 +101,7 @@ pub fn report_detached(session: &Session, ended: CommandStatus) -> Result<Comman
 /// Fails if there is no such session, or its machines do not respond.
 pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
     if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
-        return placed::show_roles(&store, number, &placed, &args.output);
+        return roles::show_roles(&store, number, &placed, &args.output);
     }
     let parcels = attend_session(
         (args.session.as_str(), DetachedAction::Report),
@@ -120,7 +120,7 @@ pub fn show_status(args: &StatusArgs) -> Result<CommandStatus> {
 /// Fails if there is no such session, or its machines do not respond.
 pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
     if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
-        return placed::collect_session(&store, number, &placed, &args.collect_task());
+        return roles::collect_session(&store, number, &placed, &args.collect_task());
     }
     let task = args.collect_task();
     let request = (args.session.as_str(), DetachedAction::Wait);
@@ -151,7 +151,7 @@ pub fn collect_session(args: &CollectArgs) -> Result<CommandStatus> {
 /// Fails if there is no such session, it has ended, or its machines do not respond.
 pub fn cancel_session(args: &CancelArgs) -> Result<CommandStatus> {
     if let Some((store, number, placed)) = placed_session(&args.session, &args.store)? {
-        return placed::cancel_session(&store, number, &placed, &args.output);
+        return roles::cancel_session(&store, number, &placed, &args.output);
     }
     let request = (args.session.as_str(), DetachedAction::Cancel);
     let progress = &mut ProgressDisplay::new(&args.output);

@@ -8,7 +8,7 @@ use super::CommandStatus;
 use super::options::{OutputArgs, StoreArgs};
 use clap::{Args, Subcommand};
 use regex::Regex;
-use speedwell_measure::listed::{self, ListRequest};
+use speedwell_measure::session_list::{self, ListRequest};
 use speedwell_report::{self as report, ReportFormat, SessionsPage};
 use speedwell_results::store::SessionFilter;
 
@@ -94,7 +94,7 @@ fn list_sessions(args: HistoryArgs) -> anyhow::Result<CommandStatus> {
         since: args.since,
         filters: args.filter,
     };
-    let filter = listed::build_filter(&store, &request)?;
+    let filter = session_list::build_filter(&store, &request)?;
     let sessions = match limit {
         Some(limit) => store.session_page(&filter, limit, args.page - 1)?,
         None => store.list_sessions(&filter)?,

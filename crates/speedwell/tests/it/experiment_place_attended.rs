@@ -9,7 +9,7 @@ use super::fleet_failures::kill;
 use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject};
 use serde_json::Value as Json;
-use speedwell_fixtures::lab::SshdServer;
+use speedwell_fixtures::clusters::SshdServer;
 use std::path::Path;
 use std::process::Child;
 use std::thread;

@@ -2,7 +2,7 @@
 
 use super::project::TempProject;
 use serde_json::Value;
-use speedwell_fixtures::lab::{SlurmCluster, SshdServer};
+use speedwell_fixtures::clusters::{SlurmCluster, SshdServer};
 
 /// Three machines by ssh, which use the tested program.
 fn by_ssh(sshd: &SshdServer) -> TempProject {

@@ -5,7 +5,7 @@ use super::fleet_failures::processes;
 use super::project::TempProject;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use speedwell_fixtures::lab::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
+use speedwell_fixtures::clusters::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;

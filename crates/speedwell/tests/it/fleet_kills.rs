@@ -4,7 +4,7 @@
 use super::fleet_failures::{by_slot, by_slurm, kill, processes, session, start_measuring};
 use super::project::TempProject;
 use serde_json::Value;
-use speedwell_fixtures::lab::{NODE_NAMES, SlurmCluster};
+use speedwell_fixtures::clusters::{NODE_NAMES, SlurmCluster};
 use speedwell_model::Session;
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::AssertUnwindSafe;

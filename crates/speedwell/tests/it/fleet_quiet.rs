@@ -4,7 +4,7 @@
 
 use super::harness_driver::find_tool;
 use super::project::TempProject;
-use speedwell_fixtures::lab::{SlurmCluster, SshdServer};
+use speedwell_fixtures::clusters::{SlurmCluster, SshdServer};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::thread;

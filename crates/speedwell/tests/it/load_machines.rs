@@ -6,7 +6,7 @@ use super::harness_driver::is_missing;
 use super::project::{CommandResult, TempProject};
 use super::web_server::WebServer;
 use serde_json::Value as Json;
-use speedwell_fixtures::lab::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
+use speedwell_fixtures::clusters::{HOST_NAMES, NODE_NAMES, SlurmCluster, SshdServer};
 use std::path::Path;
 use std::process::{Command, Stdio};
 

@@ -3,9 +3,9 @@
 //!
 //! Points and the audit log are limited; the response says whether there are more points.
 
-use super::call::{ApiRequest, json_response};
-use super::problem::ApiError;
-use crate::answer;
+use super::error::ApiError;
+use super::request::{ApiRequest, json_response};
+use crate::handler;
 use crate::page::MAX_RUNS;
 use axum::body::Body;
 use axum::http::{Response, StatusCode, Uri};
@@ -40,7 +40,7 @@ pub fn page_document(call: &ApiRequest<'_>, path: &str) -> DataResult {
     let uri: Uri = address
         .parse()
         .map_err(|_| ApiError::bad_request("cannot parse the query string"))?;
-    Ok(answer::document_response(call.site, call.caller, &uri)?)
+    Ok(handler::document_response(call.site, call.caller, &uri)?)
 }
 
 /// Returns all series of the project.

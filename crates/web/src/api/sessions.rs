@@ -3,9 +3,9 @@
 //! Every request can be repeated, because a response may be lost: stored data stay, and the second
 //! response is 200. A different session with the same id is 409 and never replaces the stored one.
 
-use super::call::{ApiRequest, json_response};
 use super::check;
-use super::problem::ApiError;
+use super::error::ApiError;
+use super::request::{ApiRequest, json_response};
 use axum::body::Body;
 use axum::http::{HeaderValue, Response, StatusCode, header};
 use serde_json::{Value, json};

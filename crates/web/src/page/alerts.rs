@@ -2,10 +2,10 @@
 
 use super::{PageContent, PageContext};
 use crate::access::RequiredPermission;
-use crate::change::triage_form;
+use crate::forms::triage_form;
 use crate::link::{link_by, link_column};
 use crate::lookups::TrendQuery;
-use crate::refusal::PageError;
+use crate::page_error::PageError;
 use speedwell_analysis::history::ProjectHistory;
 use speedwell_model::ChangeTriage;
 use speedwell_report::html::{FormField, PageForm, PageLink};

@@ -12,11 +12,11 @@ use super::clock::NEVER;
 use super::core::WorkerCore;
 use super::poll::SocketEvent;
 use super::protocol::ProtocolState;
-use super::sent::{ConnectionLoss, InputOutcome, StartedRequest};
+use super::started_request::{ConnectionLoss, InputOutcome, StartedRequest};
 use crate::http1::{ResponsePhase, ResponseSummary, ResponseWatch};
 use crate::latency::ConnectionLag;
 use crate::load::LoadConfig;
-use crate::measured::LoadLatency;
+use crate::measurement::LoadLatency;
 use crate::outcomes::ErrorClass;
 
 /// Maximum number of reads from a connection before other connections and the clock get their turn.

@@ -5,16 +5,16 @@
 //! affect when a machine starts and how its timeline is aligned with the others. Start at
 //! [`LoadGenerators`]; [`worker`] is the remote side.
 
-pub(crate) mod line;
+pub(crate) mod connection;
 mod link;
 pub mod worker;
 
 use crate::fleet::{FleetRequest, select_machines};
 use anyhow::{Context, Result, bail, ensure};
-use line::{GeneratorConnection, GeneratorState, SharedLoadState};
+use connection::{GeneratorConnection, GeneratorState, SharedLoadState};
 use speedwell_fleet::{FleetEngine, FleetMachine, clock, program};
 use speedwell_harness::own_program;
-use speedwell_load::measured::{LoadMeasurement, ThreadReport};
+use speedwell_load::measurement::{LoadMeasurement, ThreadReport};
 use speedwell_model::load_run::LoadPart;
 use speedwell_model::load_spec::LoadSpec;
 use speedwell_process::{self as process, WORKER_COMMAND};
@@ -397,7 +397,7 @@ mod tests {
     use super::*;
     use speedwell_fleet::clock::ClockOffset;
     use speedwell_load::latency::{IntendedStart, RequestOutcome, RequestTimes};
-    use speedwell_load::measured::{LoadTimeline, RequestTotals, TimelineTick};
+    use speedwell_load::measurement::{LoadTimeline, RequestTotals, TimelineTick};
 
     /// The measurement of a generator whose successful responses took these times, in nanoseconds.
     fn measured(times: impl Iterator<Item = u64>) -> LoadMeasurement {

@@ -5,7 +5,7 @@
 //! Start at [`ScatterFrame::read`].
 
 use super::reader::{CsvRow, RowReader};
-use crate::foreign::readable::plain_source;
+use crate::foreign::diagnosis::plain_source;
 use crate::formats::SkippedLines;
 use crate::formats::node_csv::CsvLayout;
 use anyhow::{Result, bail};

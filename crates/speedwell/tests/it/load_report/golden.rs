@@ -1,6 +1,6 @@
 //! Terminal reports against golden files (`SPEEDWELL_UPDATE_GOLDEN=1` rewrites them).
 
-use super::made::{MS, MadeLoad, S, US};
+use super::sample_loads::{MS, MadeLoad, S, US};
 use crate::project::expect_golden;
 use speedwell_analysis::load::{LoadFindings, analyze_load, gate};
 use speedwell_load::latency::{IntendedStart, RequestOutcome};

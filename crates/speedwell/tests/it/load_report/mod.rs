@@ -3,9 +3,9 @@
 
 pub mod golden;
 mod limits;
-pub mod made;
+pub mod sample_loads;
 
-use made::{MS, MadeLoad, S, US};
+use sample_loads::{MS, MadeLoad, S, US};
 use speedwell_analysis::load::{
     DriftMetric, LoadRemark, QuantityPercentiles, RemarkSeverity, ReportedTime, RequestGroup,
     TimeRefusal, TimedQuantity, analyze_load,
