@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn parcels_take_ten_minutes_or_have_one_case() {
+    fn shards_take_ten_minutes_or_have_one_case() {
         let cases = [(0, 300.0), (1, 300.0), (2, 1.0), (5, 2000.0), (7, 1.0)];
         assert_eq!(
             cut_into_shards(cases),

@@ -23,7 +23,7 @@ pub struct MachineReport {
     /// Results of the individual checks.
     pub checks: Vec<MachineCheck>,
     /// Time taken by a fixed amount of work.
-    pub pulse: SpeedProbe,
+    pub speed_probe: SpeedProbe,
 }
 
 /// Result of one check.

@@ -72,11 +72,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pulse_is_two_times_that_are_not_nothing() {
-        let pulse = probe_speed();
+    fn a_probe_is_two_times_that_are_not_nothing() {
+        let probe = probe_speed();
         assert!(
-            pulse.integer_ns > 1_000_000 && pulse.memory_ns > 1_000_000,
-            "{pulse:?}"
+            probe.integer_ns > 1_000_000 && probe.memory_ns > 1_000_000,
+            "{probe:?}"
         );
         // Twice the steps take longer: the optimizer has not removed the work.
         let time = |steps: u32| {

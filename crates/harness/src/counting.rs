@@ -116,7 +116,7 @@ pub(super) fn perform_counted(
     }
     // Resource usage under valgrind is meaningless for the benchmark.
     attempt.usage = None;
-    if inputs.counting.times && attempt.failure.is_none() && !attempt.interrupted {
+    if inputs.counting.also_timed && attempt.failure.is_none() && !attempt.interrupted {
         return add_times(inputs, iterations, commands, observe, attempt);
     }
     attempt

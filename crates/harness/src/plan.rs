@@ -164,7 +164,7 @@ impl SessionPlan {
     pub fn slots(&self) -> Vec<PlanSlot> {
         let mut slots = Vec::new();
         let strata = match &self.part {
-            Some(part) => 0..part.parcel.stratum + 1,
+            Some(part) => 0..part.shard.stratum + 1,
             None => 0..self.strata,
         };
         let mut begin = StratumStart::default();
@@ -480,7 +480,7 @@ pub(crate) mod tests {
                 timeout_ms: 1000,
                 budget_ms: None,
                 samples: SampleDivision::default(),
-                asked: Default::default(),
+                requested: Default::default(),
                 clock: ComparedClock::Wall,
             },
             pin: None,

@@ -23,10 +23,10 @@ pub struct LoadMeasurement {
     pub ok_in_time: u64,
     /// Total time that requests were in flight within [`LoadMeasurement::elapsed_ns`]; requests
     /// that overlap either end count in part. Absent in older files.
-    #[serde(default)]
-    pub under_way_ns: Option<u64>,
+    #[serde(default, alias = "under_way_ns")]
+    pub in_flight_ns: Option<u64>,
     /// Totals of all requests after the warm-up.
-    #[serde(rename = "account")]
+    #[serde(alias = "account")]
     pub totals: RequestTotals,
     /// Totals of the warm-up, which no other field includes.
     pub warmup: RequestTotals,
@@ -35,9 +35,11 @@ pub struct LoadMeasurement {
     /// Reports from each thread of each generator.
     pub threads: Vec<ThreadReport>,
     /// Maximum number of simultaneous connections.
-    pub most_connections: u32,
+    #[serde(alias = "most_connections")]
+    pub max_connections: u32,
     /// Whether an open load needed more connections than its limit.
-    pub reached_most_connections: bool,
+    #[serde(alias = "reached_most_connections")]
+    pub reached_max_connections: bool,
     /// Whether the load was interrupted.
     pub is_interrupted: bool,
     /// One row per request, in order of completion, if requested.
@@ -58,7 +60,7 @@ impl LoadMeasurement {
 
     /// Mean number of requests in flight, by Little's law; `None` if the duration is zero.
     pub fn effective_concurrency(&self) -> Option<f64> {
-        match self.under_way_ns {
+        match self.in_flight_ns {
             Some(sum_ns) => (self.elapsed_ns > 0).then(|| sum_ns as f64 / self.elapsed_ns as f64),
             None => {
                 let service = self.totals.latency.all_sent().service;
@@ -72,14 +74,14 @@ impl LoadMeasurement {
         self.began_epoch_ms = self.began_epoch_ms.min(other.began_epoch_ms);
         self.elapsed_ns = self.elapsed_ns.max(other.elapsed_ns);
         self.ok_in_time += other.ok_in_time;
-        let both = self.under_way_ns.zip(other.under_way_ns);
-        self.under_way_ns = both.map(|(mine, theirs)| mine + theirs);
+        let both = self.in_flight_ns.zip(other.in_flight_ns);
+        self.in_flight_ns = both.map(|(mine, theirs)| mine + theirs);
         self.totals.merge(&other.totals);
         self.warmup.merge(&other.warmup);
         self.timeline.merge(&other.timeline);
         self.threads.extend(other.threads);
-        self.most_connections += other.most_connections;
-        self.reached_most_connections |= other.reached_most_connections;
+        self.max_connections += other.max_connections;
+        self.reached_max_connections |= other.reached_max_connections;
         self.is_interrupted |= other.is_interrupted;
         self.rows.extend(other.rows);
         self.rows.sort_by_key(|row| row.end_ns);
@@ -204,12 +206,13 @@ impl LoadMeasurement {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RequestTotals {
     /// Outcomes of all requests.
-    #[serde(rename = "books")]
+    #[serde(alias = "books")]
     pub outcomes: OutcomeCounts,
     /// How long requests took.
     pub latency: LoadLatency,
     /// Properties of the responses.
-    pub replies: ResponseStats,
+    #[serde(alias = "replies")]
+    pub responses: ResponseStats,
 }
 
 impl RequestTotals {
@@ -218,7 +221,7 @@ impl RequestTotals {
         RequestTotals {
             outcomes: OutcomeCounts::new(),
             latency: LoadLatency::new(is_closed),
-            replies: ResponseStats::default(),
+            responses: ResponseStats::default(),
         }
     }
 
@@ -226,14 +229,14 @@ impl RequestTotals {
     pub fn merge(&mut self, other: &RequestTotals) {
         self.outcomes.merge(&other.outcomes);
         self.latency.merge(&other.latency);
-        self.replies.merge(&other.replies);
+        self.responses.merge(&other.responses);
     }
 
     /// Clears all totals but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.outcomes = OutcomeCounts::new();
         self.latency.clear();
-        self.replies = ResponseStats::default();
+        self.responses = ResponseStats::default();
     }
 }
 
@@ -353,9 +356,11 @@ pub struct ResponseStats {
     /// Length of the first body in bytes.
     pub first_body_bytes: Option<u64>,
     /// Length of the shortest body in bytes.
-    pub least_body_bytes: u64,
+    #[serde(alias = "least_body_bytes")]
+    pub min_body_bytes: u64,
     /// Length of the longest body in bytes.
-    pub greatest_body_bytes: u64,
+    #[serde(alias = "greatest_body_bytes")]
+    pub max_body_bytes: u64,
     /// Bodies that differ in length from the first.
     pub other_lengths: u64,
     /// Responses after which the connection can be reused.
@@ -371,8 +376,8 @@ impl ResponseStats {
     pub fn next_period(&self) -> ResponseStats {
         ResponseStats {
             first_body_bytes: self.first_body_bytes,
-            least_body_bytes: self.least_body_bytes,
-            greatest_body_bytes: self.greatest_body_bytes,
+            min_body_bytes: self.min_body_bytes,
+            max_body_bytes: self.max_body_bytes,
             ..ResponseStats::default()
         }
     }
@@ -382,13 +387,13 @@ impl ResponseStats {
         match self.first_body_bytes {
             None => {
                 self.first_body_bytes = Some(body_bytes);
-                self.least_body_bytes = body_bytes;
-                self.greatest_body_bytes = body_bytes;
+                self.min_body_bytes = body_bytes;
+                self.max_body_bytes = body_bytes;
             }
             Some(first) => {
                 self.other_lengths += u64::from(first != body_bytes);
-                self.least_body_bytes = self.least_body_bytes.min(body_bytes);
-                self.greatest_body_bytes = self.greatest_body_bytes.max(body_bytes);
+                self.min_body_bytes = self.min_body_bytes.min(body_bytes);
+                self.max_body_bytes = self.max_body_bytes.max(body_bytes);
             }
         }
         self.count += 1;
@@ -403,13 +408,13 @@ impl ResponseStats {
             (_, None) => {}
             (None, Some(_)) => {
                 self.first_body_bytes = other.first_body_bytes;
-                self.least_body_bytes = other.least_body_bytes;
-                self.greatest_body_bytes = other.greatest_body_bytes;
+                self.min_body_bytes = other.min_body_bytes;
+                self.max_body_bytes = other.max_body_bytes;
                 self.other_lengths += other.other_lengths;
             }
             (Some(mine), Some(theirs)) => {
-                self.least_body_bytes = self.least_body_bytes.min(other.least_body_bytes);
-                self.greatest_body_bytes = self.greatest_body_bytes.max(other.greatest_body_bytes);
+                self.min_body_bytes = self.min_body_bytes.min(other.min_body_bytes);
+                self.max_body_bytes = self.max_body_bytes.max(other.max_body_bytes);
                 self.other_lengths += if mine == theirs {
                     other.other_lengths
                 } else {
@@ -425,7 +430,7 @@ impl ResponseStats {
 
     /// Whether body lengths vary.
     pub fn lengths_vary(&self) -> bool {
-        self.least_body_bytes != self.greatest_body_bytes
+        self.min_body_bytes != self.max_body_bytes
     }
 }
 
@@ -444,7 +449,8 @@ pub struct TimelineTick {
     /// See [`TimelineTick::p50_ns`].
     pub p99_ns: Option<u64>,
     /// See [`TimelineTick::p50_ns`].
-    pub most_ns: Option<u64>,
+    #[serde(alias = "most_ns")]
+    pub max_ns: Option<u64>,
 }
 
 impl TimelineTick {
@@ -457,7 +463,7 @@ impl TimelineTick {
             errors,
             p50_ns: ns(0),
             p99_ns: ns(1),
-            most_ns: service.max_ns(),
+            max_ns: service.max_ns(),
         }
     }
 
@@ -468,7 +474,7 @@ impl TimelineTick {
         self.errors += other.errors;
         self.p50_ns = self.p50_ns.max(other.p50_ns);
         self.p99_ns = self.p99_ns.max(other.p99_ns);
-        self.most_ns = self.most_ns.max(other.most_ns);
+        self.max_ns = self.max_ns.max(other.max_ns);
     }
 }
 

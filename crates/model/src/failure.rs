@@ -77,7 +77,8 @@ pub enum FailureCause {
         reason: String,
     },
     /// The measurement succeeded, but the clean-up failed.
-    Undone {
+    #[serde(alias = "undone")]
+    CleanupFailed {
         /// Error message.
         reason: String,
     },
@@ -124,7 +125,7 @@ impl fmt::Display for FailureCause {
             FailureCause::Start { reason } => write!(out, "could not be started: {reason}"),
             FailureCause::Silent => write!(out, "reported nothing"),
             FailureCause::Invalid { reason } => write!(out, "{reason}"),
-            FailureCause::Undone { reason } => write!(out, "failed in done: {reason}"),
+            FailureCause::CleanupFailed { reason } => write!(out, "failed in done: {reason}"),
             FailureCause::Stage { stage, reason } => write!(out, "failed at '{stage}': {reason}"),
             FailureCause::Skipped { reason } => write!(out, "skipped: {reason}"),
         }

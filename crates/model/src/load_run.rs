@@ -18,7 +18,7 @@ pub struct LoadRun {
     /// Its position in the order of execution of all loads of the command, from 0.
     pub slot: u32,
     /// The options of the load.
-    #[serde(rename = "asked")]
+    #[serde(alias = "asked")]
     pub requested: LoadFacts,
     /// Result of the probe request before the load; `None` with `--no-verify`.
     pub probe: Option<ProbeFacts>,
@@ -98,12 +98,13 @@ pub struct LoadFacts {
     /// Size limit of the header compression table that the server may use, in bytes, with HTTP/2.
     pub h2_table_bytes: Option<u32>,
     /// Maximum number of requests in flight per connection.
-    #[serde(rename = "lanes")]
+    #[serde(alias = "lanes")]
     pub streams_per_connection: u32,
     /// Whether connections are reused.
     pub keeps_alive: bool,
     /// Number of requests after which a connection is closed.
-    pub most_requests_per_connection: Option<u64>,
+    #[serde(alias = "most_requests_per_connection")]
+    pub max_requests_per_connection: Option<u64>,
     /// Age at which a connection is closed, in nanoseconds.
     pub connection_lifetime_ns: Option<u64>,
     /// Time limits.
@@ -162,7 +163,8 @@ pub enum PaceFacts {
         /// Initial number of connections.
         connections: u32,
         /// Maximum number of connections.
-        most_connections: u32,
+        #[serde(alias = "most_connections")]
+        max_connections: u32,
     },
 }
 

@@ -1,6 +1,6 @@
 //! The reports of `fleet status` and `fleet clean`: the progress of a session's shards, the machine
 //! of each role of an experiment, and the files removed from machines. Start at
-//! [`list_fleet_parcels`].
+//! [`list_fleet_shards`].
 
 use crate::document::{Document, ReportBlock};
 use crate::table::{ColumnKind, ColumnSet, ReportCell, ReportColumn, TextEmphasis};
@@ -24,8 +24,8 @@ pub struct ShardRow {
     pub said: String,
 }
 
-/// Lists the parcels, one per row.
-pub fn list_fleet_parcels(rows: &[ShardRow]) -> Document {
+/// Lists the shards, one per row.
+pub fn list_fleet_shards(rows: &[ShardRow]) -> Document {
     let mut columns = ColumnSet::new();
     columns.add_column(ReportColumn::words("state", "state"), |row: &ShardRow| {
         let emphasis = match row.state.as_str() {
@@ -35,7 +35,7 @@ pub fn list_fleet_parcels(rows: &[ShardRow]) -> Document {
         };
         ReportCell::words(row.state.clone()).with_emphasis(emphasis)
     });
-    let number_column = ReportColumn::new("parcel", "parcel", ColumnKind::Identifier);
+    let number_column = ReportColumn::new("shard", "shard", ColumnKind::Identifier);
     columns.add_column(number_column, |row| {
         ReportCell::words(row.place.to_string())
     });
@@ -55,8 +55,8 @@ pub fn list_fleet_parcels(rows: &[ShardRow]) -> Document {
     columns.add_column(ReportColumn::words("engine", "engine"), |row| {
         ReportCell::words(row.said.clone())
     });
-    let mut document = Document::new("parcels");
-    document.push(ReportBlock::Table(columns.build_table("parcels", rows)));
+    let mut document = Document::new("shards");
+    document.push(ReportBlock::Table(columns.build_table("shards", rows)));
     document
 }
 
@@ -64,7 +64,7 @@ pub fn list_fleet_parcels(rows: &[ShardRow]) -> Document {
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RoleRow {
     /// `target`, `load`, or the name of a service.
-    pub part: String,
+    pub role: String,
     /// Its machine.
     pub machine: String,
     /// The address at which other machines reach it.
@@ -86,8 +86,8 @@ pub fn list_fleet_roles(rows: &[RoleRow]) -> Document {
         ReportCell::words(row.state.clone()).with_emphasis(emphasis)
     });
     columns.add_column(
-        ReportColumn::new("part", "part", ColumnKind::Identifier),
-        |row| ReportCell::words(row.part.clone()),
+        ReportColumn::new("role", "role", ColumnKind::Identifier),
+        |row| ReportCell::words(row.role.clone()),
     );
     columns.add_column(
         ReportColumn::new("machine", "machine", ColumnKind::Identifier),
@@ -99,8 +99,8 @@ pub fn list_fleet_roles(rows: &[RoleRow]) -> Document {
     columns.add_column(ReportColumn::words("engine", "engine"), |row| {
         ReportCell::words(row.said.clone())
     });
-    let mut document = Document::new("parts");
-    document.push(ReportBlock::Table(columns.build_table("parts", rows)));
+    let mut document = Document::new("roles");
+    document.push(ReportBlock::Table(columns.build_table("roles", rows)));
     document
 }
 

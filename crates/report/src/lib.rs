@@ -77,7 +77,7 @@ pub use figure::{
 pub use files::{WrittenFile, check_writable};
 pub use fleet::{FleetFacts, FleetLine, list_fleet_machines};
 pub use fleet_status::{
-    RoleRow, ShardRow, list_fleet_cleaned, list_fleet_parcels, list_fleet_roles,
+    RoleRow, ShardRow, list_fleet_cleaned, list_fleet_roles, list_fleet_shards,
 };
 pub use format::html;
 pub use format::{

@@ -19,7 +19,7 @@ use speedwell_model::{
 };
 use speedwell_results::formats::json_lines;
 use speedwell_results::spool::{
-    ParcelSlots, SpoolHeader, SpoolItem, SpoolReader, SpoolWriter, VERSION,
+    ShardSlots, SpoolHeader, SpoolItem, SpoolReader, SpoolWriter, VERSION,
 };
 use speedwell_results::store::{BlockOrigin, MergeOutcome, Store};
 use std::collections::{BTreeMap, BTreeSet};
@@ -98,7 +98,7 @@ fn test_plan(file: &Path) -> SessionPlan {
             timeout_ms: 1000,
             budget_ms: None,
             samples: Default::default(),
-            asked: Default::default(),
+            requested: Default::default(),
             clock: Default::default(),
         },
         pin: None,
@@ -169,7 +169,7 @@ impl RandomSource {
 
 /// One attempt: its spool, and how much of it has been read.
 struct SpoolAttempt {
-    parcel: usize,
+    shard: usize,
     origin: BlockOrigin,
     spool: Vec<u8>,
     read: usize,
@@ -188,7 +188,7 @@ struct MergeHistory<'a> {
 }
 
 impl MergeHistory<'_> {
-    fn expected_slots(part: &SessionPlan) -> ParcelSlots {
+    fn expected_slots(part: &SessionPlan) -> ShardSlots {
         let slots = part.slots().into_iter();
         let expected = slots.map(|slot| {
             let variant = part.variants[slot.variant].name.clone();
@@ -201,8 +201,8 @@ impl MergeHistory<'_> {
     }
 
     /// Executes an attempt at a shard, continuing from the current content of the store.
-    fn run_attempt(&mut self, parcel: usize, store: &Store, number: i64, folder: &Path) {
-        let part = &self.parts[parcel];
+    fn run_attempt(&mut self, shard: usize, store: &Store, number: i64, folder: &Path) {
+        let part = &self.parts[shard];
         let own: BTreeSet<u32> = part.slots().iter().map(|slot| slot.index).collect();
         let known = store.load_session(number).unwrap();
         let failed = known.failures.iter().filter_map(|failure| failure.slot);
@@ -216,18 +216,18 @@ impl MergeHistory<'_> {
                 .collect(),
             ..ExecuteOptions::default()
         };
-        let before = self.attempts.iter().filter(|known| known.parcel == parcel);
+        let before = self.attempts.iter().filter(|known| known.shard == shard);
         let attempt = before.count() as u32;
         let origin = BlockOrigin {
-            machine: parcel as u32,
-            parcel: parcel as u32,
+            machine: shard as u32,
+            shard: shard as u32,
             attempt,
         };
         let header = SpoolHeader {
             version: VERSION,
             session: "s".into(),
             bundle: "b".into(),
-            parcel: parcel as u32,
+            shard: shard as u32,
             attempt,
             machine: SessionMachine::default(),
             boot: String::new(),
@@ -249,9 +249,9 @@ impl MergeHistory<'_> {
             Err(_) => drop(spool),
         }
         let text = self.damaged_spool(&path, dies);
-        let reader = SpoolReader::new(MergeHistory::expected_slots(&self.parts[parcel]));
+        let reader = SpoolReader::new(MergeHistory::expected_slots(&self.parts[shard]));
         self.attempts.push(SpoolAttempt {
-            parcel,
+            shard,
             origin,
             spool: text,
             read: 0,
@@ -281,7 +281,7 @@ impl MergeHistory<'_> {
         again: bool,
         merger: &mut speedwell_results::store::SessionMerger<'_>,
     ) {
-        let part = &self.parts[self.attempts[at].parcel];
+        let part = &self.parts[self.attempts[at].shard];
         let attempt = &mut self.attempts[at];
         if again {
             (attempt.read, attempt.reader) =
@@ -316,7 +316,7 @@ impl MergeHistory<'_> {
                             merger.record_decision(attempt.origin, (job, None), label, saved);
                         assert!(decided.unwrap());
                     }
-                    self.done.insert(attempt.parcel);
+                    self.done.insert(attempt.shard);
                 }
                 _ => {}
             }
@@ -330,11 +330,11 @@ impl MergeHistory<'_> {
         let begun = test_session(self.whole_plan, id, machines);
         let number = store.begin_merging(&begun, &text, &[]).unwrap().number();
         while self.done.len() < self.parts.len() {
-            let parcel = self.dice.below(self.parts.len() as u64) as usize;
-            let unread = |one: &SpoolAttempt| one.parcel == parcel && one.read < one.spool.len();
+            let shard = self.dice.below(self.parts.len() as u64) as usize;
+            let unread = |one: &SpoolAttempt| one.shard == shard && one.read < one.spool.len();
             let is_open = self.attempts.iter().any(unread);
-            if !self.done.contains(&parcel) && (!is_open || self.dice.below(12) == 0) {
-                self.run_attempt(parcel, store, number, folder);
+            if !self.done.contains(&shard) && (!is_open || self.dice.below(12) == 0) {
+                self.run_attempt(shard, store, number, folder);
             }
             // The coordinator may have been killed in between.
             let mut merger = store.resume_merging(number).unwrap();
@@ -360,9 +360,9 @@ fn random_shards(whole: &SessionPlan, dice: &mut RandomSource) -> Vec<SessionPla
     for job in 0..whole.jobs.len() as u32 {
         all.entry(dice.below(machines)).or_default().push(job);
     }
-    let parcels = all.into_values().map(|jobs| PlanShard { jobs, stratum: 0 });
-    parcels
-        .map(|parcel| whole.extract_shard(&parcel).unwrap())
+    let shards = all.into_values().map(|jobs| PlanShard { jobs, stratum: 0 });
+    shards
+        .map(|shard| whole.extract_shard(&shard).unwrap())
         .collect()
 }
 

@@ -155,7 +155,7 @@ fn measure_in_parts(
 ) -> anyhow::Result<(MeasuredSession, CommandStatus)> {
     check_inputs(&plans.plan, task)?;
     let fleet = match &plans.resumed {
-        Some(resumed) if !store.list_parcels(resumed.number)?.is_empty() => {
+        Some(resumed) if !store.list_shards(resumed.number)?.is_empty() => {
             Some(FleetArgs::resumed_fleet()?)
         }
         _ => task.fleet.fleet_request()?,
@@ -188,7 +188,7 @@ fn has_nothing(measured: &MeasuredSession, store: &Store) -> anyhow::Result<bool
     Ok(!measured.in_parts
         && measured.session.runs.is_empty()
         && measured.session.failures.is_empty()
-        && store.list_parcels(number)?.is_empty()
+        && store.list_shards(number)?.is_empty()
         && store.finished_slots(number)?.is_empty())
 }
 

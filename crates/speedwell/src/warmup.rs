@@ -133,7 +133,7 @@ impl WarmupArgs {
     fn steady_rule(&self) -> SteadyRule {
         SteadyRule {
             delta: self.delta,
-            least_share: self.steady,
+            min_share: self.steady,
             clock: self.execution.clock.map(ComparedClock::from),
             is_metric: false,
         }

@@ -238,6 +238,6 @@ fn check_fitness() -> MachineReport {
         checks: checks.collect(),
         identity: MachineIdentity::from_environment(root, &environment::capture_environment(&[])),
         version: env!("CARGO_PKG_VERSION").to_owned(),
-        pulse: speed_probe::probe_speed(),
+        speed_probe: speed_probe::probe_speed(),
     }
 }

@@ -296,9 +296,9 @@ fn remarks_on_load(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
             remarks.push(LoadRemark::RateMissed(open));
         }
     }
-    if measured.reached_most_connections {
+    if measured.reached_max_connections {
         remarks.push(LoadRemark::ConnectionsCapped {
-            most: measured.most_connections,
+            most: measured.max_connections,
         });
     }
     let concurrency = &findings.concurrency;
@@ -392,12 +392,12 @@ type CountedRemark = (u64, fn(u64) -> LoadRemark);
 /// Remarks on the responses.
 fn remarks_on_responses(findings: &LoadFindings<'_>) -> Vec<LoadRemark> {
     let account = &findings.run.measured.totals;
-    let (replies, counts) = (&account.replies, &account.outcomes);
+    let (replies, counts) = (&account.responses, &account.outcomes);
     let mut remarks = Vec::new();
     if replies.lengths_vary() {
         remarks.push(LoadRemark::LengthsVary {
-            least: replies.least_body_bytes,
-            greatest: replies.greatest_body_bytes,
+            least: replies.min_body_bytes,
+            greatest: replies.max_body_bytes,
         });
     }
     let closed = replies.count - replies.reusable.min(replies.count);

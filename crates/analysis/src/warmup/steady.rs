@@ -175,7 +175,7 @@ fn class_of(levels: &[LogLevel], crossings: usize, count: usize, rule: &SteadyRu
     let steady = count - last.0.start;
     if crossings >= CYCLIC_CROSSINGS {
         WarmupClass::Cyclic
-    } else if (steady as f64) < rule.least_share * count as f64 {
+    } else if (steady as f64) < rule.min_share * count as f64 {
         WarmupClass::NoSteadyState
     } else if before.1 > last.1 {
         WarmupClass::WarmUp

@@ -70,7 +70,7 @@ impl AbFigures {
             complete: counts.succeeded() + counts.all_errors(),
             failures: FailureCounts::from_counts(counts),
             non2xx: counts.codes().total() - counts.codes().class_count(2),
-            kept_alive: measured.totals.replies.reusable,
+            kept_alive: measured.totals.responses.reusable,
             received_bytes: rows.iter().map(|row| row.wire_bytes).sum(),
             sent_bytes: request.is_upload().then_some(sent_bytes),
             body_bytes: rows.iter().map(|row| row.body_bytes).sum(),

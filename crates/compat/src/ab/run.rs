@@ -214,7 +214,7 @@ fn empty_measurement() -> LoadMeasurement {
         began_epoch_ms: since_epoch.map_or(0, |since| since.as_millis() as u64),
         elapsed_ns: 0,
         ok_in_time: 0,
-        under_way_ns: None,
+        in_flight_ns: None,
         totals: RequestTotals::new(true),
         warmup: RequestTotals::new(true),
         timeline: LoadTimeline {
@@ -223,8 +223,8 @@ fn empty_measurement() -> LoadMeasurement {
             ticks: Vec::new(),
         },
         threads: Vec::new(),
-        most_connections: 0,
-        reached_most_connections: false,
+        max_connections: 0,
+        reached_max_connections: false,
         is_interrupted: false,
         rows: Vec::new(),
     }

@@ -18,7 +18,7 @@ pub struct PlanShard {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShardOfPlan {
     /// The shard.
-    pub parcel: PlanShard,
+    pub shard: PlanShard,
     /// Number of cases of the whole plan.
     pub cases: u32,
     /// Number of strata of the whole plan.
@@ -30,8 +30,8 @@ impl ShardOfPlan {
     /// stratum.
     pub(super) fn indexes_in(&self, stratum: u32) -> Vec<Option<usize>> {
         let mut indexes = vec![None; self.cases as usize];
-        if stratum == self.parcel.stratum {
-            for (index, &job) in self.parcel.jobs.iter().enumerate() {
+        if stratum == self.shard.stratum {
+            for (index, &job) in self.shard.jobs.iter().enumerate() {
                 if let Some(entry) = indexes.get_mut(job as usize) {
                     *entry = Some(index);
                 }
@@ -42,35 +42,35 @@ impl ShardOfPlan {
 }
 
 impl SessionPlan {
-    /// Extracts the part `parcel` of the plan. Its slots keep the numbers, blocks, order and random
+    /// Extracts the part `shard` of the plan. Its slots keep the numbers, blocks, order and random
     /// choices of the whole plan.
     ///
     /// A stratum beyond the plan's strata adds a replica: cases that move to another machine are
     /// measured there from the start, with other slot numbers.
     ///
     /// # Errors
-    /// Fails if the parcel is empty or has a case that the plan lacks, or the plan cannot be
+    /// Fails if the shard is empty or has a case that the plan lacks, or the plan cannot be
     /// divided.
-    pub fn extract_shard(&self, parcel: &PlanShard) -> anyhow::Result<SessionPlan> {
+    pub fn extract_shard(&self, shard: &PlanShard) -> anyhow::Result<SessionPlan> {
         ensure!(self.part.is_none(), "a part of a plan cannot be divided");
         ensure!(!self.is_search, "a search cannot be divided");
         ensure!(
-            !self.shared || parcel.jobs.len() == self.jobs.len(),
+            !self.shared || shard.jobs.len() == self.jobs.len(),
             "snippets that share a process cannot be divided"
         );
-        ensure!(!parcel.jobs.is_empty(), "a shard needs at least one case");
+        ensure!(!shard.jobs.is_empty(), "a shard needs at least one case");
         ensure!(
-            parcel.jobs.is_sorted_by(|one, next| one < next),
+            shard.jobs.is_sorted_by(|one, next| one < next),
             "the cases of a shard are not in order"
         );
-        let jobs = parcel.jobs.iter().map(|&job| {
+        let jobs = shard.jobs.iter().map(|&job| {
             let source = self.jobs.get(job as usize).cloned();
             source.ok_or_else(|| anyhow::anyhow!("the plan has no case {job}"))
         });
         Ok(SessionPlan {
             jobs: jobs.collect::<anyhow::Result<_>>()?,
             part: Some(ShardOfPlan {
-                parcel: parcel.clone(),
+                shard: shard.clone(),
                 cases: self.jobs.len() as u32,
                 strata: self.strata,
             }),
@@ -82,7 +82,7 @@ impl SessionPlan {
     /// Index in the whole plan of a case of this plan.
     pub fn index_in_whole(&self, job: usize) -> u32 {
         let shard = self.part.as_ref();
-        shard.map_or(job as u32, |part| part.parcel.jobs[job])
+        shard.map_or(job as u32, |part| part.shard.jobs[job])
     }
 }
 
@@ -96,10 +96,10 @@ mod tests {
     use speedwell_model::RunOrder;
 
     /// Divides cases at random among this many shards; empty ones are dropped.
-    fn divide_cases(cases: u32, parcels: u32, random: &mut BlockShuffle) -> Vec<Vec<u32>> {
-        let mut all: Vec<Vec<u32>> = vec![Vec::new(); parcels as usize];
+    fn divide_cases(cases: u32, shards: u32, random: &mut BlockShuffle) -> Vec<Vec<u32>> {
+        let mut all: Vec<Vec<u32>> = vec![Vec::new(); shards as usize];
         for case in 0..cases {
-            let drawn = random.shuffle_block(parcels as usize, 1)[0];
+            let drawn = random.shuffle_block(shards as usize, 1)[0];
             all[drawn].push(case);
         }
         all.retain(|jobs| !jobs.is_empty());
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn each_slot_is_in_exactly_one_parcel_as_it_is_in_the_whole() {
+    fn each_slot_is_in_exactly_one_shard_as_it_is_in_the_whole() {
         let mut random = BlockShuffle::new(3);
         for order in [RunOrder::Blocks, RunOrder::Alternate, RunOrder::Paired] {
             for cases in [1, 2, 7] {
@@ -207,11 +207,11 @@ mod tests {
     fn what_cannot_be_divided_says_so() {
         let whole = test_plan(3, &["a", "b"], 4, RunOrder::Blocks);
         let refusal = |plan: &SessionPlan, jobs: &[u32]| {
-            let parcel = PlanShard {
+            let shard = PlanShard {
                 jobs: jobs.to_vec(),
                 stratum: 0,
             };
-            plan.extract_shard(&parcel).unwrap_err().to_string()
+            plan.extract_shard(&shard).unwrap_err().to_string()
         };
         assert_eq!(refusal(&whole, &[7]), "the plan has no case 7");
         assert_eq!(refusal(&whole, &[]), "a shard needs at least one case");

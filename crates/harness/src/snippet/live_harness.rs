@@ -325,7 +325,7 @@ pub fn error_cause(error: &ProtocolMessage) -> Option<FailureCause> {
     let reason = format!("{}{}", line.unwrap_or_default(), message.trim_end());
     let stage = error.get("stage").unwrap_or_default();
     Some(match stage.as_str() {
-        "done" => FailureCause::Undone { reason },
+        "done" => FailureCause::CleanupFailed { reason },
         "parse" | "compile" => invalid_cause(format!("does not compile: {reason}")),
         "init" => invalid_cause(format!("failed in init: {reason}")),
         "init_runner" => invalid_cause(format!("failed in init-worker: {reason}")),

@@ -236,7 +236,7 @@ impl TotalsMailbox {
         let Some(mut spare) = inside.spare.take() else {
             return false;
         };
-        spare.replies = totals.replies.next_period();
+        spare.responses = totals.responses.next_period();
         inside.full = Some(HandedTotals {
             totals: std::mem::replace(totals, spare),
             is_warmup,

@@ -141,7 +141,7 @@ fn load_through_a_stall() -> Result<(), String> {
         },
     );
     let own_lag = verdict.own_lag_p99_ns as f64;
-    assert!(measured.reached_most_connections);
+    assert!(measured.reached_max_connections);
     ensure_holds(own_lag < response / 2.0, || format!("{verdict:?}"))
 }
 
@@ -173,17 +173,17 @@ fn connections_grow_with_the_load_up_to_the_limit() {
         wait_until(|| answered.load(Ordering::SeqCst) >= due.saturating_sub(10));
     });
     assert_eq!(rows(&measured), [("ok", 100)]);
-    let most = measured.most_connections;
+    let most = measured.max_connections;
     assert!((10..=20).contains(&most), "{most} connections");
-    assert!(!measured.reached_most_connections);
+    assert!(!measured.reached_max_connections);
 
     let clock = WaitClock::movable();
     let (server, _) = slow(clock);
     let mut load = at_rate(for_ms(server.load(1, 0), 500), 200.0, ArrivalSpacing::Even);
     load.max_connections = 2;
     let measured = moved_by(clock, &load, |_| ());
-    assert!(measured.reached_most_connections);
-    assert_eq!(measured.most_connections, 2);
+    assert!(measured.reached_max_connections);
+    assert_eq!(measured.max_connections, 2);
     let outcomes = &measured.totals.outcomes;
     // Two connections handle 40/s: the rest is due but never sent.
     let unsent = rows(&measured)

@@ -15,7 +15,7 @@ use speedwell_harness::own_program;
 use speedwell_harness::plan::SessionPlan;
 use speedwell_model::Session;
 use speedwell_process::{self as process, WORKER_COMMAND};
-use speedwell_results::store::{ParcelState, Store, StoredParcel};
+use speedwell_results::store::{ShardState, Store, StoredShard};
 use speedwell_runner::SessionEnd;
 use speedwell_suite::fleet::FleetFile;
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ pub struct ShardStatus {
     /// Name of its machine.
     pub machine: String,
     /// Its record in the store.
-    pub shard: StoredParcel,
+    pub shard: StoredShard,
     /// Number of its blocks in the store.
     pub blocks: usize,
     /// The engine's state of its job, or why the latest attempt ended early.
@@ -60,8 +60,8 @@ pub fn reattach_session(
     listener: &mut EventListener<'_>,
 ) -> anyhow::Result<(SessionEnd, Vec<ShardStatus>)> {
     process::install_handlers()?;
-    let parcels = session_shards(store, number)?;
-    if parcels.iter().all(|parcel| is_settled(parcel.state)) {
+    let shards = session_shards(store, number)?;
+    if shards.iter().all(|stored| is_settled(stored.state)) {
         ensure!(
             action != DetachedAction::Cancel,
             "session @{number} has ended: nothing to cancel"
@@ -88,9 +88,9 @@ pub fn reattach_session(
         settings,
         session: session.id,
         next_task: next_task(&machines),
-        failed_attempts: vec![0; parcels.len()],
+        failed_attempts: vec![0; shards.len()],
         machines,
-        shards: parcels,
+        shards,
         attempts: Vec::new(),
         stale: StaleAttempts::default(),
         streams: Vec::new(),
@@ -134,14 +134,14 @@ fn session_machines(
     Ok(machines.into_iter().map(machine).collect())
 }
 
-fn session_shards(store: &Store, number: i64) -> anyhow::Result<Vec<StoredParcel>> {
-    let parcels = store.list_parcels(number)?;
+fn session_shards(store: &Store, number: i64) -> anyhow::Result<Vec<StoredShard>> {
+    let shards = store.list_shards(number)?;
     ensure!(
-        !parcels.is_empty(),
+        !shards.is_empty(),
         "session @{number} was measured on this machine only\nhint: 'speedwell report @{number}' \
          shows it"
     );
-    Ok(parcels)
+    Ok(shards)
 }
 
 /// Returns the status of each shard according to the store; `statuses` adds what the engine
@@ -153,20 +153,20 @@ fn shard_statuses(
 ) -> anyhow::Result<Vec<ShardStatus>> {
     let machines = store.load_session_without_runs(number)?.machines;
     let blocks = store.merged_blocks(number)?;
-    let status = |(shard, parcel): (u32, StoredParcel)| ShardStatus {
+    let status = |(shard, stored): (u32, StoredShard)| ShardStatus {
         machine: machines
-            .get(parcel.machine as usize)
+            .get(stored.machine as usize)
             .map(|machine| machine.name.clone())
             .unwrap_or_default(),
         blocks: (blocks.iter())
-            .filter(|(_, origin)| origin.parcel == shard)
+            .filter(|(_, origin)| origin.shard == shard)
             .count(),
         engine_status: (statuses.iter())
             .find(|(status_shard, _)| *status_shard == shard)
             .map(|(_, text)| text.clone()),
-        shard: parcel,
+        shard: stored,
     };
-    Ok((0..).zip(store.list_parcels(number)?).map(status).collect())
+    Ok((0..).zip(store.list_shards(number)?).map(status).collect())
 }
 
 /// Removes what a session left on its machines, or everything older than two weeks on all machines.
@@ -183,12 +183,11 @@ pub fn clean_up(
     let mut machines = engine.list_machines()?;
     let mut id = None;
     if let Some((store, number)) = session {
-        let parcels = session_shards(store, number)?;
-        let is_submitted = |parcel: &StoredParcel| {
-            matches!(parcel.state, ParcelState::Sent | ParcelState::Running)
-        };
+        let shards = session_shards(store, number)?;
+        let is_submitted =
+            |stored: &StoredShard| matches!(stored.state, ShardState::Sent | ShardState::Running);
         ensure!(
-            !parcels.iter().any(is_submitted),
+            !shards.iter().any(is_submitted),
             "session @{number} is still being measured\nhint: 'speedwell fleet collect @{number}' waits for its end, \
              'speedwell fleet cancel @{number}' ends it"
         );

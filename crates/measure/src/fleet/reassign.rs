@@ -9,7 +9,7 @@ use anyhow::ensure;
 use speedwell_fleet::JobId;
 use speedwell_harness::plan::PlanSlot;
 use speedwell_model::{FailureCause, SessionEvent, SessionStep, StepFailure};
-use speedwell_results::store::{BlockOrigin, ParcelState};
+use speedwell_results::store::{BlockOrigin, ShardState};
 use std::collections::BTreeSet;
 use std::fs;
 
@@ -38,9 +38,9 @@ impl FleetCoordinator<'_, '_, '_> {
             }
             match attempt.end {
                 Some(AttemptOutcome::Complete) => {
-                    self.shards[shard as usize].state = ParcelState::Done;
-                    let parcel = &self.shards[shard as usize];
-                    self.merger.set_parcel(shard, parcel)?;
+                    self.shards[shard as usize].state = ShardState::Done;
+                    let stored = &self.shards[shard as usize];
+                    self.merger.set_shard(shard, stored)?;
                 }
                 Some(AttemptOutcome::Failed(reason)) => {
                     self.notify_replaced(attempt.origin);
@@ -82,7 +82,7 @@ impl FleetCoordinator<'_, '_, '_> {
         if machine.is_shared {
             // If this fails, the worker stops once the next attempt's spool exists.
             let _ = fs::write(
-                replaced_marker(&machine.folder, origin.parcel, origin.attempt),
+                replaced_marker(&machine.folder, origin.shard, origin.attempt),
                 "",
             );
         }
@@ -90,8 +90,8 @@ impl FleetCoordinator<'_, '_, '_> {
 
     /// Starts a new attempt at a shard, on another machine if its own keeps failing.
     fn retry_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
-        let parcel = self.shards[shard as usize].clone();
-        let machine = parcel.machine as usize;
+        let stored = self.shards[shard as usize].clone();
+        let machine = stored.machine as usize;
         let name = self.machines[machine].fleet_machine.name.clone();
         self.failed_attempts[shard as usize] += 1;
         if self.failed_attempts[shard as usize] >= MAX_ATTEMPTS {
@@ -100,21 +100,21 @@ impl FleetCoordinator<'_, '_, '_> {
         let replacement = self.other_machine(machine);
         let keeps_failing = self.machines[machine].failures >= MAX_MACHINE_FAILURES;
         self.shards[shard as usize].attempt += 1;
-        self.shards[shard as usize].state = ParcelState::Waiting;
+        self.shards[shard as usize].state = ShardState::Waiting;
         match replacement {
             Some(replacement) if keeps_failing => {
                 self.failed_attempts[shard as usize] = 0;
                 self.move_shard(shard, replacement, &name, reason)?;
             }
             _ => {
-                let attempt = parcel.attempt + 1;
+                let attempt = stored.attempt + 1;
                 self.warn(&format!(
                     "{name}: {reason}; its remaining work is restarted (attempt {attempt})"
                 ))?;
             }
         }
-        let parcel = &self.shards[shard as usize];
-        self.merger.set_parcel(shard, parcel)
+        let stored = &self.shards[shard as usize];
+        self.merger.set_shard(shard, stored)
     }
 
     /// The least loaded of the other machines that still get work.
@@ -123,8 +123,8 @@ impl FleetCoordinator<'_, '_, '_> {
             let shards = self
                 .shards
                 .iter()
-                .filter(|parcel| parcel.machine as usize == machine);
-            shards.filter(|parcel| !is_settled(parcel.state)).count()
+                .filter(|stored| stored.machine as usize == machine);
+            shards.filter(|stored| !is_settled(stored.state)).count()
         };
         let candidates = (0..self.machines.len()).filter(|&index| {
             index != excluded && self.machines[index].failures < MAX_MACHINE_FAILURES
@@ -137,13 +137,13 @@ impl FleetCoordinator<'_, '_, '_> {
     /// Restarts the unfinished cases of a shard on another machine with new slot numbers, and sets
     /// the existing runs of these cases aside.
     fn move_shard(&mut self, shard: u32, to: u32, from: &str, reason: &str) -> anyhow::Result<()> {
-        let parcel = self.shards[shard as usize].clone();
-        let part = self.plan.extract_shard(&to_shard(&parcel))?;
+        let stored = self.shards[shard as usize].clone();
+        let part = self.plan.extract_shard(&to_shard(&stored))?;
         let number = self.merger.number();
         let decided = self.merger.store().decided_cases(number)?;
         let finished = self.merger.store().finished_slots(number)?;
         let is_open = |job: &u32| {
-            let index = parcel.jobs.iter().position(|shard_job| shard_job == job);
+            let index = stored.jobs.iter().position(|shard_job| shard_job == job);
             let label = &self.plan.jobs[*job as usize].label;
             let mut slots = part
                 .slots()
@@ -151,8 +151,8 @@ impl FleetCoordinator<'_, '_, '_> {
                 .filter(|slot| Some(slot.job) == index);
             !decided.contains_key(label) && slots.any(|slot| !finished.contains(&slot.index))
         };
-        let open: Vec<u32> = parcel.jobs.iter().copied().filter(is_open).collect();
-        let is_restarted = |slot: &PlanSlot| open.contains(&parcel.jobs[slot.job]);
+        let open: Vec<u32> = stored.jobs.iter().copied().filter(is_open).collect();
+        let is_restarted = |slot: &PlanSlot| open.contains(&stored.jobs[slot.job]);
         let restarted_slots = part
             .slots()
             .into_iter()
@@ -160,7 +160,7 @@ impl FleetCoordinator<'_, '_, '_> {
             .map(|slot| slot.index);
         self.merger
             .set_runs_aside(&restarted_slots.collect::<Vec<u32>>())?;
-        let strata = self.shards.iter().map(|parcel| parcel.stratum + 1);
+        let strata = self.shards.iter().map(|stored| stored.stratum + 1);
         let stratum = strata.max().unwrap_or(0).max(self.plan.strata);
         let name = self.machines[to as usize].fleet_machine.name.clone();
         self.warn(&format!(
@@ -172,18 +172,18 @@ impl FleetCoordinator<'_, '_, '_> {
         moved.stratum = stratum;
         moved.jobs = open;
         if moved.jobs.is_empty() {
-            moved.state = ParcelState::Done;
+            moved.state = ShardState::Done;
         }
         Ok(())
     }
 
     /// Gives up a shard: each case that is not settled becomes a failure.
     fn give_up_shard(&mut self, shard: u32, reason: &str) -> anyhow::Result<()> {
-        self.shards[shard as usize].state = ParcelState::Lost;
-        let parcel = self.shards[shard as usize].clone();
-        self.merger.set_parcel(shard, &parcel)?;
+        self.shards[shard as usize].state = ShardState::Lost;
+        let stored = self.shards[shard as usize].clone();
+        self.merger.set_shard(shard, &stored)?;
         let decided = self.merger.store().decided_cases(self.merger.number())?;
-        for &job in &parcel.jobs {
+        for &job in &stored.jobs {
             let job = &self.plan.jobs[job as usize];
             if decided.contains_key(&job.label) {
                 continue;

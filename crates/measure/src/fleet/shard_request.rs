@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use speedwell_analysis::AnalysisSettings;
 use speedwell_harness::plan::{PlanShard, RelocationMap, SessionPlan};
 use speedwell_model::Run;
-use speedwell_results::spool::{self, ParcelSlots};
+use speedwell_results::spool::{self, ShardSlots};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,7 @@ pub struct ShardRequest {
     /// Folder of the bundle on the machine.
     pub bundle: PathBuf,
     /// Index of the shard in the session.
-    pub place: u32,
+    pub number: u32,
     /// Number of the attempt.
     pub attempt: u32,
     /// Name of the machine in the fleet.
@@ -35,7 +35,7 @@ pub struct ShardRequest {
     /// Labels of the machine.
     pub labels: Vec<String>,
     /// The part of the plan to measure.
-    pub parcel: PlanShard,
+    pub shard: PlanShard,
     /// Slots that earlier attempts completed.
     pub done: BTreeSet<u32>,
     /// Completed slots that failed.
@@ -68,12 +68,12 @@ impl ShardRequest {
         // Benchmarks get the real path, not the symlink that leads there.
         let bundle = fs::canonicalize(&self.bundle)?;
         let relocation = RelocationMap::new([(PathBuf::from(BUNDLE_PLACEHOLDER), bundle)]);
-        plan.relocated(&relocation).extract_shard(&self.parcel)
+        plan.relocated(&relocation).extract_shard(&self.shard)
     }
 
     /// Path of its spool in the session's folder.
     pub fn spool_path(&self, folder: &Path) -> PathBuf {
-        attempt_spool_path(folder, self.place, self.attempt)
+        attempt_spool_path(folder, self.number, self.attempt)
     }
 }
 
@@ -103,7 +103,7 @@ pub fn stop_marker(folder: &Path) -> PathBuf {
 }
 
 /// The slots that a spool of this part may contain.
-pub(super) fn expected_slots(part: &SessionPlan) -> ParcelSlots {
+pub(super) fn expected_slots(part: &SessionPlan) -> ShardSlots {
     let expected = part.slots().into_iter().map(|slot| {
         let variant = part.variants[slot.variant].name.clone();
         (

@@ -64,7 +64,7 @@ struct FirstLine {
 
 #[derive(Deserialize)]
 struct SpoolId {
-    parcel: u32,
+    shard: u32,
     attempt: u32,
 }
 
@@ -111,7 +111,7 @@ impl SpoolStream {
             if line.starts_with(b"{\"spool\":")
                 && let Ok(first_line) = serde_json::from_slice::<FirstLine>(&line)
             {
-                self.current = Some((first_line.spool.parcel, first_line.spool.attempt));
+                self.current = Some((first_line.spool.shard, first_line.spool.attempt));
             }
             if let Some(spool_id) = self.current {
                 received.push((spool_id, line));

@@ -27,7 +27,7 @@ pub(super) fn earlier_blocks(
     let mut blocks = Vec::new();
     for attempt in 0..request.attempt {
         // The file is missing if that attempt had another machine or never started.
-        let Ok(bytes) = fs::read(attempt_spool_path(folder, request.place, attempt)) else {
+        let Ok(bytes) = fs::read(attempt_spool_path(folder, request.number, attempt)) else {
             continue;
         };
         for item in SpoolReader::new(expected_slots(plan)).decode(&bytes) {

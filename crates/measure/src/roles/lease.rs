@@ -39,7 +39,7 @@ impl MachineLease {
         machines.dedup_by(|left, right| left.id == right.id);
         let mut connections = Vec::new();
         for machine in machines {
-            let request = WorkerRequest::Hold(machine.folder.clone());
+            let request = WorkerRequest::Lock(machine.folder.clone());
             let remote_program = (machine.name.as_str(), machine.program.as_str());
             let connection = RoleConnection::open(engine, remote_program, "lock", &request);
             let locked =
@@ -61,8 +61,8 @@ fn await_lock(
 ) -> StageResult<RoleConnection> {
     loop {
         match connection.next_event()? {
-            WorkerEvent::Has => return Ok(connection),
-            WorkerEvent::Waits(holders) => {
+            WorkerEvent::Locked => return Ok(connection),
+            WorkerEvent::Queued(holders) => {
                 let sentence = format!("waiting for {holders} to release '{machine}'");
                 let observed = listener.observe(&SessionEvent::Waiting(&sentence));
                 observed.map_err(|error| stage_failure(RunStage::Start, format!("{error:#}")))?;

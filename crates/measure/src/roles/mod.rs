@@ -214,10 +214,10 @@ impl BundleSender<'_> {
 }
 
 fn probe_machine(engine: &mut FleetEngine, machine: &str, program: &str) -> Result<ProbeReport> {
-    let role = Part::open(engine, (machine, program), "a part", &WorkerRequest::Greet);
+    let role = Part::open(engine, (machine, program), "a part", &WorkerRequest::Probe);
     let event = role.and_then(|role| role.next_event().map(|event| (role, event)));
     match event {
-        Ok((_, WorkerEvent::Greeting(greeting))) => Ok(*greeting),
+        Ok((_, WorkerEvent::Hello(greeting))) => Ok(*greeting),
         Ok(_) => bail!("the remote program sent an unexpected message"),
         Err(failure) => bail!("{}", failure.reason),
     }

@@ -158,7 +158,7 @@ fn start_services(
             from: &placement.root,
             to: &machine.root,
         };
-        let request = WorkerRequest::Serve(Box::new(ServiceRequest {
+        let request = WorkerRequest::RunService(Box::new(ServiceRequest {
             service: mapping
                 .map_service(service.clone())
                 .fill_placeholders(placeholders),
@@ -237,7 +237,7 @@ impl PlacedRun<'_> {
             placement: None,
             ..mapping.map_assignment(self.assignment.clone().fill_placeholders(&placeholders))
         };
-        let request = WorkerRequest::Perform(Box::new(TargetRequest {
+        let request = WorkerRequest::RunTarget(Box::new(TargetRequest {
             assignment,
             seed: self.seed,
             address: machine.address,

@@ -123,7 +123,7 @@ fn merge_ticks(ticks: &[TimelineTick]) -> TimelineTick {
         errors: ticks.iter().map(|tick| tick.errors).sum(),
         p50_ns: max_time(|tick| tick.p50_ns),
         p99_ns: max_time(|tick| tick.p99_ns),
-        most_ns: max_time(|tick| tick.most_ns),
+        max_ns: max_time(|tick| tick.max_ns),
     }
 }
 
@@ -200,7 +200,7 @@ fn latency_chart(loads: &[LoadFindings<'_>]) -> Option<ReportChart> {
                     milliseconds(stretch.tick.p99_ns)
                 }),
                 stretch_series("max", &stretches, |stretch| {
-                    milliseconds(stretch.tick.most_ns)
+                    milliseconds(stretch.tick.max_ns)
                 }),
             ]
         }

@@ -152,7 +152,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
         "throughput": load.throughput_per_s,
         "principal": {"quantity": load.principal_quantity().0.name(), "group": load.principal_quantity().1.name()},
         "concurrency": {
-            "asked": load.concurrency.requested,
+            "requested": load.concurrency.requested,
             "effective": load.concurrency.effective,
             "connecting": load.concurrency.connecting,
             "is_short": load.concurrency.is_short,
@@ -175,7 +175,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
         },
         "requests_per_connection": load.per_connection,
         "halves": load.halves.map(|halves| json!({
-            "of": match halves.course {
+            "metric": match halves.course {
                 DriftMetric::Throughput => "throughput",
                 DriftMetric::Median => "p50_ns",
             },
@@ -183,7 +183,7 @@ pub fn findings_data(load: &LoadFindings<'_>) -> Value {
             "second": halves.second,
         })),
         "is_balanced": load.balance.is_ok(),
-        "remarks": remarks,
+        "notes": remarks,
     })
 }
 

@@ -91,7 +91,7 @@ fn latency_part(load: &LoadFindings<'_>) -> String {
 
 /// The clause about connections, if each response closed one.
 fn connections_part(load: &LoadFindings<'_>) -> &'static str {
-    let replies = &load.run.measured.totals.replies;
+    let replies = &load.run.measured.totals.responses;
     let closed = replies.count - replies.reusable.min(replies.count);
     if load.run.requested.keeps_alive && 2 * closed > replies.count {
         "; the server closed the connection after most responses"

@@ -166,7 +166,7 @@ fn profile_notes(sides: [ProfileSide<'_>; 2], extra: &ExtraCost) -> Vec<String> 
     }
     for side in sides {
         let blind = side.profile.tool.blind_spot().map(str::to_owned);
-        for note in blind.iter().chain(&side.profile.remarks) {
+        for note in blind.iter().chain(&side.profile.notes) {
             if !notes.contains(note) {
                 notes.push(note.clone());
             }

@@ -419,13 +419,13 @@ fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
             PaceFacts::Open {
                 stages,
                 connections,
-                most_connections,
+                max_connections,
                 ..
             },
             PaceFacts::Open {
                 stages: other_stages,
                 connections: other,
-                most_connections: other_most,
+                max_connections: other_most,
                 ..
             },
         ) => {
@@ -440,7 +440,7 @@ fn add_schedule(mine: &mut PaceFacts, theirs: &PaceFacts) -> Result<()> {
                 stage.to_per_s += other.to_per_s;
             }
             *connections += other;
-            *most_connections += other_most;
+            *max_connections += other_most;
         }
         _ => bail!("one sent requests on a schedule, but another waited for responses"),
     }

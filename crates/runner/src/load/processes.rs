@@ -444,7 +444,7 @@ impl LoadSnapshot {
             combined.tick.errors += part.tick.errors;
             combined.tick.p50_ns = combined.tick.p50_ns.max(part.tick.p50_ns);
             combined.tick.p99_ns = combined.tick.p99_ns.max(part.tick.p99_ns);
-            combined.tick.most_ns = combined.tick.most_ns.max(part.tick.most_ns);
+            combined.tick.max_ns = combined.tick.max_ns.max(part.tick.max_ns);
         }
         combined
     }

@@ -24,7 +24,7 @@ pub fn show_roles(
     };
     let rows: Vec<RoleRow> = (placed_session.role_statuses()?.into_iter())
         .map(|part| RoleRow {
-            part: part.role,
+            role: part.role,
             machine: part.machine,
             address: part.address,
             state: state.to_owned(),

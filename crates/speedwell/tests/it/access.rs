@@ -227,7 +227,9 @@ fn the_key_of_the_start_works_once_and_triages_a_change(place: &StorePlace) {
     let audit = settings["audit"].as_array().unwrap();
     let lines: Vec<String> = audit
         .iter()
-        .map(|line| format!("{} {} {}", line["who"], line["what"], line["result"]).replace('"', ""))
+        .map(|line| {
+            format!("{} {} {}", line["actor"], line["action"], line["result"]).replace('"', "")
+        })
         .collect();
     assert_eq!(
         lines,

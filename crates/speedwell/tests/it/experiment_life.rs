@@ -141,7 +141,7 @@ fn a_run_without_fault_gives_figures_of_load_and_server() {
         figure(&done, "instructions_per_request").is_none(),
         "nobody asked for it"
     );
-    let counts = &done["load"]["measured"]["account"]["books"];
+    let counts = &done["load"]["measured"]["totals"]["outcomes"];
     assert!(counts.is_object(), "the whole load is told");
     // Nor is it much less, unless the load is delayed between a response and the next request.
     retry_busy(2, || {

@@ -55,8 +55,8 @@ impl TestFleet<'_> {
         let (status, stdout, stderr) = self.run(&["fleet", "status", "--format", "json"]);
         assert_eq!(status, 0, "{stderr}");
         let json: Value = serde_json::from_str(&stdout).unwrap();
-        let rows = json["tables"]["parcels"].as_array();
-        let rows = rows.or_else(|| json["parcels"].as_array());
+        let rows = json["tables"]["shards"].as_array();
+        let rows = rows.or_else(|| json["shards"].as_array());
         rows.unwrap_or_else(|| panic!("{json:#}")).clone()
     }
 

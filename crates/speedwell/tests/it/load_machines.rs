@@ -60,7 +60,7 @@ fn of_parts(load: &Json, key: &str) -> Vec<i64> {
 
 /// Asserts a load of 301 requests by 13 clients, each sent and counted once.
 fn expect_exact(load: &Json, server: &WebServer, names: &[&str]) {
-    let counts = &load["measured"]["account"]["books"];
+    let counts = &load["measured"]["totals"]["outcomes"];
     assert_eq!(
         (&counts["attempted"], &counts["ok"]),
         (&301.into(), &301.into()),
@@ -70,7 +70,7 @@ fn expect_exact(load: &Json, server: &WebServer, names: &[&str]) {
     assert_eq!(server.count(), 301 + 1 + names.len());
     assert_eq!(of_parts(load, "attempted").iter().sum::<i64>(), 301);
     assert_eq!(of_parts(load, "errors").iter().sum::<i64>(), 0);
-    assert_eq!(load["measured"]["most_connections"], 13);
+    assert_eq!(load["measured"]["max_connections"], 13);
     let parts = load["parts"].as_array().unwrap();
     let found: Vec<&str> = parts
         .iter()
@@ -93,7 +93,7 @@ fn three_machines_send_exactly_what_one_would() {
     // Request i is sent by generator i mod 6, and each machine has two of them.
     assert_eq!(of_parts(&own, "attempted"), [101, 100, 100]);
     assert_eq!(of_parts(&own, "first"), [0, 2, 4]);
-    assert_eq!(own["asked"]["processes"], 6);
+    assert_eq!(own["requested"]["processes"], 6);
     assert_eq!(own["measured"]["threads"].as_array().unwrap().len(), 6);
 }
 

@@ -347,7 +347,10 @@ impl LoadConnection {
             core.recorder
                 .record_failure(&sent, class, now_ns, &ResponseSummary::default());
         } else {
-            core.recorder.totals_mut(self.is_warmup).replies.stray_bytes += 1;
+            core.recorder
+                .totals_mut(self.is_warmup)
+                .responses
+                .stray_bytes += 1;
         }
         self.end_connection(ConnectionLoss::ClosedByUs, core);
     }

@@ -419,7 +419,7 @@ mod tests {
             began_epoch_ms: 0,
             elapsed_ns: 1_000_000_000,
             ok_in_time: ok,
-            under_way_ns: Some(0),
+            in_flight_ns: Some(0),
             totals,
             warmup: RequestTotals::new(true),
             timeline: LoadTimeline {
@@ -431,8 +431,8 @@ mod tests {
                 }],
             },
             threads: Vec::new(),
-            most_connections: 1,
-            reached_most_connections: false,
+            max_connections: 1,
+            reached_max_connections: false,
             is_interrupted: false,
             rows: Vec::new(),
         }

@@ -43,7 +43,7 @@ impl MadeLoad {
             is_poisson: false,
             seed: 0,
             connections: 8,
-            most_connections: 64,
+            max_connections: 64,
         };
         MadeLoad::from_pace(pace, false)
     }
@@ -53,7 +53,7 @@ impl MadeLoad {
             began_epoch_ms: 1_769_868_300_000,
             elapsed_ns: S,
             ok_in_time: 0,
-            under_way_ns: None,
+            in_flight_ns: None,
             totals: RequestTotals::new(is_closed),
             warmup: RequestTotals::new(is_closed),
             timeline: LoadTimeline {
@@ -68,8 +68,8 @@ impl MadeLoad {
                 loops: 500,
                 ..ThreadReport::default()
             }],
-            most_connections: 8,
-            reached_most_connections: false,
+            max_connections: 8,
+            reached_max_connections: false,
             is_interrupted: false,
             rows: Vec::new(),
         };
@@ -123,7 +123,7 @@ impl MadeLoad {
             RequestOutcome::Ok => {
                 counts.count_ok(200);
                 *ok_in_time += 1;
-                totals.replies.count_response(14, true, false);
+                totals.responses.count_response(14, true, false);
             }
             RequestOutcome::Failed(ErrorClass::Status) => counts.count_refused_status(500),
             RequestOutcome::Failed(class) => counts.count_failed(class),
@@ -176,7 +176,7 @@ impl MadeLoad {
             errors: 0,
             p50_ns: Some(500 * US),
             p99_ns: Some(990 * US),
-            most_ns: Some(MS),
+            max_ns: Some(MS),
         };
         let timeline = &mut self.run.measured.timeline;
         timeline.warmup = warmup;
@@ -210,7 +210,7 @@ fn requested(pace: PaceFacts) -> LoadFacts {
         h2_table_bytes: None,
         streams_per_connection: 1,
         keeps_alive: true,
-        most_requests_per_connection: None,
+        max_requests_per_connection: None,
         connection_lifetime_ns: None,
         timeouts: TimeoutFacts::default(),
         retries_stale: false,
